@@ -1,0 +1,59 @@
+# fabricbench: `make demo` shows the main job on the embedded lab, `make test` proves that it works. `make help` lists the rest.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+DEMO ?= demo
+
+NATIVE_SOURCES := $(shell find native cmake CMakeLists.txt -type f 2>/dev/null)
+
+.DEFAULT_GOAL := all
+.PHONY: all demo test test-native test-python lint format docs bench clean help
+
+all: $(BIN)/fabricbench ## set up the environment in .venv and build .venv/bin/fabricbench
+
+$(VENV)/.environment: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "fabricbench needs Python 3.11 or newer, found " + sys.version)'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing the packages that constraints.txt pins into $(VENV)"
+	$(PIP) install -c constraints.txt 'pip>=25.1'
+	$(PIP) install -c constraints.txt --group dev
+	touch $@
+
+$(BIN)/fabricbench: $(VENV)/.environment $(NATIVE_SOURCES)
+	PATH="$$PATH:$(CURDIR)/$(BIN)" $(PIP) install -c constraints.txt --no-build-isolation -e .
+	touch $@
+
+demo: all ## two emulated fabrics on four virtual nodes: measured, compared, one dossier
+	@echo "make demo: not there yet" && false
+
+test: all lint test-native test-python ## everything that proves it
+
+test-native: all
+	tools/test-native
+
+test-python: all
+	$(BIN)/pytest
+
+lint: all ## formatting, style, types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run --Werror $$(find native -name '*.?pp')
+
+format: all ## put Python and C++ into the house's format
+	$(BIN)/ruff check --fix-only -q . || true
+	$(BIN)/ruff format -q .
+	$(BIN)/clang-format -i $$(find native -name '*.?pp')
+
+docs: all ## regenerate schema/ and the command reference
+	$(BIN)/python -m fabricbench.record.generate_schemas schema
+
+bench: all ## fabricbench beside its peers, and the lab against what was asked of it
+	@echo "make bench: not there yet" && false
+
+clean: ## remove what was built here (not your runs)
+	rm -rf $(VENV) build src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+help:
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -1,0 +1,1 @@
+"""From stored samples to findings: comparisons, crossovers, the ladder, proofs of path. Pure."""

@@ -1,0 +1,16 @@
+"""`fabricbench version`."""
+
+from __future__ import annotations
+
+import typer
+
+import fabricbench
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+
+    @app.command()
+    def version() -> None:
+        """Print the version."""
+        typer.echo(f"fabricbench {fabricbench.__version__}")

@@ -1,0 +1,63 @@
+"""Every error that fabricbench raises on purpose, and the exit code that each becomes.
+
+    FabricbenchError
+    ├── GateFailed            1    `check`: a regression beyond the allowed one
+    ├── UsageError            2    arguments, campaign, testbed or run directory are wrong
+    ├── EnvironmentLacks      3    a permission, program, device or namespace is missing here
+    ├── RunIncomplete         4    some launches failed or never ran; what was measured is kept
+    ├── Inconclusive          5    `check`: not enough data to say either way
+    └── Interrupted         130    Ctrl-C
+
+A message says what failed, what was found, what is needed and what to do. Only `cli` turns one into an exit.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class FabricbenchError(Exception):
+    """Root of the tree: `exit_code` is the process's, `hint` says what to do about it."""
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class GateFailed(FabricbenchError):  # noqa: N818 - the tree reads as sentences
+    """A gate was asked for and what was measured does not pass it."""
+
+    exit_code = 1
+
+
+class UsageError(FabricbenchError):
+    """Something that the user wrote cannot be used: arguments, a campaign, a testbed, a run directory."""
+
+    exit_code = 2
+
+
+class EnvironmentLacks(FabricbenchError):  # noqa: N818
+    """This machine or a node lacks something: a permission, a program, an MPI, a namespace."""
+
+    exit_code = 3
+
+
+class RunIncomplete(FabricbenchError):  # noqa: N818
+    """A run ended with launches that failed or never ran; everything measured so far is kept."""
+
+    exit_code = 4
+
+
+class Inconclusive(FabricbenchError):  # noqa: N818
+    """A gate was asked for and the data cannot decide it."""
+
+    exit_code = 5
+
+
+class Interrupted(FabricbenchError):  # noqa: N818
+    """The user interrupted; everything measured so far is kept."""
+
+    exit_code = 130

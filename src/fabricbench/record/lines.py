@@ -1,0 +1,171 @@
+"""The record: what a launch of the measurer writes, one JSON object a line. `schema/record.json` is made from this.
+
+    header                                  once, first
+    cell, samples..., cell_end              for each probe of the plan, in its order
+    cell_failed                             instead of cell_end (or of all three) where a probe cannot be measured
+    footer                                  once, last; a file without it was cut short
+
+Lines are flushed at each cell's end, so whatever dies, finished cells are on disk. Times are nanoseconds of a monotonic clock.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
+
+from fabricbench.model import Layer, Metric, Model, Pattern, Receive
+
+
+class Phase(StrEnum):
+    """Whether a sample belongs to the warm-up, which is kept apart, or to the measurement."""
+
+    WARMUP = "warmup"
+    MEASURED = "measured"
+
+
+class StopReason(StrEnum):
+    """Why a cell ended: the interval was narrow enough, the time or the number of samples was used up."""
+
+    WIDTH = "width"
+    TIME = "time"
+    COUNT = "count"
+
+
+class FailureCode(StrEnum):
+    """What kept a cell from being measured."""
+
+    PERMISSION = "permission"
+    UNSUPPORTED = "unsupported"
+    UNREACHABLE = "unreachable"
+    TIMEOUT = "timeout"
+    CORRUPTED = "corrupted"
+    ERROR = "error"
+
+
+class RankInfo(Model):
+    """Where a rank ran and the interface of the fabric under test that it found there (None without one)."""
+
+    rank: int
+    host: str
+    pid: int
+    cpus: tuple[int, ...]
+    interface: str | None = None
+    address: str | None = None
+    mac: str | None = None
+    mtu: int | None = None
+
+
+class ClockInfo(Model):
+    """The clock of the samples and what the harness itself costs, measured in this launch on rank 0.
+
+    `overhead_ns` is the median cost of one reading; `resolution_ns` the smallest difference seen that is not 0; `loop_floor_ns` the
+    median sample of an empty timed loop.
+    """
+
+    name: str
+    resolution_ns: float
+    overhead_ns: float
+    loop_floor_ns: float
+
+
+class Header(Model):
+    """First line: who measured, with what, where."""
+
+    type: Literal["header"] = "header"
+    schema_name: Literal["fabricbench/record/1"] = Field(default="fabricbench/record/1", alias="schema")
+    launch_id: str
+    fabric: str
+    probe_version: str
+    mpi_library: str
+    started_unix_ns: int
+    ranks: tuple[RankInfo, ...]
+    clock: ClockInfo
+
+    model_config = {**Model.model_config, "populate_by_name": True}
+
+
+class Cell(Model):
+    """Opens a cell. `bytes_per_sample` is the payload that one complete sample moves (both ways for a round trip).
+
+    `operations_per_sample` is how many operations one sample holds where a single one is too short to be timed (copies of a few
+    bytes); a reader divides by it.
+    """
+
+    type: Literal["cell"] = "cell"
+    id: int
+    layer: Layer
+    pattern: Pattern
+    message_bytes: int
+    receive: Receive
+    metric: Metric
+    ranks: tuple[int, ...]
+    messages_per_sample: int = 1
+    operations_per_sample: int = 1
+    bytes_per_sample: int
+    parameters: dict[str, str | int | float] = {}
+
+
+class Samples(Model):
+    """A batch of samples in the order they were taken. `bytes` is given only where losses made it differ from the cell's."""
+
+    type: Literal["samples"] = "samples"
+    cell: int
+    phase: Phase
+    first_index: int
+    time_ns: tuple[int, ...]
+    bytes: tuple[int, ...] | None = None
+
+
+class InterfaceBytes(Model):
+    """What one interface carried while a cell was measured, from the kernel's counters on the host of ranks[0]."""
+
+    sent: int
+    received: int
+
+
+class CellEnd(Model):
+    """Closes a cell: why it stopped, how much there is, what the unreliable layers lost, and the path that was taken.
+
+    Losses, reorderings, duplicates and corruption count messages of the measured phase over all its ranks.
+    """
+
+    type: Literal["cell_end"] = "cell_end"
+    cell: int
+    stop: StopReason
+    warmup: int
+    measured: int
+    seconds: float
+    sent: int = 0
+    lost: int = 0
+    reordered: int = 0
+    duplicated: int = 0
+    corrupted: int = 0
+    verified: int = 0
+    interfaces: dict[str, InterfaceBytes] = {}
+
+
+class CellFailed(Model):
+    """A cell that could not be measured, with what to do about it; the launch goes on with the next."""
+
+    type: Literal["cell_failed"] = "cell_failed"
+    cell: int
+    layer: Layer
+    pattern: Pattern
+    message_bytes: int
+    code: FailureCode
+    reason: str
+
+
+class Footer(Model):
+    """Last line: the launch came to its end."""
+
+    type: Literal["footer"] = "footer"
+    finished_unix_ns: int
+    cells: int
+    failed: int
+
+
+Line = Annotated[Header | Cell | Samples | CellEnd | CellFailed | Footer, Field(discriminator="type")]
+LINE_ADAPTER: TypeAdapter[Header | Cell | Samples | CellEnd | CellFailed | Footer] = TypeAdapter(Line)

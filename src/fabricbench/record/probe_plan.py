@@ -1,0 +1,73 @@
+"""The plan: what one launch of the measurer is told to do. Python writes it, C++ reads it; `schema/plan.json` is made from it."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Network
+from typing import Literal
+
+from pydantic import Field
+
+from fabricbench.model import Layer, Model, Pattern, Receive
+
+
+class PlanFabric(Model):
+    """The fabric under test as a rank finds it: by interface name or by subnet; neither for shared memory."""
+
+    name: str
+    interface: str | None = None
+    subnet: IPv4Network | None = None
+    mtu: int = Field(default=1500, ge=68)
+
+
+class Stopping(Model):
+    """When a cell has been measured well enough.
+
+    It ends once `minimum_samples` are there and the nonparametric interval of the median (order statistics, at `confidence`) is
+    no wider than `relative_width` of it on either side, or at `maximum_samples`, or after `maximum_seconds`, whichever is first.
+    """
+
+    minimum_samples: int = Field(default=20, ge=1)
+    maximum_samples: int = Field(default=100_000, ge=1)
+    maximum_seconds: float = Field(default=0.5, gt=0)
+    relative_width: float = Field(default=0.02, gt=0)
+    confidence: float = Field(default=0.95, gt=0, lt=1)
+
+
+class PlanProbe(Model):
+    """One cell: a layer in a pattern at one message size.
+
+    `ranks` take part (ranks[0] keeps the time of a ping-pong; a stream flows from ranks[0] to ranks[1] and ranks[1] keeps the
+    time); all others sleep. `message_bytes` is the payload that the layer's user sees, the 8-byte token and sequence number of
+    the unreliable layers included. A sample is one round trip, or a window of `messages_per_sample` messages of a stream.
+    `warmup_samples` are taken and kept apart. `verify_messages` messages with a known payload are sent and checked, untimed,
+    before the timing. On unreliable layers a reply that takes longer than `reply_timeout_seconds` is lost.
+    `parameters` are the pattern's or layer's own, `{"kernel": "triad"}` for streams over memory, say.
+    """
+
+    id: int = Field(ge=0)
+    layer: Layer
+    pattern: Pattern
+    message_bytes: int = Field(ge=0)
+    receive: Receive = Receive.BLOCKING
+    ranks: tuple[int, ...] = (0, 1)
+    messages_per_sample: int = Field(default=1, ge=1)
+    warmup_samples: int = Field(default=10, ge=0)
+    verify_messages: int = Field(default=0, ge=0)
+    reply_timeout_seconds: float = Field(default=0.25, gt=0)
+    stopping: Stopping = Stopping()
+    parameters: dict[str, str | int | float] = {}
+
+
+class ProbePlan(Model):
+    """Everything that one launch measures. The records go to `output` on the node of rank 0, line by line."""
+
+    schema_name: Literal["fabricbench/plan/1"] = Field(default="fabricbench/plan/1", alias="schema")
+    launch_id: str
+    token: int = Field(
+        ge=0, lt=2**32, description="carried in each datagram and each connection: strangers are refused"
+    )
+    fabric: PlanFabric
+    output: str
+    probes: tuple[PlanProbe, ...] = Field(min_length=1)
+
+    model_config = {**Model.model_config, "populate_by_name": True}

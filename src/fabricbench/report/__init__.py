@@ -1,0 +1,1 @@
+"""Renders findings as HTML, Markdown, CSV, figures and terminal tables; computes no statistics."""

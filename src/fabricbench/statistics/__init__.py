@@ -1,0 +1,1 @@
+"""Intervals, tests, corrections, stopping rules: arrays only, knows no domain."""

@@ -1,0 +1,1 @@
+"""Nodes, fabrics and wires, and the inventory of a machine."""

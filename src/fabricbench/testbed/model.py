@@ -1,0 +1,87 @@
+"""The testbed: nodes, how programs are launched on them, and the fabrics that join them.
+
+A testbed comes from a TOML file, from a lab's description (`fabricbench.lab`) or from this machine alone (`local`).
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from ipaddress import IPv4Address, IPv4Network
+
+from pydantic import Field, model_validator
+
+from fabricbench.model import Layer, Model
+from fabricbench.quantity import Bytes
+from fabricbench.testbed.wire import Wire
+
+
+class Launcher(StrEnum):
+    """How a program is started over the nodes: one file in `launch/` for each."""
+
+    LAB = "lab"
+    LOCAL = "local"
+    SSH = "ssh"
+
+
+class Node(Model):
+    """One machine. `addresses` maps fabric names to the node's address there; empty where the subnet tells."""
+
+    name: str
+    addresses: dict[str, IPv4Address] = {}
+
+
+class Fabric(Model):
+    """One interconnect as the nodes see it.
+
+    `interface` (the same name on every node) or `subnet` tells the measurer which interface belongs to the fabric; a fabric with
+    neither (shared memory) carries only memory and mpi. `mpi_environment` and `mpi_arguments` override how MPI is told to
+    use it.
+    """
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
+    interface: str | None = None
+    subnet: IPv4Network | None = None
+    mtu: Bytes = 1500
+    wire: Wire | None = None
+    layers: tuple[Layer, ...] = tuple(Layer)
+    mpi_environment: dict[str, str] = {}
+    mpi_arguments: tuple[str, ...] = ()
+    price_per_node: float | None = Field(default=None, ge=0)
+    currency: str = "EUR"
+    is_emulated: bool = False
+    description: str = ""
+
+    @property
+    def has_interface(self) -> bool:
+        """Whether the fabric is reached through a network interface."""
+        return self.interface is not None or self.subnet is not None
+
+
+class Testbed(Model):
+    """Nodes, the launcher and the fabrics. `lab` names the lab that a lab testbed lives in."""
+
+    name: str
+    launcher: Launcher
+    nodes: tuple[Node, ...] = Field(min_length=1)
+    fabrics: tuple[Fabric, ...] = Field(min_length=1)
+    lab: str | None = None
+    default_receive: str = "blocking"
+    notes: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _names_are_unique(self) -> Testbed:
+        for what, names in (
+            ("node", [node.name for node in self.nodes]),
+            ("fabric", [fabric.name for fabric in self.fabrics]),
+        ):
+            twice = sorted({name for name in names if names.count(name) > 1})
+            if twice:
+                raise ValueError(f"{what} {', '.join(twice)} is named twice")
+        return self
+
+    def fabric(self, name: str) -> Fabric:
+        """Return the fabric of that name; KeyError names the ones there are."""
+        for fabric in self.fabrics:
+            if fabric.name == name:
+                return fabric
+        raise KeyError(f"no fabric {name!r}; there are {', '.join(fabric.name for fabric in self.fabrics)}")

@@ -1,0 +1,70 @@
+"""The import directions of ARCHITECTURE.md, held."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import fabricbench
+
+PACKAGE = Path(fabricbench.__file__).parent
+BASE = {"errors", "model", "quantity", "native"}
+MAY_IMPORT: dict[str, set[str]] = {
+    "errors": set(),
+    "model": {"errors"},
+    "quantity": {"errors"},
+    "native": {"errors"},
+    "testbed": BASE,
+    "lab": BASE | {"testbed"},
+    "record": BASE | {"testbed"},
+    "launch": BASE | {"testbed", "record", "lab"},
+    "campaign": BASE | {"testbed", "record", "launch", "lab"},
+    "statistics": {"errors"},
+    "analysis": BASE | {"record", "statistics", "testbed"},
+    "published": BASE | {"testbed"},
+    "report": BASE | {"analysis", "published"},
+}
+
+
+def rooms() -> list[tuple[str, Path]]:
+    """Every source file with the room it stands in."""
+    return [(path.relative_to(PACKAGE).parts[0].removesuffix(".py"), path) for path in sorted(PACKAGE.rglob("*.py"))]
+
+
+def imports_of(path: Path) -> set[str]:
+    """The modules of ours that a file imports, without the leading `fabricbench.`."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return {name.removeprefix("fabricbench.") for name in found if name.startswith("fabricbench.")}
+
+
+@pytest.mark.parametrize(
+    ("room", "path"), rooms(), ids=lambda value: str(value) if isinstance(value, str) else value.stem
+)
+def test_a_file_imports_only_what_its_room_may(room: str, path: Path):
+    if room in {"__init__", "cli"}:
+        return
+    allowed = MAY_IMPORT[room] | {room, "__version__"}
+    assert {name.split(".")[0] for name in imports_of(path)} <= allowed
+
+
+def test_report_takes_only_findings_from_the_analysis():
+    for room, path in rooms():
+        if room == "report":
+            taken = {name for name in imports_of(path) if name.startswith("analysis")}
+            assert all(name.startswith("analysis.findings") for name in taken), (path, taken)
+
+
+def test_only_the_command_line_prints_or_exits():
+    for room, path in rooms():
+        if room == "cli":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                assert node.func.id not in {"print", "exit"}, path

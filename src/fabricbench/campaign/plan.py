@@ -15,19 +15,16 @@ from fabricbench.campaign.estimate import launch_seconds
 from fabricbench.campaign.specification import FEWEST_BLOCKS, Campaign
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
+from fabricbench.record.manifest import PlannedLaunch
 from fabricbench.record.probe_plan import PlanFabric, PlanProbe, ProbePlan
 from fabricbench.testbed.model import Fabric, Testbed
 
 RECORDS_FILE = "records.jsonl"
 
 
-class LaunchPlan(Model):
+class LaunchPlan(PlannedLaunch):
     """One start of the measurer: its place in the order, its fabric, its cells in their order."""
 
-    launch_id: str
-    block: int
-    position: int
-    fabric: str
     token: int
     cells: tuple[int, ...]
     estimated_seconds: float

@@ -1,15 +1,21 @@
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from fabricbench.campaign.presets import PRESETS, preset
-from fabricbench.campaign.specification import Campaign, parse_campaign, read_campaign
+from fabricbench.campaign.specification import Campaign, campaign_of, read_campaign
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Pattern, Receive
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def parse_campaign(text: str, source: str) -> Campaign:
+    return campaign_of(tomllib.loads(text), source)
+
 
 WHOLE = """
 [campaign]
@@ -51,35 +57,31 @@ def test_a_campaign_survives_being_written_down_in_the_manifest():
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("message_bytes", "mesage_bytes", r"number 1: unknown key 'mesage_bytes', did you mean 'message_bytes'"),
-        ("blocks", "blcks", r"\[campaign\]: unknown key 'blcks', did you mean 'blocks'"),
-        ('"8B"', '"8 parsecs"', "number 1: message_bytes: '8 parsecs' is not a size"),
-        ('"250ms"', "0.25", None),
+        ("message_bytes", "mesage_bytes", r"experiment\[1\].mesage_bytes: unknown key; did you mean 'message_bytes'"),
+        ("blocks", "blcks", r"campaign.blcks: unknown key; did you mean 'blocks'"),
+        ('"8B"', '"8 parsecs"', r"message_bytes\[1\]: '8 parsecs' is not a size"),
         ('"250ms"', '"250"', "maximum_seconds: '250' is not a time"),
-        ('"tcp"', '"tcpp"', "layers: Input should be .*'tcp'"),
-        ("[[experiment]]", "[[experiments]]", r"unknown table \[experiments\]"),
-        ('pattern = "pingpong"', "", "number 1: pattern is missing"),
-        ("blocks = 12", "blocks = 1", "blocks: Input should be greater than or equal to 2"),
-        ("[campaign]", "[campaign", "is not TOML"),
+        ('"tcp"', '"tcpp"', r"layers\[2\]: found 'tcpp', needed one of .*did you mean 'tcp'"),
+        ("[[experiment]]", "[[experiments]]", r"experiments: unknown key"),
+        ('pattern = "pingpong"', "", r"experiment\[1\].pattern: missing"),
+        ("blocks = 12", "blocks = 1", "campaign.blocks: found 1, needed greater than or equal to 2"),
         ('"1%"', '"-1%"', "relative_width"),
+        ("blocks = 12", 'unfit = "ignore"', "campaign.unfit: found 'ignore', needed one of refuse, leave out"),
+        ('"1%"', '"1%"\nminimum_samples = 9\nmaximum_samples = 3', "minimum_samples 9 is above maximum_samples 3"),
     ],
 )
-def test_what_is_wrong_in_a_file_is_named_with_its_place(old: str, new: str, said: str | None):
-    text = WHOLE.replace(old, new)
-    if said is None:
-        assert parse_campaign(text, "two.toml").experiments[0].maximum_seconds == 0.25
-        return
+def test_what_is_wrong_in_a_file_is_named_with_its_place(old: str, new: str, said: str):
     with pytest.raises(UsageError, match=said):
-        parse_campaign(text, "two.toml")
+        parse_campaign(WHOLE.replace(old, new), "two.toml")
 
 
 def test_a_campaign_without_experiments_is_refused():
-    with pytest.raises(UsageError, match="no \\[\\[experiment\\]\\]"):
-        parse_campaign("[campaign]\nname='x'", "x.toml")
+    with pytest.raises(UsageError, match="experiment"):
+        parse_campaign("[campaign]\nname='x'\nexperiment=[]", "x.toml")
 
 
 def test_a_file_that_is_not_there_is_an_error_of_usage(tmp_path: Path):
-    with pytest.raises(UsageError, match="cannot be read"):
+    with pytest.raises(UsageError, match="there is no file"):
         read_campaign(tmp_path / "none.toml")
 
 

@@ -14,15 +14,12 @@ What a campaign does not say, `plan` decides; what a fabric cannot carry, `limit
 
 from __future__ import annotations
 
-import difflib
-import tomllib
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError, model_validator
-from pydantic_core import ErrorDetails
+from pydantic import Field, model_validator
 
-from fabricbench.errors import UsageError
+from fabricbench.configuration import read_table, validated
 from fabricbench.model import Layer, Model, Pattern, Receive
 from fabricbench.quantity import Bytes, Seconds, Share
 from fabricbench.record.probe_plan import Stopping
@@ -67,8 +64,8 @@ class Experiment(Model):
         )
 
 
-class Campaign(Model):
-    """Experiments and the number of blocks that each is repeated in.
+class CampaignTable(Model):
+    """What a campaign says beside its experiments.
 
     `unfit` says what happens to a layer or a size that a fabric of the testbed cannot carry: `refuse` it, or `leave out`, as the
     presets do because they are made for any fabric. `margin` is the smallest difference between fabrics that matters.
@@ -79,60 +76,30 @@ class Campaign(Model):
     blocks: int = Field(default=6, ge=FEWEST_BLOCKS)
     unfit: Literal["refuse", "leave out"] = "refuse"
     margin: Share = Field(default=0.02, gt=0)
+
+
+class Campaign(CampaignTable):
+    """Experiments, and the number of blocks that each is repeated in."""
+
     experiments: tuple[Experiment, ...] = Field(min_length=1)
 
 
+class CampaignFile(Model):
+    """A campaign file: one `[campaign]` and an `[[experiment]]` for each experiment."""
+
+    campaign: CampaignTable
+    experiment: tuple[Experiment, ...] = Field(min_length=1)
+
+
 def read_campaign(path: Path) -> Campaign:
-    """Read a campaign file; UsageError names the file, the place and what is allowed there."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"campaign {path} cannot be read: {error}", hint="name a preset or a TOML file") from error
-    return parse_campaign(text, str(path))
+    """Read a campaign file; UsageError lists what is wrong with it. Without a name it is called after its file."""
+    return campaign_of(read_table(path), str(path))
 
 
-def parse_campaign(text: str, source: str) -> Campaign:
-    """Return the campaign that TOML text describes; `source` names it in errors. Raises UsageError."""
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{source} is not TOML: {error}") from error
-    strangers = sorted(set(data) - {"campaign", "experiment"})
-    if strangers:
-        raise UsageError(
-            f"{source}: unknown table [{strangers[0]}]", hint="a campaign has one [campaign] and some [[experiment]]"
-        )
-    head = data.get("campaign", {})
-    if not isinstance(head, dict):
-        raise UsageError(f"{source}: campaign must be a table", hint="write [campaign] above its keys")
-    try:
-        return Campaign.model_validate({"name": Path(source).stem, **head, "experiments": data.get("experiment", [])})
-    except ValidationError as error:
-        lines = [_explain(details) for details in error.errors()]
-        raise UsageError(
-            f"{source}: " + "; ".join(lines), hint="docs/campaigns.md lists the keys; examples/ has files to copy"
-        ) from error
-
-
-def _explain(details: ErrorDetails) -> str:
-    place, model = _place(details["loc"])
-    key = str(details["loc"][-1]) if details["loc"] else ""
-    if details["type"] == "extra_forbidden":
-        known = [name for name in model.model_fields if name != "experiments"]
-        near = difflib.get_close_matches(key, known, n=1)
-        return f"{place}: unknown key {key!r}" + (
-            f", did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"
-        )
-    if details["type"] == "missing":
-        return f"{place}: {key} is missing"
-    if details["loc"] == ("experiments",):
-        return "it has no [[experiment]]"
-    message = details["msg"].removeprefix("Value error, ")
-    names = [str(part) for part in details["loc"] if isinstance(part, str) and part != "experiments"]
-    return f"{place}: {names[0]}: {message}" if names else f"{place}: {message}"
-
-
-def _place(location: tuple[Any, ...]) -> tuple[str, type[Model]]:
-    if location[:1] == ("experiments",) and len(location) > 1:
-        return f"[[experiment]] number {location[1] + 1}", Experiment
-    return "[campaign]", Campaign
+def campaign_of(data: dict[str, Any], source: str) -> Campaign:
+    """Return the campaign that a file's content describes; UsageError lists what is wrong, `source` says where."""
+    table = data.get("campaign", {})
+    if isinstance(table, dict):
+        data = {**data, "campaign": {"name": Path(source).stem, **table}}
+    file = validated(data, CampaignFile, source)
+    return Campaign(**file.campaign.model_dump(), experiments=file.experiment)

@@ -36,7 +36,7 @@ def tokens(mpiexec: str, version: str, placement: Placement, fabric: Fabric, pro
 def _where(version: str, placement: Placement) -> list[str]:
     if not placement.hosts:
         return ["--map-by", ":OVERSUBSCRIBE"]
-    has_prrte = int(version.split(".")[0]) >= FIRST_WITH_PRRTE if version[:1].isdigit() else True
+    has_prrte = int(version.partition(".")[0]) >= FIRST_WITH_PRRTE if version[:1].isdigit() else True
     where = ["--host", ",".join(f"{host}:1" for host in placement.hosts)]
     if placement.agent is not None:
         option = ("--prtemca", "plm_ssh_agent") if has_prrte else ("--mca", "plm_rsh_agent")

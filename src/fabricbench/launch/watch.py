@@ -75,7 +75,7 @@ def run_watched(command: Command, *, limit_seconds: float, on_tick: Callable[[],
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """End a process and its session if it still runs: SIGTERM lets the guard take everything down, SIGKILL is for a guard that hangs."""
+    """End a process that still runs: SIGTERM lets the guard take everything down, SIGKILL is for a guard that hangs."""
     if process.poll() is not None:
         return
     os.killpg(process.pid, signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""The run directory while it is being written: created, locked, and asked which launches are finished. Reading it is `record.store`."""
+"""The run directory while it is written: created, locked, asked which launches are finished. Reading it is `record.store`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from fabricbench.campaign.plan import LaunchPlan, RunPlan
+from fabricbench.campaign.specification import Campaign
 from fabricbench.campaign.venue import AnyVenue
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
 from fabricbench.record.atomic import explained, replace_text
-from fabricbench.record.launch import CELLS, LAUNCH, RECORDS, SAMPLES, is_converted, read_launch
+from fabricbench.record.launch import LAUNCH, RECORDS, is_converted, read_launch
 from fabricbench.record.manifest import MANIFEST
 from fabricbench.record.store import LAUNCHES
 
@@ -27,6 +28,7 @@ class StoredPlan(Model):
     """What a resumed run follows: every launch in its order, and where it takes place."""
 
     schema_name: Literal["fabricbench/run-plan/1"] = Field(default="fabricbench/run-plan/1", alias="schema")
+    campaign: Campaign
     plan: RunPlan
     venue: AnyVenue
 
@@ -41,7 +43,7 @@ class RunDirectory:
 
     def create(self) -> None:
         """Create the directory; UsageError if there is something in it already, which is never overwritten."""
-        if self.path.is_dir() and any(self.path.iterdir()):
+        if self.path.is_dir() and any(not path.name.startswith(".") for path in self.path.iterdir()):
             is_run = (self.path / MANIFEST).exists()
             raise UsageError(
                 f"{self.path} is not empty" + (": it holds a run" if is_run else ""),
@@ -50,8 +52,8 @@ class RunDirectory:
                 else "give a directory that is empty or does not exist",
             )
         try:
-            (self.path / LAUNCHES).mkdir(parents=True)
-        except FileExistsError as error:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError) as error:
             raise UsageError(f"{self.path} is a file", hint="give a directory that does not exist") from error
         except OSError as error:
             raise explained(error, self.path) from error
@@ -59,7 +61,13 @@ class RunDirectory:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep others from running the same run; the kernel frees the lock however this process ends."""
-        with (self.path / LOCK).open("a") as file:
+        try:
+            file = (self.path / LOCK).open("a")
+        except FileNotFoundError as error:
+            raise UsageError(f"there is no run directory {self.path}", hint="check the path") from error
+        except OSError as error:
+            raise explained(error, self.path) from error
+        with file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -119,5 +127,3 @@ class RunDirectory:
     def holds_record(self, launch_id: str) -> bool:
         """Tell whether a launch has left something that can be converted."""
         return (self.launch(launch_id) / RECORDS).exists()
-
-

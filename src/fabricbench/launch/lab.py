@@ -71,4 +71,4 @@ class LabLauncher:
     def switches(self) -> dict[str, Any]:
         """Return what each switch has forwarded and dropped so far."""
         status = self._lab.status().model_dump(mode="json")
-        return {switch["name"]: switch for switch in status["switches"]}
+        return {fabric["name"]: fabric["switch"] for fabric in status["fabrics"]}

@@ -119,7 +119,7 @@ def test_a_fabric_that_carries_nothing_of_the_campaign_is_refused(local_testbed:
 def test_receive_applies_to_sockets_and_defaults_to_the_testbeds(testbed: Testbed):
     both = plan_run(campaign_of("memory", "udp", "mpi", receive=("blocking", "polling")), testbed, seed=1)
     assert [(cell.layer, cell.receive) for cell in both.cells] == [
-        (Layer.MEMORY, Receive.LIBRARY),
+        (Layer.MEMORY, Receive.BLOCKING),
         (Layer.UDP, Receive.BLOCKING),
         (Layer.UDP, Receive.POLLING),
         (Layer.MPI, Receive.LIBRARY),

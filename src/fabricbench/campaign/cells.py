@@ -21,8 +21,6 @@ WINDOW_BYTES = 64 * 1024
 WINDOW_MESSAGES = 64
 """And at most this many messages, so that a window of small datagrams fits a receiver's queue."""
 
-SOCKET_LAYERS = frozenset({Layer.FRAME, Layer.IP, Layer.UDP, Layer.TCP})
-
 
 class PlannedCell(Model):
     """A probe and the fabrics that it is measured on."""
@@ -145,8 +143,10 @@ class _Planner:
                 )
 
     def _receives(self, experiment: Experiment, layer: Layer) -> tuple[Receive, ...]:
-        if layer not in SOCKET_LAYERS:
+        if layer is Layer.MPI:
             return (Receive.LIBRARY,)
+        if layer is Layer.MEMORY:
+            return (Receive.BLOCKING,)  # one rank alone: nothing is received
         return experiment.receive or (Receive(self.testbed.default_receive),)
 
 

@@ -113,7 +113,9 @@ def override(fabric: EmulatedFabric, text: str) -> EmulatedFabric:
     try:
         return EmulatedFabric.model_validate({**fabric.model_dump(), **changed, "sources": sources})
     except ValidationError as error:
-        raise UsageError(f"fabric {fabric.name}: {_first_problem(error)}", hint="see `fabricbench lab presets`") from None
+        raise UsageError(
+            f"fabric {fabric.name}: {_first_problem(error)}", hint="see `fabricbench lab presets`"
+        ) from None
 
 
 def refuse_twins(fabrics: Sequence[EmulatedFabric]) -> None:

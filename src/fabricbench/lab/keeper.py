@@ -24,33 +24,15 @@ from pyroute2 import IPRoute
 from fabricbench.lab import namespaces
 from fabricbench.lab.node import NodeOrder, become_node, quieten_network
 from fabricbench.lab.offloads import turn_offloads_off
+from fabricbench.lab.order import STAY, KeeperOrder
 from fabricbench.lab.topology import CONTROL_INTERFACE, Topology
-from fabricbench.model import Model
 
-STAY = b"stay\n"
 _BRIDGE = "control"
+_CONTROL_MTU = 1500
 _NODE_TIMEOUT_S = 20.0
 _SWITCH_TIMEOUT_S = 20.0
 _SWITCH_NICE = -10
 """With root's right to it: the outer system's processes should not make a switch late."""
-
-
-class KeeperOrder(Model):
-    """What the keeper is told: the plan, whether it is root, where files are, and the switch's program."""
-
-    topology: Topology
-    has_root: bool
-    directory: Path
-    switch_program: Path
-
-    @property
-    def hosts(self) -> Path:
-        """The nodes' /etc/hosts."""
-        return self.directory / "hosts"
-
-    def switch_file(self, fabric: str, suffix: str) -> Path:
-        """Return a file of the fabric's switch: `json` (configuration), `status.json` or `log`."""
-        return self.directory / f"switch-{fabric}.{suffix}"
 
 
 @dataclass(frozen=True)
@@ -114,9 +96,7 @@ def _realise(order: KeeperOrder) -> dict[str, object]:
     _lay_links(topology, nodes)
     for node in nodes:
         node.talk.sendall(b"links are there")
-    switches = {
-        planned.fabric.name: _start_switch(order, index) for index, planned in enumerate(topology.fabrics)
-    }
+    switches = {planned.fabric.name: _start_switch(order, index) for index, planned in enumerate(topology.fabrics)}
     for node in nodes:
         node.hear(b"done")
         node.talk.close()
@@ -145,16 +125,16 @@ def _lay_links(topology: Topology, nodes: list[HeldNode]) -> None:
         bridge = network.link_lookup(ifname=_BRIDGE)[0]
         network.link("set", index=bridge, state="up")
         for index, (planned, held) in enumerate(zip(topology.nodes, nodes, strict=True)):
-            port = _link(network, f"ctl-n{index}", CONTROL_INTERFACE, planned.control_mac, held, 1500)
+            port = _link(network, f"ctl-n{index}", CONTROL_INTERFACE, planned.control_mac, node=held, mtu=_CONTROL_MTU)
             network.link("set", index=port, master=bridge, state="up")
             for fabric, mac in zip(topology.fabrics, planned.fabric_macs, strict=True):
                 outer = fabric.switch_interfaces[index]
-                port = _link(network, outer, fabric.interface, mac, held, fabric.fabric.mtu)
+                port = _link(network, outer, fabric.interface, mac, node=held, mtu=fabric.fabric.mtu)
                 turn_offloads_off(outer)
                 network.link("set", index=port, state="up")
 
 
-def _link(network: IPRoute, outer: str, inner: str, mac: str, node: HeldNode, mtu: int) -> int:
+def _link(network: IPRoute, outer: str, inner: str, mac: str, *, node: HeldNode, mtu: int) -> int:
     peer = {"ifname": inner, "net_ns_pid": node.pid, "address": mac, "mtu": mtu}
     network.link("add", ifname=outer, kind="veth", mtu=mtu, peer=peer)
     port: int = network.link_lookup(ifname=outer)[0]
@@ -169,7 +149,10 @@ def _start_switch(order: KeeperOrder, index: int) -> subprocess.Popen[bytes]:
     configuration.write_text(json.dumps(order.topology.switch_configuration(index, status), indent=1))
     with order.switch_file(name, "log").open("wb") as log:
         switch = subprocess.Popen(
-            [str(order.switch_program), str(configuration)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log
+            [str(order.switch_program), str(configuration)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
         )
     if planned.cpu is not None:
         os.sched_setaffinity(switch.pid, {planned.cpu})

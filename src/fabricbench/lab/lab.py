@@ -18,9 +18,16 @@ from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.lab import ledger
 from fabricbench.lab.entering import agent_script, command_from_outside
 from fabricbench.lab.fabric import EmulatedFabric
-from fabricbench.lab.keeper import STAY, KeeperOrder
 from fabricbench.lab.ledger import LedgerEntry
-from fabricbench.lab.process import ProcessIdentity, identify, inner_pids, members_of_namespaces, namespace_of, wait_for_all
+from fabricbench.lab.order import STAY, KeeperOrder
+from fabricbench.lab.process import (
+    ProcessIdentity,
+    identify,
+    inner_pids,
+    members_of_namespaces,
+    namespace_of,
+    wait_for_all,
+)
 from fabricbench.lab.status import LabStatus, read_status
 from fabricbench.lab.support import needed_support
 from fabricbench.lab.topology import CONTROL_INTERFACE, Topology, plan_lab
@@ -54,7 +61,10 @@ class Lab:
             dropped = ledger.drop_stale()
             directory = ledger.directory_of(name)
             if directory.exists():
-                raise UsageError(f"a lab {name!r} runs already", hint=f"end it (`fabricbench lab down {name}`) or choose another name")
+                raise UsageError(
+                    f"a lab {name!r} runs already",
+                    hint=f"end it (`fabricbench lab down {name}`) or choose another name",
+                )
             directory.mkdir(mode=0o700)
             order = KeeperOrder(
                 topology=topology, has_root=support.mode == "root", directory=directory, switch_program=switch
@@ -69,7 +79,9 @@ class Lab:
         entry = ledger.read(name)
         if entry is None or not entry.nodes or not entry.keeper.is_alive:
             running = running_labs()
-            known = f"running: {', '.join(running)}" if running else "none is running; start one with `fabricbench lab up`"
+            known = (
+                f"running: {', '.join(running)}" if running else "none is running; start one with `fabricbench lab up`"
+            )
             raise UsageError(f"no lab {name!r}", hint=known)
         return cls(name, entry)
 

@@ -59,7 +59,9 @@ def labs_directory() -> Path:
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise EnvironmentLacks(f"cannot make {directory}: {error}", hint="set XDG_STATE_HOME to a directory of yours") from None
+        raise EnvironmentLacks(
+            f"cannot make {directory}: {error}", hint="set XDG_STATE_HOME to a directory of yours"
+        ) from None
     return directory
 
 

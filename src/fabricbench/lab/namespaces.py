@@ -54,9 +54,7 @@ def bind(source: Path, target: Path) -> None:
 
 
 def _mount(source: str, target: str, kind: str | None, flags: int, options: str | None = None) -> None:
-    result = _libc.mount(
-        source.encode(), target.encode(), kind and kind.encode(), flags, options and options.encode()
-    )
+    result = _libc.mount(source.encode(), target.encode(), kind and kind.encode(), flags, options and options.encode())
     _check(result, f"mount {kind or source} on {target}")
 
 

@@ -155,7 +155,9 @@ def parse_fabric(text: str) -> EmulatedFabric:
     name, _, changes = text.strip().partition(":")
     preset = PRESETS.get(name)
     if preset is None:
-        raise UsageError(f"no fabric preset {name!r}", hint=f"there are {', '.join(PRESETS)}; see `fabricbench lab presets`")
+        raise UsageError(
+            f"no fabric preset {name!r}", hint=f"there are {', '.join(PRESETS)}; see `fabricbench lab presets`"
+        )
     return override(preset, changes) if changes else preset
 
 

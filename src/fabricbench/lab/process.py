@@ -83,7 +83,7 @@ def inner_pids(keeper: int) -> dict[int, int]:
 def namespace_of(pid: int, kind: str) -> str | None:
     """Return what names the `kind` namespace of a process, `net:[4026531840]` say; None where that cannot be seen."""
     try:
-        return os.readlink(_PROC / str(pid) / "ns" / kind)
+        return str((_PROC / str(pid) / "ns" / kind).readlink())
     except OSError:
         return None
 

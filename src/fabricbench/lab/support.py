@@ -10,7 +10,6 @@ from shutil import which
 from typing import Literal
 
 from fabricbench.errors import EnvironmentLacks
-from fabricbench.lab import namespaces
 from fabricbench.model import Model
 
 _PROGRAMS = ("nsenter", "setpriv", "taskset", "env", "sleep")
@@ -30,7 +29,9 @@ def lab_support() -> Support:
     """Return how a lab can be had on this machine. Tries it: about half a second, once a process."""
     missing = [program for program in _PROGRAMS if which(program) is None]
     if missing:
-        return Support(mode="none", reason=f"programs are missing: {', '.join(missing)} (packages util-linux and coreutils)")
+        return Support(
+            mode="none", reason=f"programs are missing: {', '.join(missing)} (packages util-linux and coreutils)"
+        )
     refusals = []
     if os.geteuid() == 0:
         refusal = _try("root")
@@ -56,10 +57,16 @@ def needed_support() -> Support:
 
 
 def _try(mode: str) -> str | None:
-    command = [sys.executable, "-m", "fabricbench.lab.support", mode]
+    command = [sys.executable, "-m", "fabricbench.lab.trial", mode]
     try:
         trial = subprocess.run(
-            command, cwd="/", capture_output=True, text=True, timeout=_TRIAL_TIMEOUT_S, check=False, stdin=subprocess.DEVNULL
+            command,
+            cwd="/",
+            capture_output=True,
+            text=True,
+            timeout=_TRIAL_TIMEOUT_S,
+            check=False,
+            stdin=subprocess.DEVNULL,
         )
     except subprocess.TimeoutExpired:
         return "the trial did not end"
@@ -67,34 +74,3 @@ def _try(mode: str) -> str | None:
         return None
     lines = trial.stderr.strip().splitlines()
     return lines[-1] if lines else f"the trial ended with {trial.returncode}"
-
-
-def _trial(mode: str) -> None:
-    """Take the first steps of a keeper: namespaces, /proc, /sys, a veth pair, a packet socket. Raises what fails."""
-    import socket
-
-    from pyroute2 import IPRoute
-
-    flags = namespaces.CLONE_NEWNET | namespaces.CLONE_NEWNS | namespaces.CLONE_NEWPID
-    if mode == "root":
-        namespaces.unshare(flags)
-    else:
-        namespaces.enter_user_namespace(flags)
-    child = os.fork()
-    if child:
-        _, status = os.waitpid(child, 0)
-        sys.exit(os.waitstatus_to_exitcode(status))
-    namespaces.keep_mounts_private()
-    namespaces.mount_fresh("proc", "/proc")
-    namespaces.mount_fresh("sysfs", "/sys")
-    with IPRoute() as network:
-        network.link("add", ifname="trial", kind="veth", peer={"ifname": "trial-peer"})
-    socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0).close()
-
-
-if __name__ == "__main__":
-    try:
-        _trial(sys.argv[1])
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is the reason
-        sys.stderr.write(f"{error}\n")
-        sys.exit(1)

@@ -124,7 +124,7 @@ class Topology(Model):
             "port_buffer_bytes": fabric.port_buffer_bytes,
             "mtu": fabric.mtu,
             "overhead_bytes": fabric.overhead_bytes,
-            "minimum_bytes": fabric.minimum_bytes,
+            "minimum_bytes": max(1, fabric.minimum_bytes),
             "cell": None if fabric.cell is None else fabric.cell.model_dump(),
             "host_queue_bytes": planned.sender_limit.burst_bytes * 2 + 8 * fabric.wire.wire_bytes(fabric.mtu + 14),
             "cpu": planned.cpu,

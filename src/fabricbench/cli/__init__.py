@@ -9,9 +9,9 @@ import typer
 from fabricbench.errors import FabricbenchError
 
 # Each module here defines `register(app)`. One line for each subcommand.
-from fabricbench.cli import version  # isort: skip
+from fabricbench.cli import check, compare, selfcheck, version  # isort: skip
 
-COMMANDS = (version,)
+COMMANDS = (compare, check, selfcheck, version)
 
 app = typer.Typer(
     name="fabricbench",

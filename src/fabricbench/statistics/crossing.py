@@ -9,6 +9,7 @@ blocks cover far less than they promise with six blocks (docs/statistics.md has 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +41,7 @@ def crossings(sizes: Floats, log_ratios: Floats, signs: NDArray[np.int64], confi
     complete = log_ratios[:, ~np.isnan(log_ratios).any(axis=0)]
     decided = np.flatnonzero(signs)
     found = []
-    for left, right in zip(decided[:-1], decided[1:], strict=True):
+    for left, right in pairwise(decided):
         if signs[left] * signs[right] < 0 and complete.shape[1] >= 3:
             part = slice(int(left), int(right) + 1)
             found.append(_locate(np.log2(sizes[part]), complete[part], bool(signs[right] > 0), confidence))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
+from scipy import special
 
 Floats = NDArray[np.float64]
 
@@ -32,7 +32,7 @@ def enclosing_ranks(count: int, probability: float, confidence: float) -> tuple[
     that the coverage is at least `confidence` for every continuous distribution.
     """
     tail = (1.0 - confidence) / 2.0
-    below = binom.cdf(np.arange(count), count, probability)
+    below = special.bdtr(np.arange(count), count, probability)
     low = int(np.searchsorted(below, tail, side="right"))
     high = int(np.searchsorted(below, 1.0 - tail, side="left")) + 1
     return (low, high) if low >= 1 and high <= count else None
@@ -78,7 +78,7 @@ def _weight_of_inner(count: int, outer: int, confidence: float) -> float:
     """Return how far the bounds move from rank `outer` to the next one inside (0: not at all)."""
     if 2 * (outer + 1) > count:
         return 0.0
-    gamma_outer = 1.0 - 2.0 * float(binom.cdf(outer - 1, count, 0.5))
-    gamma_inner = 1.0 - 2.0 * float(binom.cdf(outer, count, 0.5))
+    gamma_outer = 1.0 - 2.0 * float(special.bdtr(outer - 1, count, 0.5))
+    gamma_inner = 1.0 - 2.0 * float(special.bdtr(outer, count, 0.5))
     share = (gamma_outer - confidence) / (gamma_outer - gamma_inner)
     return (count - outer) * share / (outer + (count - 2 * outer) * share)

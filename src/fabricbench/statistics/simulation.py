@@ -72,7 +72,9 @@ def simulate_launch_medians(
     scale = np.exp(random.uniform(-noise.cell_spread, noise.cell_spread, (campaigns, 1, shape.cells, 1)) / 2.0)
     launch = random.normal(0.0, noise.launch_deviation, (campaigns, 2, 1, shape.blocks))
     cell = random.normal(0.0, noise.cell_launch_deviation, sides)
-    block = _autoregression(random, (campaigns, 1, 1), shape.blocks, noise.block_autocorrelation) * noise.block_deviation
+    block = (
+        _autoregression(random, (campaigns, 1, 1), shape.blocks, noise.block_autocorrelation) * noise.block_deviation
+    )
     medians = scale * (launch + cell + _sample_medians(random, sides, shape.samples, noise)) + block
     if noise.outlying_share > 0:
         is_outlying = random.random((campaigns, 2, 1, shape.blocks)) < noise.outlying_share

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from fabricbench.analysis.findings import CellSummary, Comparison, Crossover, Distribution, Findings, LadderStep
 from fabricbench.model import Metric
+from fabricbench.published import PublishedFigure
 from fabricbench.report.words import (
     NOTHING,
     RECEIVE_WORDS,
@@ -164,3 +165,31 @@ def inventory_table(findings: Findings) -> Table:
         for (what, value), hosts in sorted(hosts_of.items(), key=lambda item: item[0][0])
     ]
     return _table(("What", "Value", "Where"), rows)
+
+
+def published_table(findings: Findings, figures: Sequence[PublishedFigure]) -> Table:
+    """What was measured, then what was published, each with its condition and source."""
+    rows = [
+        (
+            step.fabric,
+            step.layer.value,
+            "throughput",
+            value_words(Metric.THROUGHPUT, step.throughput.value),
+            f"best, messages of {size_words(step.throughput_message_bytes)}",
+            "measured in this run",
+        )
+        for step in findings.ladder
+        if step.throughput is not None and step.layer in {figure.layer for figure in figures}
+    ]
+    rows += [
+        (
+            figure.fabric or NOTHING,
+            figure.layer.value if figure.layer else NOTHING,
+            figure.quantity.value.replace("_", " "),
+            figure.as_published.replace(" us", " µs"),
+            figure.condition,
+            figure.citation,
+        )
+        for figure in figures
+    ]
+    return _table(("Fabric", "Layer", "Quantity", "Value", "Condition", "Source"), rows, (3,))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 
-from fabricbench.analysis.findings import CellKey, Comparison, Crossover, Interval, Verdict
+from fabricbench.analysis.findings import CellKey, Comparison, Crossover, Findings, Interval, Verdict
 from fabricbench.model import Layer, Metric, Pattern, Receive
-from fabricbench.quantity import format_bit_s, format_bytes, format_seconds
+from fabricbench.quantity import format_bit_s, format_bytes, format_duration, format_seconds
 
 NOTHING = "–"
 """Stands where there is no value; never an empty cell, which reads like a mistake."""
@@ -73,8 +74,9 @@ def share_words(share: float | None) -> str:
 
 
 def probe_words(layer: Layer, pattern: Pattern, receive: Receive, variant: str = "") -> str:
-    """Return `tcp ping-pong, blocking`."""
-    return ", ".join(part for part in (f"{layer} {PATTERN_WORDS[pattern]}", RECEIVE_WORDS[receive], variant) if part)
+    """Return `tcp ping-pong, blocking`; that a library waits as a library does goes without saying."""
+    how = "" if receive is Receive.LIBRARY else RECEIVE_WORDS[receive]
+    return ", ".join(part for part in (f"{layer} {PATTERN_WORDS[pattern]}", how, variant) if part)
 
 
 def cell_words(key: CellKey) -> str:
@@ -104,7 +106,8 @@ def advantage(comparison: Comparison) -> Advantage:
 
 def times_words(ratio: float) -> str:
     """Return a ratio with three significant digits, or three decimals near 1, where they decide: `1.006`, `9.78`, `132`."""
-    return f"{ratio:.3f}" if 0.9 <= ratio < 1.1 else f"{ratio:.3g}" if ratio < 100 else f"{ratio:.0f}"
+    decimals = 3 if 0.9 <= ratio < 1.1 else max(0, 2 - math.floor(math.log10(ratio)))
+    return f"{ratio:.{decimals}f}"
 
 
 def faster_fabric(comparison: Comparison) -> str | None:
@@ -150,3 +153,19 @@ def crossover_words(crossover: Crossover) -> str:
         f"{crossover.faster_above} overtakes {crossover.faster_below} at {size_words(crossover.message_bytes)} "
         f"({size_words(round(crossover.low))} to {size_words(round(crossover.high))})"
     )
+
+
+def facts_words(findings: Findings) -> list[tuple[str, str]]:
+    """Return how much was measured, in the order of the report's first screen."""
+    invalid = f", {findings.launches_invalid} left out as invalid" if findings.launches_invalid else ""
+    return [
+        ("Blocks", f"{findings.blocks}"),
+        ("Launches", f"{findings.launches}{invalid}"),
+        ("Samples", f"{findings.samples:,}"),
+        ("Measured for", format_duration(findings.seconds_measured)),
+        ("Confidence", f"{findings.confidence * 100:g} %"),
+        ("Margin that matters", f"{findings.margin * 100:g} %"),
+        ("Testbed", findings.testbed),
+        ("Campaign", findings.campaign),
+        ("Started", findings.started),
+    ]

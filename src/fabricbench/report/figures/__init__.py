@@ -17,6 +17,7 @@ from fabricbench.report.figures.distributions import distributions
 from fabricbench.report.figures.figure import Figure, Panel, Spec, compose
 from fabricbench.report.figures.forest import round_trip_forest, throughput_forest, verdict_forest
 from fabricbench.report.figures.ladder import ladder
+from fabricbench.report.figures.published import published
 
 __all__ = ["FIGURES", "Figure", "Panel", "build", "draw", "paper_spec", "present"]
 
@@ -36,6 +37,7 @@ FIGURES: dict[str, Builder] = {
     "round-trip-ratios": round_trip_forest,
     "throughput-ratios": throughput_forest,
     "distributions": distributions,
+    "published": published,
 }
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fabricbench.analysis.findings import CellSummary, Comparison, Crossover, Distribution, Findings, LadderStep
-from fabricbench.model import Metric
+from fabricbench.analysis.findings import CellSummary, Comparison, Crossover, Distribution, Findings
+from fabricbench.model import Layer, Metric
 from fabricbench.published import PublishedFigure
 from fabricbench.report.words import (
     NOTHING,
@@ -37,14 +37,17 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: Seque
     return Table(tuple(columns), tuple(tuple(row) for row in rows), frozenset(numeric))
 
 
-def ladder_table(steps: Sequence[LadderStep]) -> Table:
-    """Layer by layer: round trip, what the layer adds, throughput, shares of the line rate."""
+def ladder_table(findings: Findings) -> Table:
+    """Layer by layer from the top, fabrics under each other: round trip, what the layer adds, throughput, shares."""
+    order = [fabric.name for fabric in findings.fabrics]
+    from_top = list(reversed(Layer))
+    steps = sorted(findings.ladder, key=lambda step: (from_top.index(step.layer), step.receive, order.index(step.fabric)))
     rows = [
         (
             step.layer.value,
             step.fabric,
             RECEIVE_WORDS[step.receive],
-            f"{interval_words(Metric.ROUND_TRIP_TIME, step.round_trip)}",
+            interval_words(Metric.ROUND_TRIP_TIME, step.round_trip),
             interval_words(Metric.ROUND_TRIP_TIME, step.added_round_trip),
             interval_words(Metric.THROUGHPUT, step.throughput),
             share_words(step.share_of_line_rate),
@@ -57,12 +60,12 @@ def ladder_table(steps: Sequence[LadderStep]) -> Table:
         "Layer",
         "Fabric",
         "Receive",
-        "Round trip (interval)",
+        "Round trip",
         "Added to the layer below",
-        "Best throughput (interval)",
-        "Share of line rate",
-        "Lost at this layer",
-        "Share of possible payload rate",
+        "Best throughput",
+        "Of line rate",
+        "Lost here",
+        "Of possible payload rate",
     )
     return _table(columns, rows, range(3, 9))
 

@@ -17,7 +17,7 @@ PATTERN_WORDS = {Pattern.PINGPONG: "ping-pong", Pattern.STREAM: "stream"}
 METRIC_WORDS = {Metric.ROUND_TRIP_TIME: "round-trip time", Metric.THROUGHPUT: "throughput"}
 RECEIVE_WORDS = {Receive.BLOCKING: "blocking", Receive.POLLING: "polling", Receive.LIBRARY: "library"}
 LAYER_WORDS = {
-    Layer.MEMORY: "copying within one node's memory",
+    Layer.MEMORY: "copies within a node",
     Layer.FRAME: "raw Ethernet frames",
     Layer.IP: "raw IP datagrams",
     Layer.UDP: "UDP datagrams",
@@ -41,18 +41,26 @@ def value_words(metric: Metric, value: float | None) -> str:
 
 
 def range_words(metric: Metric, low: float | None, high: float | None) -> str:
-    """Return `70.9 µs to 71.6 µs`, with as many digits as the interval needs to differ from its ends."""
+    """Return `70.90 to 71.60 µs`, with a digit more than the value has, so that narrow intervals show their width."""
     if low is None or high is None:
         return "no interval: too few launches"
+    ends = [_exact_words(metric, end).split(" ") for end in (low, high)]
+    (first, unit), (last, other) = ends
+    return f"{first} to {last} {other}" if unit == other else f"{first} {unit} to {last} {other}"
+
+
+def _exact_words(metric: Metric, value: float) -> str:
     if metric is Metric.ROUND_TRIP_TIME:
-        return typographic(f"{format_seconds(low * 1e-9, 4)} to {format_seconds(high * 1e-9, 4)}")
-    return f"{format_bit_s(low, 4)} to {format_bit_s(high, 4)}"
+        return typographic(format_seconds(value * 1e-9, 4))
+    return format_bit_s(value, 4)
 
 
 def interval_words(metric: Metric, interval: Interval | None) -> str:
-    """Return a value and its interval: `71.2 µs (70.90 µs to 71.60 µs)`."""
+    """Return a value and its interval: `71.2 µs (70.90 to 71.60 µs)`."""
     if interval is None:
         return NOTHING
+    if interval.low is None or interval.high is None:
+        return f"{value_words(metric, interval.value)} (no interval)"
     return f"{value_words(metric, interval.value)} ({range_words(metric, interval.low, interval.high)})"
 
 
@@ -157,14 +165,14 @@ def crossover_words(crossover: Crossover) -> str:
 
 def facts_words(findings: Findings) -> list[tuple[str, str]]:
     """Return how much was measured, in the order of the report's first screen."""
-    invalid = f", {findings.launches_invalid} left out as invalid" if findings.launches_invalid else ""
+    invalid = f", {findings.launches_invalid} left out" if findings.launches_invalid else ""
     return [
         ("Blocks", f"{findings.blocks}"),
         ("Launches", f"{findings.launches}{invalid}"),
         ("Samples", f"{findings.samples:,}"),
         ("Measured for", format_duration(findings.seconds_measured)),
         ("Confidence", f"{findings.confidence * 100:g} %"),
-        ("Margin that matters", f"{findings.margin * 100:g} %"),
+        ("Margin", f"{findings.margin * 100:g} %"),
         ("Testbed", findings.testbed),
         ("Campaign", findings.campaign),
         ("Started", findings.started),

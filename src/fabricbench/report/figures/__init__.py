@@ -6,9 +6,7 @@ A figure is added by adding a file and a line here.
 
 from __future__ import annotations
 
-from typing import Protocol
-
-import altair as alt
+from typing import TYPE_CHECKING, Protocol
 
 from fabricbench.analysis.findings import Findings
 from fabricbench.errors import UsageError
@@ -18,6 +16,9 @@ from fabricbench.report.figures.figure import Figure, Panel, Spec, compose
 from fabricbench.report.figures.forest import round_trip_forest, throughput_forest, verdict_forest
 from fabricbench.report.figures.ladder import ladder
 from fabricbench.report.figures.published import published
+
+if TYPE_CHECKING:
+    import altair as alt
 
 __all__ = ["FIGURES", "Figure", "Panel", "build", "draw", "paper_spec", "present"]
 
@@ -56,6 +57,8 @@ def present(findings: Findings, *, is_interactive: bool = False) -> dict[str, Fi
 
 def draw(name: str, findings: Findings) -> alt.ConcatChart:
     """Return the named figure as an altair chart, for a notebook. UsageError where there is nothing to draw."""
+    import altair as alt  # noqa: PLC0415 - a second of loading that only notebooks need
+
     return alt.ConcatChart.from_dict(paper_spec(name, findings))
 
 

@@ -9,6 +9,8 @@ from typing import Any
 from fabricbench.model import Metric
 from fabricbench.report.words import METRIC_WORDS
 
+SIZE_AIR = 0.4
+"""Powers of two left free at both ends, so that the outermost points are whole."""
 SIZE_LABELS = (
     "datum.value >= 1073741824 ? format(datum.value / 1073741824, '~g') + ' GiB'"
     " : datum.value >= 1048576 ? format(datum.value / 1048576, '~g') + ' MiB'"
@@ -44,7 +46,7 @@ def size_channel(sizes: Iterable[float]) -> dict[str, Any]:
     return {
         "field": "size",
         "type": "quantitative",
-        "scale": {"type": "log", "base": 2, "nice": False, "domain": [2.0**low, 2.0**high]},
+        "scale": {"type": "log", "base": 2, "nice": False, "domain": [2.0 ** (low - SIZE_AIR), 2.0 ** (high + SIZE_AIR)]},
         "axis": {
             "values": [2.0**exponent for exponent in range(low, high + 1, step)],
             "labelExpr": SIZE_LABELS,

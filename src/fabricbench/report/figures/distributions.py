@@ -42,7 +42,7 @@ def distributions(
     )
     table = distribution_table(drawn, findings.summaries)
     return Figure(
-        "distributions", "Distributions of the samples", " ".join(filter(None, parts)), panels, table, sizes=sizes
+        "distributions", "Distributions of single samples", " ".join(filter(None, parts)), panels, table, sizes=sizes
     )
 
 

@@ -32,6 +32,8 @@ class Panel:
     spec: Spec
     tags: dict[str, str]
     height: int = 220
+    sides: tuple[str, str] | None = None
+    """The fabrics that are faster to the left and to the right, where a panel has such sides."""
 
 
 @dataclass(frozen=True)

@@ -27,9 +27,8 @@ CROSS = "M-1,-1L1,1M1,-1L-1,1"
 """Too few launches: crossed out, not a value to read."""
 ROW_HEIGHT = 19
 READING = (
-    "Right of 1 the second fabric is faster, left of it the first; the shaded strip is the margin of {margin:g} % within which a "
-    "difference does not matter. Filled point in a fabric's colour: that one is faster. Hollow diamond: equivalent. Grey cross "
-    "with a dashed line: not enough data."
+    "Filled point in a fabric's colour: that fabric is faster. Hollow diamond: equivalent. Grey cross: not enough data. The grey "
+    "strip at 1 is the margin of {margin:g} % within which a difference does not matter."
 )
 
 
@@ -45,7 +44,8 @@ def verdict_forest(findings: Findings, *, is_interactive: bool = False) -> Figur
         title = METRIC_WORDS[group[0].metric].capitalize() + _pair_words(findings, group[0])
         tags = {"metric": group[0].metric.value, "pair": "|".join(_pair(group[0]))}
         labels = [_layer_words(curve) for curve in group]
-        panels.append(_panel(findings, group, labels, title, tags, _ends(findings.curves), is_interactive))
+        ends = _ends(findings.curves)
+        panels.append(_panel(findings, group, labels, title, tags, ends, is_interactive, has_labels=True))
     caption = "Geometric mean of the ratios over all message sizes of a layer. " + _reading(findings, findings.curves)
     title = "How many times faster, layer by layer"
     return Figure("verdict", title, caption, tuple(panels), comparison_table(findings.curves))
@@ -75,7 +75,7 @@ def _cells(findings: Findings, metric: Metric, name: str, is_interactive: bool) 
         tags = {"layer": first.layer.value, "receive": RECEIVE_WORDS[first.receive], "pair": "|".join(_pair(first))}
         title = _layer_words(first) + _pair_words(findings, first)
         panels.append(_panel(findings, group, labels, title, tags, _ends(cells), is_interactive))
-    title = f"How many times faster, size by size: {METRIC_WORDS[metric]}"
+    title = f"{METRIC_WORDS[metric].capitalize()}: how many times faster, size by size"
     caption = f"Ratio of medians{', paired by block' if cells[0].is_paired else ''}. " + _reading(findings, cells)
     return Figure(name, title, caption, tuple(panels), comparison_table(cells))
 
@@ -102,6 +102,18 @@ def _reading(findings: Findings, items: Sequence[Comparison]) -> str:
     n = span_words(item.launches for item in items)
     intervals = f"n = {n} {what}, {findings.confidence * 100:g} % intervals."
     return " ".join(filter(None, (READING.format(margin=findings.margin * 100), intervals, emulated_note(findings))))
+
+
+def _label_layers(items: Sequence[Comparison], labels: list[str], x: Spec, y: Spec, middle: float) -> list[Spec]:
+    """Return the ratio as text beside each interval, on the side where there is room."""
+    rows = [_row(item, label) for item, label in zip(items, labels, strict=True)]
+    layers = []
+    for align, shift, end in (("left", 8, "high"), ("right", -8, "low")):
+        mine = [row | {"value": row[end] or row["value"]} for row in rows if (row["value"] > middle) is (end == "low")]
+        words = {"x": x, "y": y, "text": {"field": "times faster"}}
+        if mine:
+            layers.append(mark("text", words, rows=mine, align=align, dx=shift, baseline="middle"))
+    return layers
 
 
 def _ends(items: Sequence[Comparison]) -> list[float]:
@@ -135,6 +147,7 @@ def _panel(
     tags: dict[str, str],
     ends: list[float],
     is_interactive: bool,
+    has_labels: bool = False,
 ) -> Panel:
     low, high = ratio_domain(ends, findings.margin)
     first = items[0]
@@ -145,7 +158,7 @@ def _panel(
         "axis": {
             "values": ratio_ticks(low, high),
             "labelExpr": "format(datum.value, '~g') + ' ×'",
-            "title": f"← {first.fabric_a} faster\u2003|\u2003{first.fabric_b} faster →",
+            "title": "times faster" if is_interactive else f"← {first.fabric_a} faster\u2003|\u2003{first.fabric_b} faster →",
             "labelOverlap": True,
         },
     }
@@ -157,9 +170,12 @@ def _panel(
         mark("rule", {"x": x}, rows=[{"value": 1}], color=UNDECIDED),
         *_mark_layers(findings, items, labels, x, y),
     ]
+    if has_labels:
+        layers += _label_layers(items, labels, x, y, (low * high) ** 0.5)
     if is_interactive:
         layers[0]["params"] = zoom("x")
-    return Panel(title, {"layer": layers}, tags, height=ROW_HEIGHT * len(labels) + 6)
+    sides = (first.fabric_a, first.fabric_b)
+    return Panel(title, {"layer": layers}, tags, height=ROW_HEIGHT * len(labels) + 6, sides=sides)
 
 
 def _mark_layers(

@@ -38,13 +38,13 @@ def ladder(findings: Findings, *, is_interactive: bool = False) -> Figure | None
     sizes = sorted({step.round_trip_message_bytes for step in steps if step.round_trip_message_bytes is not None})
     round_trips = f"Round trips of {' and '.join(size_words(size) for size in sizes)}; " if sizes else ""
     parts = (
-        f"{round_trips}the best throughput over all message sizes.".capitalize(),
+        f"{round_trips}best throughput over all message sizes.",
         interval_note(findings),
         "Copying within memory uses no fabric: it is in the table only.",
         emulated_note(findings),
     )
     caption = " ".join(filter(None, parts))
-    return Figure("ladder", "The ladder of layers", caption, panels, ladder_table(findings.ladder), is_switchable=True)
+    return Figure("ladder", "Round trip and throughput at each layer", caption, panels, ladder_table(findings), is_switchable=True)
 
 
 def _names(step: LadderStep) -> dict[str, Any]:

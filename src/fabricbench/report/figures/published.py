@@ -34,7 +34,7 @@ def published(findings: Findings, *, is_interactive: bool = False) -> Figure | N
     panel = Panel("Best throughput, measured and published", _spec(findings, rows), {}, height=ROW_HEIGHT * len(rows))
     others = published_figures(quantity=Quantity.LATENCY) + published_figures(quantity=Quantity.CROSSOVER)
     table = published_table(findings, [*studies, *others])
-    return Figure("published", "Beside the published studies", caption, (panel,), table)
+    return Figure("published", "Best throughput, measured and published", caption, (panel,), table)
 
 
 def _measured(findings: Findings) -> list[dict[str, Any]]:

@@ -45,7 +45,7 @@ def _lines(findings: Findings) -> Iterable[str]:
         yield ""
     for title, table in (
         ("Fabrics", fabric_table(findings)),
-        ("The ladder of layers", ladder_table(findings.ladder)),
+        ("The ladder of layers", ladder_table(findings)),
         ("How many times faster, layer by layer", comparison_table(findings.curves)),
         ("Crossovers", crossover_table(findings.crossovers)),
         ("How many times faster, size by size", comparison_table(findings.cells)),

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from fabricbench.analysis.findings import Findings, Severity
+from fabricbench.analysis.findings import Findings, Severity, Warning
 from fabricbench.model import Layer, Receive
 from fabricbench.report.comma_separated import comparisons_csv
 from fabricbench.report.figures import Figure, present
@@ -32,6 +32,17 @@ SHAPE_PATHS = {
 
 
 @dataclass(frozen=True)
+class Choice:
+    """One fabric in the controls: its name, colour and shape."""
+
+    name: str
+    letter: str
+    colour: str
+    shape: str
+    is_emulated: bool
+
+
+@dataclass(frozen=True)
 class PlacedPanel:
     """A panel with the id of its place in the page."""
 
@@ -39,6 +50,7 @@ class PlacedPanel:
     title: str
     height: int
     tags: dict[str, str]
+    sides: tuple[Choice, ...]
 
 
 @dataclass(frozen=True)
@@ -51,22 +63,13 @@ class PlacedFigure:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """One fabric in the controls: its name, colour and shape."""
-
-    name: str
-    letter: str
-    colour: str
-    shape: str
-    is_emulated: bool
-
-
-@dataclass(frozen=True)
 class Effect:
     """One line of the first screen, taken apart at its first colon."""
 
     of: str
     text: str
+    fabric: Choice | None
+    """The fabric that the text begins with, the faster one."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,7 @@ class Page:
     effects: tuple[Effect, ...]
     facts: tuple[tuple[str, str], ...]
     date: str
-    worst: str
+    worst: tuple[Warning, ...]
     tables: dict[str, Table]
     csv_address: str
     data: Markup
@@ -93,14 +96,14 @@ def build_page(findings: Findings) -> Page:
     receives = {summary.key.receive for summary in findings.summaries}
     invalid = [warning for warning in findings.warnings if warning.severity is Severity.INVALID]
     return Page(
-        figures={name: _placed(figure) for name, figure in figures.items()},
+        figures={name: _placed(figure, _choices(findings)) for name, figure in figures.items()},
         fabrics=_choices(findings),
         layers=tuple(layer.value for layer in Layer if layer in layers),
         receives=tuple(RECEIVE_WORDS[receive] for receive in Receive if receive in receives),
-        effects=tuple(_effect(text) for text in findings.headline.effects),
-        facts=tuple(facts_words(findings)),
+        effects=tuple(_effect(text, _choices(findings)) for text in findings.headline.effects),
+        facts=tuple(fact for fact in facts_words(findings) if fact[0] != "Started"),
         date=_date(findings.started),
-        worst=invalid[0].text if invalid else "",
+        worst=tuple(invalid),
         tables={
             "cells": comparison_table(findings.cells),
             "crossovers": crossover_table(findings.crossovers),
@@ -132,9 +135,16 @@ def data_address(text: str) -> str:
     return f"data:text/csv;charset=utf-8,{quote(text)}"
 
 
-def _placed(figure: Figure) -> PlacedFigure:
+def _placed(figure: Figure, fabrics: tuple[Choice, ...]) -> PlacedFigure:
+    of = {fabric.name: fabric for fabric in fabrics}
     panels = tuple(
-        PlacedPanel(panel_id(figure.name, index), panel.title, panel.height, panel.tags)
+        PlacedPanel(
+            panel_id(figure.name, index),
+            panel.title,
+            panel.height,
+            panel.tags,
+            tuple(of[name] for name in panel.sides or ()),
+        )
         for index, panel in enumerate(figure.panels)
     )
     return PlacedFigure(figure, panels, tuple((size, size_words(size)) for size in figure.sizes))
@@ -148,9 +158,12 @@ def _choices(findings: Findings) -> tuple[Choice, ...]:
     )
 
 
-def _effect(text: str) -> Effect:
+def _effect(text: str, fabrics: tuple[Choice, ...]) -> Effect:
     what, colon, effect = typographic(text).partition(": ")
-    return Effect(what, effect) if colon else Effect("", what)
+    if not colon:
+        return Effect("", what, None)
+    named = [fabric for fabric in fabrics if effect.startswith(f"{fabric.name} ")]
+    return Effect(what, effect, max(named, key=lambda fabric: len(fabric.name), default=None))
 
 
 def _date(started: str) -> str:

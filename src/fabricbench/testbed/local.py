@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import platform
-import socket
 from ipaddress import IPv4Network
 from pathlib import Path
 
 from fabricbench.model import Layer
 from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
+from fabricbench.testbed.permissions import may_open_raw_socket
 
 LOOPBACK = "lo"
 LOOPBACK_SUBNET = IPv4Network("127.0.0.0/8")
@@ -51,16 +51,6 @@ def local_testbed() -> Testbed:
         fabrics=(loopback, memory),
         notes=tuple(notes),
     )
-
-
-def may_open_raw_socket(layer: Layer) -> bool:
-    """Whether this user may open the kind of socket that the frame or the ip layer needs."""
-    kind = (socket.AF_PACKET, 0) if layer is Layer.FRAME else (socket.AF_INET, socket.IPPROTO_RAW)
-    try:
-        socket.socket(kind[0], socket.SOCK_RAW, kind[1]).close()
-    except OSError:
-        return False
-    return True
 
 
 def loopback_mtu() -> int:

@@ -19,6 +19,7 @@ from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
 
 CONTROL_INTERFACE = "ctl0"
 CONTROL_SUBNET = IPv4Network("10.98.0.0/24")
+LEAST_NODES = 2
 MOST_NODES = 200
 """Fits the /24 subnets; a machine runs out of processors long before."""
 MOST_FABRICS = 16
@@ -116,8 +117,10 @@ class Topology(Model):
 
 def plan_lab(name: str, nodes: int, fabrics: Sequence[EmulatedFabric], cpus: Sequence[int]) -> Topology:
     """Return the plan of a lab of `nodes` nodes on the processors `cpus`; UsageError where that cannot be."""
-    if not 1 <= nodes <= MOST_NODES:
-        raise UsageError(f"a lab of {nodes} nodes cannot be", hint=f"ask for 1 to {MOST_NODES}")
+    if not LEAST_NODES <= nodes <= MOST_NODES:
+        raise UsageError(
+            f"a lab of {nodes} node{'s' * (nodes != 1)} cannot be", hint=f"ask for {LEAST_NODES} to {MOST_NODES}"
+        )
     if not 1 <= len(fabrics) <= MOST_FABRICS:
         raise UsageError(f"a lab with {len(fabrics)} fabrics cannot be", hint=f"ask for 1 to {MOST_FABRICS}")
     refuse_twins(fabrics)

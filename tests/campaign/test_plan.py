@@ -128,10 +128,10 @@ def test_receive_applies_to_sockets_and_defaults_to_the_testbeds(testbed: Testbe
     assert plan_run(campaign_of("udp"), polling, seed=1).cells[0].receive is Receive.POLLING
 
 
-def test_a_stream_is_timed_in_windows_that_fit_a_socket_buffer(testbed: Testbed):
+def test_a_stream_is_timed_in_windows_of_bounded_bytes_and_messages(testbed: Testbed):
     experiment = Experiment(layers=("tcp",), pattern=Pattern.STREAM, message_bytes=(1, 1024, 65536, 1 << 20))
     plan = plan_run(Campaign(name="s", experiments=(experiment,)), testbed, seed=1)
-    assert [cell.messages_per_sample for cell in plan.cells] == [64, 64, 1, 1]
+    assert [cell.messages_per_sample for cell in plan.cells] == [256, 256, 4, 1]
 
 
 def test_a_run_of_one_block_is_refused(testbed: Testbed):

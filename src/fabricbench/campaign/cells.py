@@ -15,11 +15,12 @@ from fabricbench.quantity import format_bytes
 from fabricbench.record.probe_plan import PlanProbe
 from fabricbench.testbed.model import Fabric, Testbed
 
-WINDOW_BYTES = 64 * 1024
-"""A sample of a stream is about this much: below every default socket buffer, above the price of reading the clock."""
+WINDOW_BYTES = 256 * 1024
+"""A sample of a stream is about this much: 20 ms at 100 Mbit/s, and longer than a receiver's wake-up at 1 Gbit/s, which lets it
+take in one go what has come meanwhile."""
 
-WINDOW_MESSAGES = 64
-"""And at most this many messages, so that a window of small datagrams fits a receiver's queue."""
+WINDOW_MESSAGES = 256
+"""And at most this many messages, so that a window of small ones ends soon."""
 
 
 class PlannedCell(Model):
@@ -42,7 +43,7 @@ def plan_cells(campaign: Campaign, testbed: Testbed) -> CellPlan:
     for number, experiment in enumerate(campaign.experiments, start=1):
         planner.add(number, experiment)
     planner.refuse_idle_fabrics()
-    return CellPlan(cells=tuple(planner.cells), notes=tuple(dict.fromkeys(planner.notes)))
+    return CellPlan(cells=tuple(planner.cells), notes=(*planner.missing_layers(), *dict.fromkeys(planner.notes)))
 
 
 class _Planner:
@@ -53,6 +54,7 @@ class _Planner:
         self.testbed = testbed
         self.cells: list[PlannedCell] = []
         self.notes: list[str] = []
+        self._missing: dict[str, dict[Layer, None]] = {}
         self._measured_by: dict[object, int] = {}
 
     def add(self, number: int, experiment: Experiment) -> None:
@@ -64,6 +66,11 @@ class _Planner:
                 self._refuse_twice(probe, number)
                 numbered = probe.model_copy(update={"id": len(self.cells)})
                 self.cells.append(PlannedCell(probe=numbered, fabrics=names))
+
+    def missing_layers(self) -> list[str]:
+        return [
+            f"{fabric} does not have {', '.join(layers)}: left out there" for fabric, layers in self._missing.items()
+        ]
 
     def refuse_idle_fabrics(self) -> None:
         for fabric in self.testbed.fabrics:
@@ -83,9 +90,8 @@ class _Planner:
                 f"(it has {have})",
                 hint='take the layer or the fabric out, or write unfit = "leave out" in [campaign]',
             )
-        if lacking:
-            names = ", ".join(fabric.name for fabric in lacking)
-            self.notes.append(f"{layer} is left out on {names}, which does not have it")
+        for fabric in lacking:
+            self._missing.setdefault(fabric.name, {})[layer] = None
         return having
 
     def _is_carried(self, size: int, layer: Layer, fabrics: list[Fabric], number: int) -> bool:

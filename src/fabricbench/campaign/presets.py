@@ -17,6 +17,10 @@ DATAGRAM_LAYERS = (Layer.IP, Layer.UDP)
 STREAM_LAYERS = (Layer.TCP, Layer.MPI)
 
 
+LEAST_SAMPLES = {Pattern.PINGPONG: 100, Pattern.STREAM: 30}
+"""A narrow interval of few samples taken within a millisecond is luck; a slow fabric ends at the time bound before."""
+
+
 def _experiment(
     layers: tuple[Layer, ...], pattern: Pattern, sizes: tuple[int, ...], seconds: float, **parameters: str
 ) -> Experiment:
@@ -25,6 +29,7 @@ def _experiment(
         pattern=pattern,
         message_bytes=sizes,
         maximum_seconds=seconds,
+        minimum_samples=LEAST_SAMPLES[pattern],
         parameters=dict(parameters),
     )
 

@@ -10,7 +10,7 @@ from pydantic import Field, ValidationError, model_validator
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
 from fabricbench.quantity import BitPerSecond, Bytes, Seconds
-from fabricbench.testbed.wire import CellTax, Wire
+from fabricbench.testbed.wire import ETHERNET_HEADER_BYTES, CellTax, Wire
 
 FIGURES = (
     "line_rate_bit_s",
@@ -41,6 +41,10 @@ KEYS = {
 
 ASKED_FOR = "asked for when the lab was started"
 """The source of a figure that overrides the preset's."""
+
+
+CUT_THROUGH_HEADER_BYTES = 64
+"""What a cut-through switch reads before it forwards, where there are no cells: native/switch/wire.hpp."""
 
 
 class Switching(StrEnum):
@@ -75,7 +79,7 @@ class EmulatedFabric(Model):
 
     @model_validator(mode="after")
     def _buffer_holds_a_frame(self) -> EmulatedFabric:
-        if self.port_buffer_bytes < self.wire.wire_bytes(self.mtu + 14):
+        if self.port_buffer_bytes < self.wire.wire_bytes(self.mtu + ETHERNET_HEADER_BYTES):
             raise ValueError(f"a port buffer of {self.port_buffer_bytes} B does not hold one frame of MTU {self.mtu}")
         return self
 
@@ -90,12 +94,16 @@ class EmulatedFabric(Model):
         )
 
     def added_delay_s(self, frame_bytes: int) -> float:
-        """Return the time from a frame's leaving the sender's driver to its last byte's reaching the receiver.
+        """Return the time from a frame's leaving the sender's driver to its last bit's reaching the receiver, on idle links.
 
-        Cut-through overlaps the two links, so the frame is serialised once; store-and-forward serialises it twice.
+        Store-and-forward serialises a frame twice. Cut-through overlaps the two links but for what the switch must read first.
         """
-        links = 2 if self.switching is Switching.STORE_AND_FORWARD else 1
-        return links * self.wire.serialisation_s(frame_bytes) + 2 * self.delay_s + self.switch_latency_s
+        serialisation_s = self.wire.serialisation_s(frame_bytes)
+        before_forwarding_s = serialisation_s
+        if self.switching is Switching.CUT_THROUGH:
+            read_bytes = CUT_THROUGH_HEADER_BYTES if self.cell is None else self.cell.cell_bytes
+            before_forwarding_s = min(serialisation_s, read_bytes * 8 / self.line_rate_bit_s)
+        return before_forwarding_s + serialisation_s + 2 * self.delay_s + self.switch_latency_s
 
 
 def override(fabric: EmulatedFabric, text: str) -> EmulatedFabric:

@@ -31,8 +31,6 @@ _BRIDGE = "control"
 _CONTROL_MTU = 1500
 _NODE_TIMEOUT_S = 20.0
 _SWITCH_TIMEOUT_S = 20.0
-_SWITCH_NICE = -10
-"""With root's right to it: the outer system's processes should not make a switch late."""
 
 
 @dataclass(frozen=True)
@@ -148,17 +146,12 @@ def _start_switch(order: KeeperOrder, index: int) -> subprocess.Popen[bytes]:
     status = order.switch_file(name, "status.json")
     configuration.write_text(json.dumps(order.topology.switch_configuration(index, status), indent=1))
     with order.switch_file(name, "log").open("wb") as log:
-        switch = subprocess.Popen(
+        return subprocess.Popen(
             [str(order.switch_program), str(configuration)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=log,
         )
-    if planned.cpu is not None:
-        os.sched_setaffinity(switch.pid, {planned.cpu})
-        if order.has_root:
-            os.setpriority(os.PRIO_PROCESS, switch.pid, _SWITCH_NICE)
-    return switch
 
 
 def _wait_until_ready(name: str, switch: subprocess.Popen[bytes], log: Path) -> None:

@@ -39,6 +39,7 @@ class SenderLimit(Model):
     rate_bytes_s: int
     burst_bytes: int
     queue_bytes: int
+    largest_frame_bytes: int
     overhead_bytes: int
     minimum_bytes: int
     is_cell_taxed: bool
@@ -126,7 +127,8 @@ class Topology(Model):
             "overhead_bytes": fabric.overhead_bytes,
             "minimum_bytes": max(1, fabric.minimum_bytes),
             "cell": None if fabric.cell is None else fabric.cell.model_dump(),
-            "host_queue_bytes": planned.sender_limit.burst_bytes * 2 + 8 * fabric.wire.wire_bytes(fabric.mtu + 14),
+            "host_queue_bytes": planned.sender_limit.burst_bytes * 2
+            + 8 * fabric.wire.wire_bytes(fabric.mtu + ETHERNET_HEADER_BYTES),
             "cpu": planned.cpu,
             "status": str(status),
         }
@@ -173,6 +175,7 @@ def sender_limit(fabric: EmulatedFabric) -> SenderLimit:
         rate_bytes_s=round(fabric.line_rate_bit_s / 8 * share),
         burst_bytes=round(burst),
         queue_bytes=SENDER_QUEUE_BYTES,
+        largest_frame_bytes=frame,
         overhead_bytes=fabric.overhead_bytes if is_exact else 0,
         minimum_bytes=fabric.minimum_bytes if fabric.cell is None else 0,
         is_cell_taxed=has_atm_cells and is_exact,

@@ -75,4 +75,6 @@ def summary_frame(run: Run, probabilities: Sequence[float] = SUMMARY_PROBABILITI
 
 def unit_name() -> pl.Expr:
     """Return the unit of `metric`."""
-    return pl.col("metric").cast(pl.String).replace_strict({m.value: m.unit for m in Metric}).alias("unit")
+    units = {metric.value: metric.unit for metric in Metric}
+    dtype = pl.Enum(list(dict.fromkeys(units.values())))
+    return pl.col("metric").cast(pl.String).replace_strict(units, return_dtype=dtype).alias("unit")

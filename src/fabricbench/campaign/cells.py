@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fabricbench.campaign.estimate import WINDOW_SECONDS
 from fabricbench.campaign.limits import has_layer, largest_message_bytes, smallest_message_bytes
 from fabricbench.campaign.specification import Campaign, Experiment
 from fabricbench.errors import UsageError
@@ -15,12 +16,12 @@ from fabricbench.quantity import format_bytes
 from fabricbench.record.probe_plan import PlanProbe
 from fabricbench.testbed.model import Fabric, Testbed
 
-WINDOW_BYTES = 256 * 1024
-"""A sample of a stream is about this much: 20 ms at 100 Mbit/s, and longer than a receiver's wake-up at 1 Gbit/s, which lets it
-take in one go what has come meanwhile."""
+USUAL_LINE_RATE_BIT_S = 1e9
+"""Of a fabric whose wire is not known."""
 
-WINDOW_MESSAGES = 256
-"""And at most this many messages, so that a window of small ones ends soon."""
+LARGEST_WINDOW_BYTES = 4 * 1024 * 1024
+WINDOW_MESSAGES = 1024
+"""A layer that is limited by the cost of a message, not by the wire, ends its window by this."""
 
 
 class PlannedCell(Model):
@@ -141,7 +142,6 @@ class _Planner:
                     message_bytes=size,
                     receive=receive,
                     ranks=(0,) if layer is Layer.MEMORY else (0, 1),
-                    messages_per_sample=_window(size) if experiment.pattern is Pattern.STREAM else 1,
                     warmup_samples=experiment.warmup_samples,
                     verify_messages=experiment.verify_messages,
                     stopping=experiment.stopping,
@@ -156,5 +156,10 @@ class _Planner:
         return experiment.receive or (Receive(self.testbed.default_receive),)
 
 
-def _window(message_bytes: int) -> int:
-    return max(1, min(WINDOW_MESSAGES, WINDOW_BYTES // max(1, message_bytes)))
+def window_messages(probe: PlanProbe, fabric: Fabric) -> int:
+    """Return how many messages of a stream are one sample: as many as take `WINDOW_SECONDS` at the fabric's line rate."""
+    if probe.pattern is not Pattern.STREAM or probe.layer is Layer.MEMORY:
+        return 1
+    line_rate = fabric.wire.line_rate_bit_s if fabric.wire is not None else USUAL_LINE_RATE_BIT_S
+    window_bytes = min(line_rate / 8 * WINDOW_SECONDS, LARGEST_WINDOW_BYTES)
+    return max(1, min(WINDOW_MESSAGES, int(window_bytes / max(1, probe.message_bytes))))

@@ -56,8 +56,8 @@ def _answer(process: subprocess.Popen[str]) -> dict[str, str]:
             process.kill()
             return {"missing": f"the doctor did not answer within {DOCTOR_SECONDS:.0f} s"}
     try:
-        facts = json.loads(stdout)
-    except json.JSONDecodeError:
+        facts = json.loads(stdout)["inventory"]
+    except (json.JSONDecodeError, KeyError, TypeError):
         lines = stderr.strip().splitlines() or [f"exit code {process.returncode}"]
         return {"missing": f"the doctor failed: {lines[-1]}"}
     return {str(what): str(value) for what, value in facts.items()}

@@ -17,11 +17,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from support.synthetic_run import ladder_cells, write_synthetic_run
-
 from fabricbench.record.launch import SAMPLES
 from fabricbench.record.reading import read_record
 from fabricbench.record.store import Run
+from support.synthetic_run import ladder_cells, write_synthetic_run
 
 FABRICS = {"fast-ethernet": 100e6, "myrinet": 1280e6}
 SIZES = tuple(2**power for power in range(2, 21, 2))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,13 @@ import polars as pl
 from pydantic import ValidationError
 
 from fabricbench.errors import UsageError
-from fabricbench.model import Layer, Metric, Model, Pattern, Receive
+from fabricbench.model import METRIC_OF_PATTERN, Layer, Metric, Model, Pattern, Receive
 from fabricbench.record.atomic import replace_text, replaced
 from fabricbench.record.lines import Footer, Header, Phase
+from fabricbench.record.probe_plan import PlanProbe, ProbePlan
 from fabricbench.record.reading import Batch, CellRecord, Damage, Record, read_record
 
+PLAN = "plan.json"
 RECORDS = "records.jsonl"
 CELLS = "cells.parquet"
 SAMPLES = "samples.parquet"
@@ -27,7 +30,10 @@ ROW_GROUP_ROWS = 262_144
 
 
 class LaunchFacts(Model):
-    """What only the one who ran the launch knows. `is_valid` is False where the path proof failed; `invalid_because` says why."""
+    """What only the one who ran the launch knows. `is_valid` is False where the path proof failed; `invalid_because` says why.
+
+    `conditions` are what a reader must know of how programs were started (how MPI waits, say): what -> fact.
+    """
 
     block: int | None = None
     position: int | None = None
@@ -35,6 +41,7 @@ class LaunchFacts(Model):
     invalid_because: tuple[str, ...] = ()
     exit_code: int | None = None
     path_proof: dict[str, Any] = {}
+    conditions: dict[str, str] = {}
     switches_before: dict[str, Any] = {}
     switches_after: dict[str, Any] = {}
 
@@ -75,7 +82,7 @@ def write_launch(
     record = read_record(records) if lines is None else lines
     summary = _summary(directory, record, facts or LaunchFacts())
     with replaced(directory / CELLS) as path:
-        cells_frame(record).write_parquet(path)
+        cells_frame(record, _planned(directory)).write_parquet(path)
     with replaced(directory / SAMPLES) as path:
         samples_frame(record).write_parquet(path, row_group_size=ROW_GROUP_ROWS)
     _write_summary(directory, summary)
@@ -178,12 +185,17 @@ SAMPLE_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 }
 
 
-def cells_frame(record: Record) -> pl.DataFrame:
-    """Return a row for each complete cell: its opening and its end or failure, flattened."""
-    return pl.DataFrame([_cell_row(cell) for cell in record.cells], schema=CELL_SCHEMA, orient="row")
+def cells_frame(record: Record, planned: Mapping[int, PlanProbe] | None = None) -> pl.DataFrame:
+    """Return a row for each complete cell: its opening and its end or failure, flattened.
+
+    A cell that failed before it opened takes from its probe in `planned` how it would have been measured.
+    """
+    probes = planned or {}
+    rows = [_cell_row(cell, probes.get(cell.id)) for cell in record.cells]
+    return pl.DataFrame(rows, schema=CELL_SCHEMA, orient="row")
 
 
-def _cell_row(record: CellRecord) -> dict[str, Any]:
+def _cell_row(record: CellRecord, probe: PlanProbe | None) -> dict[str, Any]:
     row: dict[str, Any] = dict.fromkeys(CELL_SCHEMA)
     row |= {"cell": record.id, "status": "done" if record.end else "failed", "variant": "", "interfaces": "{}"}
     if record.failed is not None:
@@ -192,12 +204,28 @@ def _cell_row(record: CellRecord) -> dict[str, Any]:
         row |= {"failure_code": failed.code, "reason": failed.reason}
     if record.cell is not None:
         row |= record.cell.model_dump(mode="json", include=set(CELL_SCHEMA) - {"cell", "parameters"})
-        row |= {"variant": variant(record.cell.parameters), "parameters": json.dumps(record.cell.parameters)}
+        row |= _parameters(record.cell.parameters)
+    elif probe is not None:
+        row |= probe.model_dump(mode="json", include={"receive", "ranks", "messages_per_sample"})
+        row |= {"metric": METRIC_OF_PATTERN[probe.pattern].value, **_parameters(probe.parameters)}
     if record.end is not None:
         row |= record.end.model_dump(mode="json", include=set(CELL_SCHEMA) - {"cell", "interfaces"})
         interfaces = {name: count.model_dump() for name, count in record.end.interfaces.items()}
         row["interfaces"] = json.dumps(interfaces)
     return row
+
+
+def _parameters(parameters: dict[str, str | int | float]) -> dict[str, str]:
+    return {"variant": variant(parameters), "parameters": json.dumps(parameters)}
+
+
+def _planned(directory: Path) -> dict[int, PlanProbe]:
+    """Return the probes that the measurer was told to run; none where the plan is gone or was never written."""
+    try:
+        plan = ProbePlan.model_validate_json((directory / PLAN).read_bytes())
+    except (OSError, ValidationError):
+        return {}
+    return {probe.id: probe for probe in plan.probes}
 
 
 def variant(parameters: dict[str, str | int | float]) -> str:

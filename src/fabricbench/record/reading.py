@@ -26,7 +26,11 @@ SAMPLES_MARK = b'"time_ns"'
 
 
 class Damage(Model):
-    """Something in a record that could not be used. `line` counts from 1; `lost_samples` were in lines read before."""
+    """Something in a record that could not be used. `line` counts from 1.
+
+    `cell` is the cell that it cost, and `lost_samples` how many samples that cell had as far as can be told; a line whose cell is
+    unknown has None, and each cell that it may have cost follows.
+    """
 
     line: int
     reason: str
@@ -98,63 +102,77 @@ def parse_record(lines: Iterable[bytes]) -> Record:
 
 
 class _Refused(Exception):  # noqa: N818 - never leaves this module
-    """A line that cannot be used, and why."""
+    """A line that cannot be used, and why; `cell` is the one it belongs to, None where that cannot be told."""
+
+    def __init__(self, reason: str, cell: int | None = None) -> None:
+        super().__init__(reason)
+        self.cell = cell
 
 
 class _Parser:
-    """The state between two lines: which cells are open, which are spoilt by damage and wait for their end."""
+    """The state between two lines: which cells are open, which are finished, and which are spoilt (by which damage)."""
 
     def __init__(self) -> None:
         self.record = Record()
         self.open: dict[int, CellRecord] = {}
-        self.spoilt: set[int] = set()
         self.finished: set[int] = set()
+        self.spoilt: dict[int, int] = {}
+        """Cell -> index of the damage that tells of it."""
 
     def take(self, number: int, line: bytes) -> None:
         try:
             if not line.endswith(b"\n"):
                 raise _Refused("the file ends in the middle of this line")  # noqa: TRY301
             if SAMPLES_MARK in line:
-                self._take_samples(_batch(line))
+                self._take_samples(*_batch(line))
             else:
                 self._take_line(LINE_ADAPTER.validate_json(line))
         except _Refused as refused:
-            self._spoil(number, str(refused))
+            self._refuse(number, str(refused), refused.cell)
         except ValidationError as error:
-            self._spoil(number, f"not a line of the record schema: {_first_problem(error)}")
+            self._refuse(number, f"not a line of the record schema: {_first_problem(error)}", None)
         except (ValueError, TypeError, KeyError, OverflowError) as error:
-            self._spoil(number, f"not a line of the record schema: {error}")
+            self._refuse(number, f"not a line of the record schema: {error}", None)
 
     def finish(self, last_line: int) -> Record:
-        for cell in self.open.values():
-            self._lose(cell, last_line, f"cell {cell.id} has no end: the record was cut short")
-        if self.record.header is None and not self.record.damage:
+        for cell in list(self.open):
+            self._spoil(cell, last_line, "the record ends before this cell's end")
+        if self.record.header is None:
             self.record.damage.append(Damage(line=1, reason="the record has no header"))
         if self.record.footer is None:
             self.record.damage.append(Damage(line=last_line, reason="the record has no footer: it was cut short"))
         return self.record
 
-    def _spoil(self, number: int, reason: str) -> None:
-        """Note the damage; cells that are open now may miss the samples of this line, so they cannot be called complete."""
+    def _refuse(self, number: int, reason: str, cell: int | None) -> None:
+        """Note a line that cannot be used. Where its cell cannot be told, any that is open may miss it and is no longer whole."""
+        if cell is not None:
+            self._spoil(cell, number, reason)
+            return
         self.record.damage.append(Damage(line=number, reason=reason))
-        for cell in self.open.values():
-            self._lose(cell, number, f"cell {cell.id} is damaged by line {number}")
-        self.spoilt |= set(self.open)
-        self.open.clear()
+        for opened in list(self.open):
+            self._spoil(opened, number, "this cell may have lost the line")
 
-    def _lose(self, cell: CellRecord, number: int, reason: str) -> None:
-        lost = sum(len(batch.time_ns) for batch in cell.batches)
-        self.record.damage.append(Damage(line=number, reason=reason, cell=cell.id, lost_samples=lost))
+    def _spoil(self, cell: int, number: int, reason: str) -> None:
+        opened = self.open.pop(cell, None)
+        lost = sum(len(batch.time_ns) for batch in opened.batches) if opened else 0
+        self.spoilt.setdefault(cell, len(self.record.damage))
+        self.record.damage.append(Damage(line=number, reason=reason, cell=cell, lost_samples=lost))
 
-    def _take_line(self, line: Header | Cell | CellEnd | CellFailed | Footer | object) -> None:
+    def _count_lost(self, cell: int, samples: int) -> None:
+        """Set how many samples a spoilt cell had."""
+        index = self.spoilt[cell]
+        damage = self.record.damage[index]
+        self.record.damage[index] = damage.model_copy(update={"lost_samples": samples})
+
+    def _take_line(self, line: object) -> None:
         match line:
             case Header():
                 if self.record.header is not None:
                     raise _Refused("a second header")
                 self.record.header = line
             case Cell():
-                if line.id in self.open or line.id in self.finished:
-                    raise _Refused(f"cell {line.id} opens twice")
+                if line.id in self.open or line.id in self.finished or line.id in self.spoilt:
+                    raise _Refused(f"cell {line.id} opens twice", line.id)
                 self.open[line.id] = CellRecord(line)
             case CellEnd():
                 self._end(line)
@@ -166,44 +184,42 @@ class _Parser:
                 raise _Refused("a line that has no place here")
 
     def _end(self, end: CellEnd) -> None:
-        cell = self.open.pop(end.cell, None)
+        cell = self.open.get(end.cell)
         if cell is None:
-            self._refuse_unless_spoilt(end.cell, "ends")
+            if end.cell not in self.spoilt:
+                raise _Refused("the end of a cell that is not open", end.cell)
+            self._count_lost(end.cell, end.warmup + end.measured)
             return
         for phase, stated in ((Phase.WARMUP, end.warmup), (Phase.MEASURED, end.measured)):
             if cell.count(phase) != stated:
-                self.spoilt.add(end.cell)
-                raise _Refused(f"cell {end.cell} ends with {stated} {phase} samples, {cell.count(phase)} were read")
+                raise _Refused(f"the end counts {stated} {phase} samples, {cell.count(phase)} were read", end.cell)
         cell.end = end
         self._finish_cell(cell)
 
     def _fail(self, failed: CellFailed) -> None:
         if failed.cell in self.finished:
-            raise _Refused(f"cell {failed.cell} fails after its end")
-        cell = self.open.pop(failed.cell, None) or CellRecord(None)
+            raise _Refused(f"cell {failed.cell} fails after its end", failed.cell)
+        cell = self.open.get(failed.cell) or CellRecord(None)
         cell.failed = failed
         self._finish_cell(cell)
 
     def _finish_cell(self, cell: CellRecord) -> None:
+        self.open.pop(cell.id, None)
         self.record.cells.append(cell)
         self.finished.add(cell.id)
 
-    def _take_samples(self, numbered: tuple[int, Batch]) -> None:
-        number, batch = numbered
+    def _take_samples(self, number: int, batch: Batch) -> None:
         cell = self.open.get(number)
         if cell is None:
-            self._refuse_unless_spoilt(number, "has samples")
+            if number not in self.spoilt:
+                raise _Refused("samples of a cell that is not open", number)
             return
         before = cell.batches[-1] if cell.batches else None
         if before is not None and before.phase is batch.phase:
             after = before.first_index + len(before.time_ns)
             if batch.first_index < after:
-                raise _Refused(f"samples of cell {number} begin at {batch.first_index}, at least {after} is needed")
+                raise _Refused(f"samples begin at {batch.first_index}, at least {after} is needed", number)
         cell.batches.append(batch)
-
-    def _refuse_unless_spoilt(self, cell: int, what: str) -> None:
-        if cell not in self.spoilt:
-            raise _Refused(f"cell {cell} {what} but is not open")
 
 
 SAMPLES_KEYS = {"type", "cell", "phase", "first_index", "time_ns"}

@@ -188,6 +188,18 @@ CELL_NAMES = ("layer", "pattern", "receive", "message_bytes", "variant", "metric
 LAUNCH_NAMES = ("launch_id", "block", "position", "fabric", "is_valid")
 
 
+IS_TIME = pl.col("metric") == Metric.ROUND_TRIP_TIME.value
+
+
+def sample_value() -> pl.Expr:
+    """Return a sample's value in its metric's unit, from the columns of a sample and its cell.
+
+    A rate over a time of 0 ns, shorter than the clock can tell, has no value (null).
+    """
+    rate = pl.when(pl.col("time_ns") > 0).then(pl.col("bytes") * 8.0e9 / pl.col("time_ns"))
+    return pl.when(IS_TIME).then(pl.col("time_ns") / pl.col("operations_per_sample")).otherwise(rate)
+
+
 def quantile_name(probability: float) -> str:
     """Return the column that holds a quantile: `q0.999`."""
     return f"q{probability:g}"
@@ -195,9 +207,6 @@ def quantile_name(probability: float) -> str:
 
 def _quantiles(directory: Path, cells: pl.DataFrame, probabilities: Sequence[float], phase: Phase) -> pl.DataFrame:
     named = cells.lazy().select(*LAUNCH_NAMES, "cell", *CELL_NAMES, "operations_per_sample")
-    is_time = pl.col("metric") == Metric.ROUND_TRIP_TIME.value
-    rate = pl.col("bytes") * 8.0e9 / pl.col("time_ns")
-    value = pl.when(is_time).then(pl.col("time_ns") / pl.col("operations_per_sample")).otherwise(rate)
     total_bytes, total_ns = pl.col("bytes").sum(), pl.col("time_ns").sum()
     spread = [
         pl.len().alias("n"),
@@ -214,12 +223,12 @@ def _quantiles(directory: Path, cells: pl.DataFrame, probabilities: Sequence[flo
         pl.scan_parquet(directory / SAMPLES)
         .filter(pl.col("phase") == phase.value)
         .join(metric, on="cell")
-        .with_columns(value=value)
+        .with_columns(value=sample_value())
         .group_by("cell")
         .agg(spread)
         .join(named, on="cell")
         .with_columns(
-            mean=pl.when(is_time).then("mean").otherwise(pl.col("total_bytes") * 8.0e9 / pl.col("total_time_ns"))
+            mean=pl.when(IS_TIME).then("mean").otherwise(pl.col("total_bytes") * 8.0e9 / pl.col("total_time_ns"))
         )
         .select(*LAUNCH_NAMES, "cell", *CELL_NAMES, *(column.meta.output_name() for column in spread))
         .sort("cell")

@@ -9,9 +9,9 @@ import typer
 from fabricbench.errors import FabricbenchError
 
 # Each module here defines `register(app)`. One line for each subcommand.
-from fabricbench.cli import doctor, show, version  # isort: skip
+from fabricbench.cli import doctor, report, show, version  # isort: skip
 
-COMMANDS = (doctor, show, version)
+COMMANDS = (doctor, report, show, version)
 
 app = typer.Typer(
     name="fabricbench",

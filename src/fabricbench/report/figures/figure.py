@@ -23,7 +23,7 @@ PAPER_PANEL_WIDTH = 250
 
 @dataclass(frozen=True)
 class Panel:
-    """One plot. `tags` say what it shows (layer, receive, fabrics left and right, sizes), so that a page can hide what a reader did not choose.
+    """One plot. `tags` say what it shows (layer, receive, left and right fabric, sizes): a page hides what was not chosen.
 
     `spec` has neither width nor title: the page gives it its column, `compose` a fixed width.
     """

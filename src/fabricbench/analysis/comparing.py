@@ -36,9 +36,9 @@ class Pairing:
     is_paired: bool
     keys: tuple[CellKey, ...]
 
-    def log_medians(self, key: CellKey) -> tuple[Floats, Floats]:
-        """Return the log medians of both sides; of equal length and aligned by block where paired."""
-        log_a, log_b = self.a.cells[key].log_medians, self.b.cells[key].log_medians
+    def log_values(self, key: CellKey) -> tuple[Floats, Floats]:
+        """Return the logarithms of both sides' launch values; of equal length and aligned by block where paired."""
+        log_a, log_b = self.a.cells[key].log_values, self.b.cells[key].log_values
         if not self.is_paired:
             return log_a, log_b
         by_block_a = dict(zip(self.a.blocks, log_a, strict=True))
@@ -48,7 +48,7 @@ class Pairing:
 
     def log_ratios(self, key: CellKey) -> Floats:
         """Return a log ratio for each block; unpaired launches are independent, so any pairing of them is as good."""
-        log_a, log_b = self.log_medians(key)
+        log_a, log_b = self.log_values(key)
         shorter = min(log_a.size, log_b.size)
         return np.asarray(log_b[:shorter] - log_a[:shorter], dtype=np.float64)
 
@@ -104,7 +104,7 @@ def _ratios(pairing: Pairing, subject: CellKey | Curve, confidence: float) -> Ra
         return paired_ratios(
             _mean_over_sizes([pairing.log_ratios(key) for key in keys]), confidence, least_deviation=floor
         )
-    sides = [pairing.log_medians(key) for key in keys]
+    sides = [pairing.log_values(key) for key in keys]
     log_a, log_b = _mean_over_sizes([a for a, _ in sides]), _mean_over_sizes([b for _, b in sides])
     return unpaired_ratios(log_a, log_b, confidence, least_deviation=floor)
 

@@ -37,7 +37,8 @@ class FakeLauncher:
         del node
         return list(tokens)
 
-    def conditions(self) -> Mapping[str, str]:
+    def conditions(self, fabric: Fabric) -> Mapping[str, str]:
+        del fabric
         return {"mpi waits": "not at all"}
 
     def switches(self) -> dict[str, Any]:

@@ -86,7 +86,7 @@ class Keeper:
                 is_valid=not proof.violations,
                 invalid_because=proof.violations,
                 path_proof=proof.model_dump(mode="json"),
-                conditions=dict(self._launcher.conditions()),
+                conditions=dict(self._launcher.conditions(self._plan.fabric(launch.fabric))),
                 **facts,
             ),
         )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fabricbench.campaign.cells import PlannedCell
-from fabricbench.campaign.estimate import CELL_SECONDS, START_SECONDS
+from fabricbench.campaign.estimate import launch_seconds
 from fabricbench.campaign.specification import FEWEST_BLOCKS
 from fabricbench.errors import UsageError
 from fabricbench.quantity import format_duration, format_seconds
@@ -31,9 +31,7 @@ class Scaling:
 
     def shorten(self, cell: PlannedCell) -> PlannedCell:
         """Return the cell with its time bound scaled."""
-        seconds = _shortened(cell.probe.stopping.maximum_seconds, self.factor)
-        stopping = cell.probe.stopping.model_copy(update={"maximum_seconds": seconds})
-        return cell.model_copy(update={"probe": cell.probe.model_copy(update={"stopping": stopping})})
+        return _shorten(cell, self.factor)
 
 
 def unscaled(blocks: int) -> Scaling:
@@ -43,11 +41,10 @@ def unscaled(blocks: int) -> Scaling:
 
 def fit_budget(cells: Sequence[PlannedCell], fabrics: Sequence[str], blocks: int, budget_seconds: float) -> Scaling:
     """Return how to fit the cells into the budget; UsageError where not even the least fits. A larger budget changes nothing."""
-    bounds = [cell.probe.stopping.maximum_seconds for cell in cells for fabric in fabrics if fabric in cell.fabrics]
-    fixed = START_SECONDS * len(fabrics) + CELL_SECONDS * len(bounds)
 
     def block_seconds(factor: float) -> float:
-        return fixed + sum(_shortened(bound, factor) for bound in bounds)
+        shortened = [_shorten(cell, factor) for cell in cells]
+        return sum(launch_seconds(cell.probe for cell in shortened if fabric in cell.fabrics) for fabric in fabrics)
 
     if blocks * block_seconds(1.0) <= budget_seconds:
         return unscaled(blocks)
@@ -55,7 +52,7 @@ def fit_budget(cells: Sequence[PlannedCell], fabrics: Sequence[str], blocks: int
     fitting = int(budget_seconds // shortest)
     if fitting < FEWEST_BLOCKS:
         raise UsageError(
-            f"a budget of {format_duration(budget_seconds)} is too small: {FEWEST_BLOCKS} blocks of {len(bounds)} cells "
+            f"a budget of {format_duration(budget_seconds)} is too small: {FEWEST_BLOCKS} blocks of {len(cells)} cells "
             f"take at least {format_duration(FEWEST_BLOCKS * shortest)}",
             hint="raise --budget, or measure fewer layers or sizes",
         )
@@ -64,8 +61,11 @@ def fit_budget(cells: Sequence[PlannedCell], fabrics: Sequence[str], blocks: int
     return Scaling(kept, factor, tuple(_notes(blocks, kept, factor, budget_seconds)))
 
 
-def _shortened(bound_seconds: float, factor: float) -> float:
-    return max(bound_seconds * factor, min(bound_seconds, SHORTEST_CELL_SECONDS))
+def _shorten(cell: PlannedCell, factor: float) -> PlannedCell:
+    bound = cell.probe.stopping.maximum_seconds
+    seconds = max(bound * factor, min(bound, SHORTEST_CELL_SECONDS))
+    stopping = cell.probe.stopping.model_copy(update={"maximum_seconds": seconds})
+    return cell.model_copy(update={"probe": cell.probe.model_copy(update={"stopping": stopping})})
 
 
 def _factor(block_seconds: Callable[[float], float], target_seconds: float) -> float:

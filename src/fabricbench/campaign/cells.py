@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fabricbench.campaign.estimate import WINDOW_SECONDS
 from fabricbench.campaign.limits import has_layer, largest_message_bytes, smallest_message_bytes
 from fabricbench.campaign.specification import Campaign, Experiment
 from fabricbench.errors import UsageError
@@ -15,11 +16,12 @@ from fabricbench.quantity import format_bytes
 from fabricbench.record.probe_plan import PlanProbe
 from fabricbench.testbed.model import Fabric, Testbed
 
-WINDOW_BYTES = 64 * 1024
-"""A sample of a stream is about this much: below every default socket buffer, above the price of reading the clock."""
+USUAL_LINE_RATE_BIT_S = 1e9
+"""Of a fabric whose wire is not known."""
 
-WINDOW_MESSAGES = 64
-"""And at most this many messages, so that a window of small datagrams fits a receiver's queue."""
+LARGEST_WINDOW_BYTES = 4 * 1024 * 1024
+WINDOW_MESSAGES = 1024
+"""A layer that is limited by the cost of a message, not by the wire, ends its window by this."""
 
 
 class PlannedCell(Model):
@@ -42,7 +44,7 @@ def plan_cells(campaign: Campaign, testbed: Testbed) -> CellPlan:
     for number, experiment in enumerate(campaign.experiments, start=1):
         planner.add(number, experiment)
     planner.refuse_idle_fabrics()
-    return CellPlan(cells=tuple(planner.cells), notes=tuple(dict.fromkeys(planner.notes)))
+    return CellPlan(cells=tuple(planner.cells), notes=(*planner.missing_layers(), *dict.fromkeys(planner.notes)))
 
 
 class _Planner:
@@ -53,6 +55,7 @@ class _Planner:
         self.testbed = testbed
         self.cells: list[PlannedCell] = []
         self.notes: list[str] = []
+        self._missing: dict[str, dict[Layer, None]] = {}
         self._measured_by: dict[object, int] = {}
 
     def add(self, number: int, experiment: Experiment) -> None:
@@ -64,6 +67,11 @@ class _Planner:
                 self._refuse_twice(probe, number)
                 numbered = probe.model_copy(update={"id": len(self.cells)})
                 self.cells.append(PlannedCell(probe=numbered, fabrics=names))
+
+    def missing_layers(self) -> list[str]:
+        return [
+            f"{fabric} does not have {', '.join(layers)}: left out there" for fabric, layers in self._missing.items()
+        ]
 
     def refuse_idle_fabrics(self) -> None:
         for fabric in self.testbed.fabrics:
@@ -83,9 +91,8 @@ class _Planner:
                 f"(it has {have})",
                 hint='take the layer or the fabric out, or write unfit = "leave out" in [campaign]',
             )
-        if lacking:
-            names = ", ".join(fabric.name for fabric in lacking)
-            self.notes.append(f"{layer} is left out on {names}, which does not have it")
+        for fabric in lacking:
+            self._missing.setdefault(fabric.name, {})[layer] = None
         return having
 
     def _is_carried(self, size: int, layer: Layer, fabrics: list[Fabric], number: int) -> bool:
@@ -135,7 +142,6 @@ class _Planner:
                     message_bytes=size,
                     receive=receive,
                     ranks=(0,) if layer is Layer.MEMORY else (0, 1),
-                    messages_per_sample=_window(size) if experiment.pattern is Pattern.STREAM else 1,
                     warmup_samples=experiment.warmup_samples,
                     verify_messages=experiment.verify_messages,
                     stopping=experiment.stopping,
@@ -150,5 +156,10 @@ class _Planner:
         return experiment.receive or (Receive(self.testbed.default_receive),)
 
 
-def _window(message_bytes: int) -> int:
-    return max(1, min(WINDOW_MESSAGES, WINDOW_BYTES // max(1, message_bytes)))
+def window_messages(probe: PlanProbe, fabric: Fabric) -> int:
+    """Return how many messages of a stream are one sample: as many as take `WINDOW_SECONDS` at the fabric's line rate."""
+    if probe.pattern is not Pattern.STREAM or probe.layer is Layer.MEMORY:
+        return 1
+    line_rate = fabric.wire.line_rate_bit_s if fabric.wire is not None else USUAL_LINE_RATE_BIT_S
+    window_bytes = min(line_rate / 8 * WINDOW_SECONDS, LARGEST_WINDOW_BYTES)
+    return max(1, min(WINDOW_MESSAGES, int(window_bytes / max(1, probe.message_bytes))))

@@ -9,7 +9,6 @@ import json
 import platform
 import subprocess
 import sys
-from collections.abc import Mapping
 
 from fabricbench import __version__
 from fabricbench.launch.launcher import Launcher
@@ -37,8 +36,8 @@ def read_inventories(testbed: Testbed, launcher: Launcher) -> dict[str, dict[str
     return {name: _answer(process) for name, process in asked.items()}
 
 
-def read_versions(conditions: Mapping[str, str]) -> dict[str, str]:
-    """Return what measures and in which version, and what a reader must know of how it is started."""
+def read_versions() -> dict[str, str]:
+    """Return what measures, and in which version."""
     starter = find_starter()
     return {
         "fabricbench": __version__,
@@ -46,7 +45,6 @@ def read_versions(conditions: Mapping[str, str]) -> dict[str, str]:
         "mpi": f"{starter.implementation.NAME} {starter.version}",
         "compiler": build_info().compiler,
         "build": build_info().build_type,
-        **conditions,
     }
 
 
@@ -58,8 +56,8 @@ def _answer(process: subprocess.Popen[str]) -> dict[str, str]:
             process.kill()
             return {"missing": f"the doctor did not answer within {DOCTOR_SECONDS:.0f} s"}
     try:
-        facts = json.loads(stdout)
-    except json.JSONDecodeError:
+        facts = json.loads(stdout)["inventory"]
+    except (json.JSONDecodeError, KeyError, TypeError):
         lines = stderr.strip().splitlines() or [f"exit code {process.returncode}"]
         return {"missing": f"the doctor failed: {lines[-1]}"}
     return {str(what): str(value) for what, value in facts.items()}

@@ -72,7 +72,8 @@ def _prove_cell(cell: Cell, end: CellEnd, interface: str | None, fabric: Fabric)
     own = interface if cell.layer is not Layer.MEMORY else None
     others = {name: each.sent + each.received for name, each in end.interfaces.items() if name != own}
     what = f"cell {cell.id} ({cell.layer} {cell.pattern} of {format_bytes(cell.message_bytes)})"
-    violations = list(_elsewhere(what, others, sent + received, end.seconds))
+    moved = end.measured * cell.bytes_per_sample
+    violations = list(_elsewhere(what, others, moved, end.seconds))
     if fabric.has_interface and cell.layer is not Layer.MEMORY:
         if interface is None or carried is None:
             violations.append(f"{what}: no counters of an interface of {fabric.name}, so its path is not proven")
@@ -106,8 +107,8 @@ def _missing(what: str, interface: str, sent: tuple[int, int], received: tuple[i
             yield f"{what}: {interface} {direction} {carried} B, but the payload is {payload} B: it went another way"
 
 
-def _elsewhere(what: str, others: dict[str, int], payload: int, seconds: float) -> Iterable[str]:
-    allowed = CONTROL_BYTES + CONTROL_SHARE * payload + BACKGROUND_BYTES_S * seconds
+def _elsewhere(what: str, others: dict[str, int], moved: int, seconds: float) -> Iterable[str]:
+    allowed = CONTROL_BYTES + CONTROL_SHARE * moved + BACKGROUND_BYTES_S * seconds
     for name, carried in others.items():
         if carried > allowed:
             yield f"{what}: {name} carried {carried} B, at most {allowed:.0f} B can be control traffic"

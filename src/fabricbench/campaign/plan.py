@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from random import Random
 
 from fabricbench.campaign.budget import Scaling, fit_budget, unscaled
-from fabricbench.campaign.cells import PlannedCell, plan_cells
+from fabricbench.campaign.cells import PlannedCell, plan_cells, window_messages
 from fabricbench.campaign.estimate import launch_seconds
 from fabricbench.campaign.specification import FEWEST_BLOCKS, Campaign
 from fabricbench.errors import UsageError
@@ -31,7 +31,10 @@ class LaunchPlan(PlannedLaunch):
 
 
 class RunPlan(Model):
-    """Everything that a run will start. `cells` is indexed by cell id; `notes` says what was left out or shortened, and why."""
+    """Everything that a run will start. `notes` says what was left out or shortened, and why.
+
+    `cells` is indexed by cell id; how many messages of a stream make a sample depends on the fabric and is set by `probe_plan`.
+    """
 
     campaign: str
     seed: int
@@ -59,7 +62,10 @@ class RunPlan(Model):
             token=launch.token,
             fabric=PlanFabric(name=fabric.name, interface=fabric.interface, subnet=fabric.subnet, mtu=fabric.mtu),
             output=RECORDS_FILE,
-            probes=tuple(self.cells[cell] for cell in launch.cells),
+            probes=tuple(
+                probe.model_copy(update={"messages_per_sample": window_messages(probe, fabric)})
+                for probe in (self.cells[cell] for cell in launch.cells)
+            ),
         )
 
 

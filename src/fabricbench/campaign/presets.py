@@ -17,6 +17,14 @@ DATAGRAM_LAYERS = (Layer.IP, Layer.UDP)
 STREAM_LAYERS = (Layer.TCP, Layer.MPI)
 
 
+LEAST_SAMPLES = {Pattern.PINGPONG: 100, Pattern.STREAM: 20}
+"""A narrow interval of few samples taken within a millisecond is luck; a slow fabric ends at the time bound before."""
+
+
+WARMUP_SAMPLES = {Pattern.PINGPONG: 10, Pattern.STREAM: 4}
+"""A window of a stream is long: four of them are 80 ms, by which congestion control has opened up within a room."""
+
+
 def _experiment(
     layers: tuple[Layer, ...], pattern: Pattern, sizes: tuple[int, ...], seconds: float, **parameters: str
 ) -> Experiment:
@@ -25,6 +33,8 @@ def _experiment(
         pattern=pattern,
         message_bytes=sizes,
         maximum_seconds=seconds,
+        minimum_samples=LEAST_SAMPLES[pattern],
+        warmup_samples=WARMUP_SAMPLES[pattern],
         parameters=dict(parameters),
     )
 

@@ -57,6 +57,6 @@ def _manifest(stored: StoredPlan, launcher: Launcher) -> Manifest:
             PlannedLaunch(**launch.model_dump(include=set(PlannedLaunch.model_fields)))
             for launch in stored.plan.launches
         ),
-        versions=read_versions(launcher.conditions()),
+        versions=read_versions(),
         inventory=read_inventories(testbed, launcher),
     )

@@ -114,9 +114,9 @@ def _lines(prepared: Prepared, commands: dict[str, Command]) -> Iterator[str]:
     yield "launches, in this order:"
     yield from (_launch_line(launch) for launch in plan.launches)
     yield ""
-    yield "commands:"
-    for launch_id, command in commands.items():
-        yield f"  {launch_id}: {command}"
+    yield "commands, one for each fabric (LAUNCH stands for the launch's name; --format json has them all):"
+    for launch in plan.launches[: len(plan.fabrics)]:
+        yield f"  {launch.fabric}: {str(commands[launch.launch_id]).replace(launch.launch_id, 'LAUNCH')}"
     yield ""
     yield "cells, by number:"
     for cell in plan.cells:

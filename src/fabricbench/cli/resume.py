@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from fabricbench.cli.progress import RunProgress
-from fabricbench.cli.run import interruptible, say_where
+from fabricbench.cli.run import interruptible
+from fabricbench.cli.verdict import show_verdict
 
 
 def register(app: typer.Typer) -> None:
@@ -26,4 +27,4 @@ def register(app: typer.Typer) -> None:
 
         with interruptible(run_directory), RunProgress() as progress:
             resume_run(run_directory, notify=progress.show)
-        say_where(run_directory)
+        show_verdict(run_directory)

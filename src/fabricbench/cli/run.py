@@ -22,6 +22,7 @@ from fabricbench.cli.campaign_options import (
     prepare,
 )
 from fabricbench.cli.progress import RunProgress
+from fabricbench.cli.verdict import show_verdict
 from fabricbench.errors import Interrupted
 
 
@@ -51,7 +52,7 @@ def register(app: typer.Typer) -> None:
             sys.stderr.write(f"note: {note}\n")
         with interruptible(output), RunProgress() as progress:
             start_run(output, prepared.campaign, prepared.venue, prepared.plan, notify=progress.show)
-        say_where(output)
+        show_verdict(output)
 
 
 @contextmanager
@@ -66,11 +67,6 @@ def interruptible(directory: Path) -> Iterator[None]:
         ) from None
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def say_where(directory: Path) -> None:
-    """Say where a finished run is and what to do with it."""
-    sys.stderr.write(f"the run is in {directory}\nnext: fabricbench report {directory}\n")
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

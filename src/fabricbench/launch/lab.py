@@ -64,7 +64,7 @@ class LabLauncher:
         """Return the tokens that run something in a node."""
         return self._lab.command_in(node, tokens, working_directory=Path("/"), environment={})
 
-    def conditions(self) -> Mapping[str, str]:
+    def conditions(self, _fabric: Fabric) -> Mapping[str, str]:
         """Return how ranks wait."""
         return WAITING_ASLEEP if self._preload else {}
 

@@ -19,8 +19,8 @@ class Launcher(Protocol):
     def in_node(self, node: str, tokens: Sequence[str]) -> list[str]:
         """Return the tokens that run something else on a node, an inventory say."""
 
-    def conditions(self) -> Mapping[str, str]:
-        """Return what a reader must know of how programs are started: what -> fact."""
+    def conditions(self, fabric: Fabric) -> Mapping[str, str]:
+        """Return what a reader must know of how programs are started on that fabric: what -> fact."""
 
     def switches(self) -> dict[str, Any]:
         """Return the counters of emulated switches by fabric; empty where the fabrics are real."""

@@ -15,7 +15,7 @@ from fabricbench.testbed.model import Fabric
 
 
 class LocalLauncher:
-    """All ranks here: they share the processors, so those that wait must sleep."""
+    """All ranks here: they share the processors, so those that wait for a network must sleep."""
 
     def __init__(self, starter: Starter, probe: Path, preload: Path | None) -> None:
         self._starter = starter
@@ -24,7 +24,7 @@ class LocalLauncher:
 
     def command(self, fabric: Fabric, plan: Path, ranks: int) -> Command:
         """Return what measures a plan here."""
-        placement = Placement(ranks=ranks, preload=self._preload)
+        placement = Placement(ranks=ranks, preload=self._preload_on(fabric))
         tokens = self._starter.tokens(placement, fabric, [str(self._probe), str(plan)])
         return Command(guarded(tokens), plan.parent)
 
@@ -32,9 +32,13 @@ class LocalLauncher:
         """Return the tokens as they are: this machine is the node."""
         return list(tokens)
 
-    def conditions(self) -> Mapping[str, str]:
+    def conditions(self, fabric: Fabric) -> Mapping[str, str]:
         """Return how ranks wait."""
-        return WAITING_ASLEEP if self._preload else {}
+        return WAITING_ASLEEP if self._preload_on(fabric) else {}
+
+    def _preload_on(self, fabric: Fabric) -> Path | None:
+        """Nothing over shared memory: no descriptor tells of data there, so sleeping on descriptors would miss it."""
+        return self._preload if fabric.has_interface else None
 
     def switches(self) -> dict[str, Any]:
         """Return nothing: no fabric here is emulated."""

@@ -38,7 +38,7 @@ class SshLauncher:
         """Return the tokens behind ssh, which hands them to a shell: so they are quoted once."""
         return ["ssh", "-o", "BatchMode=yes", node, shlex.join(tokens)]
 
-    def conditions(self) -> Mapping[str, str]:
+    def conditions(self, _fabric: Fabric) -> Mapping[str, str]:
         """Return nothing: MPI waits as it likes."""
         return {}
 

@@ -1,8 +1,8 @@
 """How ranks wait where nodes share processors.
 
 An MPI library that waits spins and calls sched_yield; two spinning ranks on one core starve each other for milliseconds. The
-preloaded library turns every eighth yield into a short sleep, which costs some microseconds of MPI latency, and is therefore
-recorded with each launch.
+preloaded library lets them sleep until data come, which costs some microseconds of MPI latency, and is therefore recorded with
+each launch.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from fabricbench.native import native_file
 
 YIELD_LIBRARY = "libfabricbench-yield.so"
 
-WAITING_ASLEEP = {"mpi waits": f"asleep: nodes share processors, so {YIELD_LIBRARY} makes sched_yield sleep"}
+WAITING_ASLEEP = {"mpi waits": f"asleep: nodes share processors, so {YIELD_LIBRARY} lets ranks that wait sleep"}
 
 
 def yield_library() -> Path:

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from fabricbench.analysis import analyse
+from fabricbench.analysis.comparing import adjusted_with_control
 from fabricbench.analysis.findings import Verdict
 from fabricbench.analysis.measured import read_sides
 from fabricbench.errors import UsageError
@@ -241,3 +242,12 @@ def test_runs_that_share_no_fabric_or_hold_nothing_are_refused(make_run: MakeRun
     )
     with pytest.raises(UsageError, match="nothing to analyse"):
         analyse([empty])
+
+
+def test_the_control_is_corrected_among_itself_too_where_everything_else_differs():
+    p_values = np.array([1e-6] * 34 + [0.03, 0.2, 0.5, 0.7, 0.8, 0.9])
+    is_control = np.arange(40) >= 34
+    adjusted = adjusted_with_control(p_values, is_control)
+    assert adjusted[0] == pytest.approx(1e-6 * 40 / 34)
+    assert adjusted[34] == pytest.approx(0.03 * 6)  # among all 40 it would be 0.034: a false alarm
+    assert adjusted[35:].max() <= 1.0

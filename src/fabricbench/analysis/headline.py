@@ -155,23 +155,23 @@ def _sentence(
     names = {Outcome.A: pair[0], Outcome.B: pair[1]}
     for winner, loser in ((Outcome.A, Outcome.B), (Outcome.B, Outcome.A)):
         if seen == {winner}:
-            sizes = _open_sizes([one for one in cells if faster(one) is None])
+            sizes = _open_sizes(sum(faster(one) is None for one in cells), len(cells))
             return (
                 f"{names[winner]} is faster than {names[loser]} at {_layers(outcomes)}{sizes}: {_effects(key_cells)}."
             )
     if seen == {Outcome.EQUIVALENT}:
-        unsettled = [one for one in cells if one.verdict is not Verdict.EQUIVALENT]
-        return f"{pair[1]} and {pair[0]} are equivalent within {percent(margin)} at {_layers(outcomes)}{_open_sizes(unsettled)}."
+        sizes = _open_sizes(sum(one.verdict is not Verdict.EQUIVALENT for one in cells), len(cells))
+        return f"{pair[1]} and {pair[0]} are equivalent within {percent(margin)} at {_layers(outcomes)}{sizes}."
     if seen <= {Outcome.OPEN, Outcome.EQUIVALENT}:
         return _undecided(pair, cells, outcomes, margin)
     return _mixed(pair, outcomes, key_cells, crossovers)
 
 
-def _open_sizes(others: Sequence[Comparison]) -> str:
-    """Return what a statement about curves leaves out: the single cells that do not bear it out."""
+def _open_sizes(others: int, cells: int) -> str:
+    """Return what a statement about curves leaves out: the single sizes whose own verdict does not bear it out."""
     if not others:
         return ""
-    return f", taken over message sizes (at {count(len(others), 'single size')} the data alone do not show it)"
+    return f", taken over message sizes ({others} of {cells} single sizes {'does' if others == 1 else 'do'} not show it alone)"
 
 
 def _layers(outcomes: dict[tuple[Layer, Metric], Outcome]) -> str:

@@ -34,8 +34,9 @@ ratio.
 
 CORRECTION = """
 All comparisons of a report, of cells and of curves, are one family: p-values are adjusted for the false discovery
-rate (Benjamini and Hochberg, 1995). Where nothing differs at all, the chance of any verdict that names a faster
-fabric is at most {error}. The intervals shown are of each comparison alone.
+rate (Benjamini and Hochberg, 1995). Memory cells, the control, are adjusted among themselves as well. Where nothing
+differs at all, the chance of any verdict that names a faster fabric is at most {error}. The intervals shown are of
+each comparison alone.
 """
 
 VERDICTS = """

@@ -16,6 +16,16 @@ NOISES = {
     "one launch in twenty disturbed (+30 %)": replace(MEASURED, outlying_share=0.05),
 }
 EFFECT = 0.05
+COLUMNS = (
+    "noise",
+    "blocks",
+    "A/A campaigns with a wrong verdict",
+    "coverage, cells",
+    "coverage, curves",
+    "equivalent",
+    "5 % found, all differ",
+    "found, one curve of six",
+)
 
 
 def main() -> None:
@@ -25,10 +35,8 @@ def main() -> None:
     parser.add_argument("--assumption", choices=[one.value for one in Assumption], default=Assumption.NORMAL.value)
     options = parser.parse_args()
     way = Assumption(options.assumption)
-    print(
-        "| noise | blocks | A/A campaigns with a wrong verdict | coverage, cells | coverage, curves | equivalent | 5 % found, all differ | found, one curve of six |"
-    )
-    print("| --- | --: | --: | --: | --: | --: | --: | --: |")
+    print("| " + " | ".join(COLUMNS) + " |")
+    print("| --- |" + " --: |" * (len(COLUMNS) - 1))
     for name, noise in NOISES.items():
         for blocks in (6, 12, 24):
             shape = Shape(blocks=blocks)

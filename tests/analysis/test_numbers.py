@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
 from fabricbench.analysis import analyse
+from fabricbench.analysis.comparing import adjusted_with_control
 from fabricbench.analysis.findings import Verdict
 from fabricbench.analysis.measured import read_sides
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Metric, Pattern, Receive
+from fabricbench.record.reading import Batch
 from support.synthetic_run import Noise, SyntheticCell, ladder_cells
 
 from .conftest import NETWORK, MakeRun, scaled, two
 
 
-def test_the_medians_of_launches_are_those_of_the_store(make_run: MakeRun):
+def test_the_values_of_launches_are_those_of_the_store(make_run: MakeRun):
     run = make_run(two(1.1))
     stored = run.launch_quantiles()
     for side in read_sides([run]):
@@ -29,7 +32,29 @@ def test_the_medians_of_launches_are_those_of_the_store(make_run: MakeRun):
                 pl.col("metric").cast(pl.String) == key.metric.value,
                 pl.col("message_bytes") == key.message_bytes,
             ).sort("block")
-            assert cell.medians == pytest.approx(rows["median"].to_numpy())
+            column = "median" if key.metric is Metric.ROUND_TRIP_TIME else "mean"
+            assert cell.launch_values == pytest.approx(rows[column].to_numpy())
+
+
+def test_windows_that_arrive_in_bursts_do_not_exceed_the_wire(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch):
+    import support.synthetic_run as synthetic
+
+    plain = synthetic._batches
+
+    def in_bursts(*arguments: Any) -> list[Batch]:
+        # a receiver that sleeps through nine windows and then finds them all in its buffer
+        batches = plain(*arguments)
+        for batch in batches:
+            whole = batch.time_ns[: len(batch.time_ns) // 10 * 10].reshape(-1, 10)
+            whole[:, 0] += (whole[:, 1:] - 100).sum(axis=1)
+            whole[:, 1:] = 100
+        return batches
+
+    monkeypatch.setattr(synthetic, "_batches", in_bursts)
+    cell = SyntheticCell(Layer.TCP, Pattern.STREAM, 1024, {"one": 90e6}, samples=200, messages_per_sample=16)
+    (summary,) = analyse([make_run([cell])]).summaries
+    assert summary.quantiles["0.5"] > 10 * 90e6
+    assert summary.median.value == pytest.approx(90e6, rel=0.02)
 
 
 def test_a_summary_holds_what_was_measured(make_run: MakeRun):
@@ -217,3 +242,12 @@ def test_runs_that_share_no_fabric_or_hold_nothing_are_refused(make_run: MakeRun
     )
     with pytest.raises(UsageError, match="nothing to analyse"):
         analyse([empty])
+
+
+def test_the_control_is_corrected_among_itself_too_where_everything_else_differs():
+    p_values = np.array([1e-6] * 34 + [0.03, 0.2, 0.5, 0.7, 0.8, 0.9])
+    is_control = np.arange(40) >= 34
+    adjusted = adjusted_with_control(p_values, is_control)
+    assert adjusted[0] == pytest.approx(1e-6 * 40 / 34)
+    assert adjusted[34] == pytest.approx(0.03 * 6)  # among all 40 it would be 0.034: a false alarm
+    assert adjusted[35:].max() <= 1.0

@@ -86,7 +86,7 @@ def test_noise_is_called_not_enough_data_with_the_blocks_it_would_take(make_run:
 
 def test_two_launches_are_never_enough(make_run: MakeRun):
     findings = analyse([make_run(two(3.0), blocks=2)])
-    assert findings.headline.sentence.startswith("Not enough data")
+    assert findings.headline.sentence.endswith("it takes 3 blocks at least.")
     assert "too few" in texts(findings, Severity.WARNING)
 
 
@@ -197,6 +197,15 @@ def test_a_ladder_out_of_order_is_told(make_run: MakeRun):
     assert "the tcp round trip is shorter than udp's below it, by 2" in texts(
         analyse([make_run(cells)]), Severity.WARNING
     )
+
+
+def test_a_rate_that_the_wire_cannot_carry_is_told(make_run: MakeRun):
+    possible, impossible = (
+        SyntheticCell(Layer.TCP, Pattern.STREAM, size, {"one": rate}) for size, rate in ((64, 90e6), (1024, 150e6))
+    )
+    warnings = texts(analyse([make_run([possible, impossible])]), Severity.WARNING)
+    assert "tcp throughput at 1 KiB: up to 16" in warnings
+    assert "64 B" not in warnings
 
 
 def test_a_late_switch_weakens_the_numbers_and_a_punctual_one_is_only_noted(make_run: MakeRun):

@@ -96,7 +96,7 @@ def _cells(pairing: Pairing, maximum: float, confidence: float) -> list[GateCell
 
 
 def _cell(pairing: Pairing, key: CellKey, maximum: float, confidence: float) -> GateCell:
-    log_old, log_new = pairing.log_medians(key)
+    log_old, log_new = pairing.log_values(key)
     if not key.metric.is_lower_better:
         log_old, log_new = -log_old, -log_new
     slowdown = unpaired_ratios(log_old, log_new, confidence, least_deviation=pairing.clock_deviation(key))
@@ -104,8 +104,8 @@ def _cell(pairing: Pairing, key: CellKey, maximum: float, confidence: float) -> 
     return GateCell(
         fabric=pairing.a.fabric.name,
         key=key,
-        old=float(np.nanmedian(pairing.a.cells[key].medians)),
-        new=float(np.nanmedian(pairing.b.cells[key].medians)),
+        old=float(np.nanmedian(pairing.a.cells[key].launch_values)),
+        new=float(np.nanmedian(pairing.b.cells[key].launch_values)),
         unit=key.metric.unit,
         slowdown=ratio,
         slowdown_low=number(low),

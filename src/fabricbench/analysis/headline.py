@@ -26,6 +26,7 @@ from fabricbench.analysis.wording import (
 )
 from fabricbench.model import Layer, Metric
 from fabricbench.quantity import format_bit_s, format_bytes, format_seconds
+from fabricbench.statistics.ratios import MINIMUM_LAUNCHES
 
 EFFECTS_IN_SENTENCE = 2
 
@@ -154,18 +155,23 @@ def _sentence(
     names = {Outcome.A: pair[0], Outcome.B: pair[1]}
     for winner, loser in ((Outcome.A, Outcome.B), (Outcome.B, Outcome.A)):
         if seen == {winner}:
-            return f"{names[winner]} is faster than {names[loser]} at {_layers(outcomes)}: {_effects(key_cells)}."
+            sizes = _open_sizes(sum(faster(one) is None for one in cells), len(cells))
+            return (
+                f"{names[winner]} is faster than {names[loser]} at {_layers(outcomes)}{sizes}: {_effects(key_cells)}."
+            )
     if seen == {Outcome.EQUIVALENT}:
-        return f"{pair[1]} and {pair[0]} are equivalent within {percent(margin)} at {_layers(outcomes)}{_open_sizes(cells)}."
+        sizes = _open_sizes(sum(one.verdict is not Verdict.EQUIVALENT for one in cells), len(cells))
+        return f"{pair[1]} and {pair[0]} are equivalent within {percent(margin)} at {_layers(outcomes)}{sizes}."
     if seen <= {Outcome.OPEN, Outcome.EQUIVALENT}:
         return _undecided(pair, cells, outcomes, margin)
     return _mixed(pair, outcomes, key_cells, crossovers)
 
 
-def _open_sizes(cells: Sequence[Comparison]) -> str:
-    """Return what a statement about curves leaves open about single sizes."""
-    unsettled = sum(one.verdict is Verdict.NOT_ENOUGH_DATA for one in cells)
-    return f", taken over message sizes ({unsettled} of {len(cells)} single sizes are not settled)" if unsettled else ""
+def _open_sizes(others: int, cells: int) -> str:
+    """Return what a statement about curves leaves out: the single sizes whose own verdict does not bear it out."""
+    if not others:
+        return ""
+    return f", taken over message sizes ({others} of {cells} single sizes {'does' if others == 1 else 'do'} not show it alone)"
 
 
 def _layers(outcomes: dict[tuple[Layer, Metric], Outcome]) -> str:
@@ -224,8 +230,14 @@ def _crossing(crossovers: Sequence[Crossover]) -> str:
     one = crossovers[0]
     return (
         f" ({one.layer.value} {METRIC_WORDS[one.metric]}: {one.faster_below} below about "
-        f"{format_bytes(round(one.message_bytes))}, {one.faster_above} above)"
+        f"{_about(one.message_bytes)}, {one.faster_above} above)"
     )
+
+
+def _about(message_bytes: float) -> str:
+    """Return a size with the two digits that a crossover deserves."""
+    scaled, unit = (message_bytes / 1024.0, "KiB") if message_bytes >= 1024 else (message_bytes, "B")
+    return f"{float(f'{scaled:.2g}'):g} {unit}"
 
 
 def _winners(key_cells: Sequence[Comparison]) -> str:
@@ -244,6 +256,8 @@ def _undecided(
     outcomes: dict[tuple[Layer, Metric], Outcome],
     margin: float,
 ) -> str:
+    if all(one.p_value is None for one in cells):
+        return f"Not enough data to say whether {pair[1]} or {pair[0]} is faster: it takes {MINIMUM_LAUNCHES} blocks at least."
     needed = [one.more_blocks_needed for one in cells if one.more_blocks_needed is not None]
     more = f" About {count(round(median(needed)), 'more block')} would settle half of what is open." if needed else ""
     settled = _places(outcomes, Outcome.EQUIVALENT)

@@ -60,9 +60,11 @@ def _of_side(side: Side, receive: Receive, size: int | None, confidence: float) 
     for layer in [layer for layer in Layer if layer in trips or layer in rates]:
         trip = trips[layer][size if size is not None else min(trips[layer])] if layer in trips else None
         best = (
-            max(rates[layer].values(), key=lambda cell: float(np.nanmedian(cell.medians))) if layer in rates else None
+            max(rates[layer].values(), key=lambda cell: float(np.nanmedian(cell.launch_values)))
+            if layer in rates
+            else None
         )
-        rate = interval(median_interval(best.medians, confidence)) if best else None
+        rate = interval(median_interval(best.launch_values, confidence)) if best else None
         shares = wire_shares(side, best, rate.value) if best and rate else (None, None)
         waits = next(cell.key.receive for cell in (trip, best) if cell)
         steps.append(
@@ -71,7 +73,7 @@ def _of_side(side: Side, receive: Receive, size: int | None, confidence: float) 
                 layer=layer,
                 receive=waits,
                 round_trip_message_bytes=trip.key.message_bytes if trip else None,
-                round_trip=interval(median_interval(trip.medians, confidence)) if trip else None,
+                round_trip=interval(median_interval(trip.launch_values, confidence)) if trip else None,
                 added_round_trip=_added(trip, below, confidence) if size is not None else None,
                 throughput_message_bytes=best.key.message_bytes if best else None,
                 throughput=rate,
@@ -87,5 +89,5 @@ def _of_side(side: Side, receive: Receive, size: int | None, confidence: float) 
 def _added(trip: CellMeasured | None, below: CellMeasured | None, confidence: float) -> Interval | None:
     if trip is None or below is None:
         return None
-    differences = trip.medians - below.medians
+    differences = trip.launch_values - below.launch_values
     return None if np.isnan(differences).all() else interval(median_interval(differences, confidence))

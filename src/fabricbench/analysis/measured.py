@@ -1,7 +1,9 @@
-"""Reads runs into what the analysis works on: for each fabric and cell the launches' medians and all samples pooled.
+"""Reads runs into what the analysis works on: for each fabric and cell one value of each launch, and all samples pooled.
 
-One launch is read at a time, and each sample once; the values are those of `Run.launch_quantiles` (a test holds that). Invalid
-launches are left out here, once, and named.
+The value of a launch is the median of its round trips, but its total payload over its total time for a throughput: windows of a
+stream arrive in bursts from a socket's buffer, at the speed of memory, so that the median window can be many times what the
+wire carries. Both are as `Run.launch_quantiles` has them (a test holds that). One launch is read at a time, each
+sample once. Invalid launches are left out here, once, and named.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ class CellMeasured:
     """
 
     key: CellKey
-    medians: Floats
+    launch_values: Floats
     pooled: Floats
     total_bytes: int
     total_ns: int
@@ -48,10 +50,10 @@ class CellMeasured:
     effective_share: float
 
     @property
-    def log_medians(self) -> Floats:
-        """Logarithms of the launch medians; a median of 0 (a stream that lost everything) has none and becomes NaN."""
-        is_positive = self.medians > 0
-        return np.where(is_positive, np.log(np.where(is_positive, self.medians, 1.0)), np.nan)
+    def log_values(self) -> Floats:
+        """Logarithms of the launches' values; a rate of 0 (a stream that lost everything) has none and becomes NaN."""
+        is_positive = self.launch_values > 0
+        return np.where(is_positive, np.log(np.where(is_positive, self.launch_values, 1.0)), np.nan)
 
 
 @dataclass
@@ -77,7 +79,7 @@ class Side:
 class _Parts:
     """What has been read of one cell so far."""
 
-    medians: Floats
+    launch_values: Floats
     values: list[Floats] = field(default_factory=list)
     autocorrelations: list[tuple[int, float]] = field(default_factory=list)
     total_bytes: int = 0
@@ -186,7 +188,13 @@ def _add(
     part.total_bytes += int(moved.sum())
     part.total_ns += int(time_ns.sum())
     part.autocorrelations.append((values.size, side_autocorrelation(values)))
-    part.medians[index] = float(np.median(values))
+    part.launch_values[index] = _launch_value(key.metric, values, moved, time_ns)
+
+
+def _launch_value(metric: Metric, values: Floats, moved: NDArray[np.uint64], time_ns: NDArray[np.uint64]) -> float:
+    if metric is Metric.ROUND_TRIP_TIME:
+        return float(np.median(values))
+    return float(moved.sum()) * 8.0e9 / max(float(time_ns.sum()), 1.0)
 
 
 def _key(row: dict[str, object]) -> CellKey:
@@ -206,7 +214,7 @@ def _whole(key: CellKey, part: _Parts) -> CellMeasured:
     shares = [effective_samples(count, r) / count for count, r in part.autocorrelations]
     return CellMeasured(
         key=key,
-        medians=part.medians,
+        launch_values=part.launch_values,
         pooled=pooled,
         total_bytes=part.total_bytes,
         total_ns=part.total_ns,

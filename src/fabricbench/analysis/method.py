@@ -12,27 +12,31 @@ Hoefler and Belli, "Scientific Benchmarking of Parallel Computing Systems" (SC'1
 """
 
 SUMMARIES = """
-A cell's number is the median over launches of the launches' medians, with its {level} interval from order statistics,
-interpolated (Hettmansperger and Sheather, 1986); quantiles pool the samples of all launches. Times are averaged
-arithmetically, rates as total bits over total time (the harmonic mean), ratios geometrically.
+A launch's value is the median of its round trips, or its total payload over its total time for a throughput (windows
+of a stream arrive in bursts, so their median can exceed the wire). A cell's number is the median of these values over
+launches, with its {level} interval from order statistics, interpolated (Hettmansperger and Sheather, 1986); quantiles
+pool the samples of all launches. Times are averaged arithmetically, rates as total bits over total time (the harmonic
+mean), ratios geometrically.
 """
 
 PAIRED = """
 Two fabrics are compared within blocks, so that drift they share cancels: the ratio is the geometric mean over blocks
-of the ratio of launch medians; its {level} interval and p-value come from Student's t on the logarithms, so that they
-agree. Simulation chose it over the exact signed-rank test, which six blocks cannot make significant once many cells
-are corrected for.
+of the ratio of launches' values; its {level} interval and p-value come from Student's t on the logarithms, so that
+they agree. Simulation chose it over the exact signed-rank test, which six blocks cannot make significant once many
+cells are corrected for.
 """
 
 UNPAIRED = """
 Two runs share no blocks: the ratio is that of geometric means over launches, its {level} interval and p-value come
-from Welch's t on the logarithms of launch medians. What changed between the runs besides the fabric is in the ratio.
+from Welch's t on the logarithms of launches' values. What changed between the runs besides the fabric is in the
+ratio.
 """
 
 CORRECTION = """
 All comparisons of a report, of cells and of curves, are one family: p-values are adjusted for the false discovery
-rate (Benjamini and Hochberg, 1995). Where nothing differs at all, the chance of any verdict that names a faster
-fabric is at most {error}. The intervals shown are of each comparison alone.
+rate (Benjamini and Hochberg, 1995). Memory cells, the control, are adjusted among themselves as well. Where nothing
+differs at all, the chance of any verdict that names a faster fabric is at most {error}. The intervals shown are of
+each comparison alone.
 """
 
 VERDICTS = """

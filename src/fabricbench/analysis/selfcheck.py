@@ -141,8 +141,8 @@ def _twins(a: Side, b: Side, margin: float, confidence: float, random: np.random
 
 
 def _table(side: Side) -> Floats:
-    rows = [cell.log_medians for key, cell in side.cells.items() if key.layer is not Layer.MEMORY]
-    return np.stack(rows or [cell.log_medians for cell in side.cells.values()])
+    rows = [cell.log_values for key, cell in side.cells.items() if key.layer is not Layer.MEMORY]
+    return np.stack(rows or [cell.log_values for cell in side.cells.values()])
 
 
 def _result(

@@ -20,13 +20,13 @@ TAIL = 0.002
 def summarise(side: Side, cell: CellMeasured, confidence: float) -> CellSummary:
     """Return the summary of one cell on one side."""
     is_time = cell.key.metric is Metric.ROUND_TRIP_TIME
-    median = interval(median_interval(cell.medians, confidence))
+    median = interval(median_interval(cell.launch_values, confidence))
     pooled = cell.pooled
     shares = wire_shares(side, cell, median.value)
     return CellSummary(
         fabric=side.name,
         key=cell.key,
-        launches=int(np.count_nonzero(~np.isnan(cell.medians))),
+        launches=int(np.count_nonzero(~np.isnan(cell.launch_values))),
         samples=pooled.size,
         warmup_samples=cell.counts["warmup"],
         median=median,

@@ -25,6 +25,7 @@ CHECKS: tuple[Callable[[Material], Iterator[Warning]], ...] = (
     noise.outlying_launches,
     machine.memory_control,
     machine.ladder_order,
+    machine.beyond_the_wire,
     machine.emulated,
     machine.unpaired_runs,
     noise.clock_cost,

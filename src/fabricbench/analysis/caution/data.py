@@ -85,7 +85,7 @@ def few_launches(material: Material) -> Iterator[Warning]:
         launches = len(side.launches)
         if median_interval(np.arange(launches, dtype=np.float64), material.confidence).low is None:
             text = (
-                f"{count(launches, 'valid launch')} are too few for an interval of the median at "
+                f"{count(launches, 'valid launch')}: too few for an interval of the median at "
                 f"{percent(material.confidence)} confidence"
             )
             yield warn(Severity.WARNING, side.name, text)

@@ -8,14 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fabricbench.analysis.caution.material import Material, named, warn
+from fabricbench.analysis.caution.material import Material, name_of, named, warn
 from fabricbench.analysis.findings import LadderStep, Severity, Warning  # noqa: A004 - the field's word
 from fabricbench.analysis.measured import CellMeasured, Side
+from fabricbench.analysis.summary import wire_shares
 from fabricbench.analysis.wording import count, enumeration, faster, how_much, percent, what
 from fabricbench.model import Layer, Metric
 from fabricbench.quantity import format_seconds
 
 Floats = NDArray[np.float64]
+
+POSSIBLE_EXCESS = 0.03
+"""A rate may exceed the possible one by this much: the last bytes in the buffers of a short stream."""
 
 LATE_SHARE = 0.1
 """Lateness of the emulated switch (p99) that weakens numbers, as a share of the smallest round trip."""
@@ -94,6 +98,24 @@ def _lateness(status: Any) -> Iterator[float]:
     else:
         for inner in status.values():
             yield from _lateness(inner)
+
+
+def beyond_the_wire(material: Material) -> Iterator[Warning]:
+    """Tell of throughputs that the wire cannot carry: something was not measured as it seems."""
+    for side in material.sides:
+        shares = {
+            name_of(cell): share
+            for cell in side.cells.values()
+            if (share := wire_shares(side, cell, float(np.nanmedian(cell.launch_values)))[1]) is not None
+            and share > 1.0 + POSSIBLE_EXCESS
+        }
+        if shares:
+            text = (
+                f"{named(list(shares))}: up to {percent(max(shares.values()))} of the payload that the wire can carry. "
+                "Too little was sent to fill the buffers on the way, or the link is not what the testbed says: do not "
+                "use these"
+            )
+            yield warn(Severity.WARNING, side.name, text)
 
 
 def unpaired_runs(material: Material) -> Iterator[Warning]:

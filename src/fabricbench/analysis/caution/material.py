@@ -37,7 +37,8 @@ def name_of(cell: CellMeasured) -> str:
     """Return how a cell is named in a warning: `udp round trip of 64 B`."""
     key = cell.key
     variant = f" ({key.variant})" if key.variant else ""
-    return f"{key.layer.value}{variant} {METRIC_WORDS[key.metric]} of {format_bytes(key.message_bytes)}"
+    preposition = "of" if key.metric.is_lower_better else "at"
+    return f"{key.layer.value}{variant} {METRIC_WORDS[key.metric]} {preposition} {format_bytes(key.message_bytes)}"
 
 
 def named(names: Sequence[str]) -> str:

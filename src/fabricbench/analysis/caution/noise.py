@@ -72,7 +72,7 @@ def _drift_warnings(found: Sequence[tuple[str, Trend]], material: Material, mean
 
 def _centred(cell: CellMeasured) -> Floats:
     """Return how much slower each launch was than the cell's median launch, in logs: rates turn their sign."""
-    log = cell.log_medians
+    log = cell.log_values
     if np.isnan(log).all():
         return log
     centred = log - np.nanmedian(log)

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from switch_rig import SwitchRig, address_of, mac_of, why_it_cannot_run
 
 from fabricbench.native import native_file
+from support.switch_rig import SwitchRig, address_of, mac_of, why_it_cannot_run
 
 LACK = why_it_cannot_run()
 pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]

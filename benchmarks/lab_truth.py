@@ -2,7 +2,8 @@
 
     python benchmarks/lab_truth.py [--seconds 3] [--repetitions 5] [--count 2000]
 
-docs/lab-truth.md says how to read it. It needs a quiet machine: the tables name the load, and how late the switch was.
+docs/lab-truth.md says how to read it. It needs a quiet machine: the tables name the load, and how late the switch was. As root,
+what it starts goes before other sessions, so that a busy machine disturbs less.
 """
 
 from __future__ import annotations
@@ -187,18 +188,35 @@ def delay_table(rows: Sequence[Delay]) -> list[str]:
     return lines
 
 
+def go_before_other_sessions() -> bool:
+    """Let the streams' programs go before what else the machine runs, where root may; return whether that worked."""
+    if os.getsid(0) != os.getpid():
+        if os.getpgid(0) == os.getpid():
+            return False
+        os.setsid()
+    try:
+        os.setpriority(os.PRIO_PROCESS, 0, -20)
+        Path("/proc/self/autogroup").write_text("-20")
+    except OSError:
+        return False
+    return True
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=3.0, help="length of a stream")
     parser.add_argument("--repetitions", type=int, default=5, help="streams for each fabric")
     parser.add_argument("--count", type=int, default=2000, help="frames for each delay")
     arguments = parser.parse_args()
+    goes_first = go_before_other_sessions()
     load_before = os.getloadavg()[0]
     goodputs = [measure_goodput(fabric, arguments.seconds, arguments.repetitions) for fabric in PRESETS.values()]
     delays = [delay for text in DELAY_FABRICS for delay in measure_delays(parse_fabric(text), arguments.count)]
     load = f"load {load_before:.1f} before and {os.getloadavg()[0]:.1f} after"
     sender = "iperf3" if which("iperf3") else "a sender of our own"
     print(f"Linux {platform.release()}, {os.cpu_count()} processors, {load};")
+    if goes_first:
+        print("what was measured went before other sessions;")
     print(f"streams by {sender}, {arguments.seconds:g} s, n = {arguments.repetitions};")
     print(f"delays of {arguments.count} frames each.\n")
     print("\n".join([*goodput_table(goodputs), "", *delay_table(delays)]))

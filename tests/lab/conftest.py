@@ -24,7 +24,7 @@ def own_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def lab_mode(own_ledger: Path) -> str:
+def lab_mode(own_ledger: Path) -> str:  # noqa: ARG001 - every lab of the tests is in a ledger of their own
     """Skips, with the reason, where no lab can be had."""
     support = lab_support()
     if support.mode == "none":

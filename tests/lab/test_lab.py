@@ -11,10 +11,10 @@ import time
 from pathlib import Path
 
 import pytest
-from lab_outside import RunIn, StartLab, becomes_true, interfaces, network_namespaces, processes_in
 
 from fabricbench.errors import UsageError
 from fabricbench.lab import Lab, ledger, parse_fabrics, running_labs
+from support.lab_outside import RunIn, StartLab, becomes_true, interfaces, network_namespaces, processes_in
 
 pytestmark = pytest.mark.lab
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from lab_outside import RunCli
 
 from fabricbench.lab import Lab
+from support.lab_outside import RunCli
 
 pytestmark = pytest.mark.lab
 

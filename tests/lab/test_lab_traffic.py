@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from lab_outside import RunIn, StartLab
 
 from fabricbench.lab import PRESETS, lab_support
 from fabricbench.model import Layer
 from fabricbench.native import build_info
+from support.lab_outside import RunIn, StartLab
 
 pytestmark = pytest.mark.lab
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import json
 import subprocess
 from pathlib import Path
 
@@ -67,6 +68,19 @@ def test_an_entry_cut_short_is_dropped():
     (ledger.directory_of("half") / "lab.json").write_text('{"keeper": ')
     with ledger.locked():
         assert ledger.drop_stale() == ["half"]
+
+
+@pytest.mark.usefixtures("own_ledger")
+def test_an_entry_of_another_version_stays_while_its_keeper_lives(sleeper: subprocess.Popen[bytes]):
+    keeper = identify(sleeper.pid)
+    assert keeper is not None
+    for name, known in (("lives", keeper), ("gone", keeper.model_copy(update={"start_ticks": 1}))):
+        ledger.directory_of(name).mkdir()
+        text = json.dumps({"keeper": known.model_dump(mode="json"), "what_a_later_version_adds": True})
+        (ledger.directory_of(name) / "lab.json").write_text(text)
+    with ledger.locked():
+        assert ledger.drop_stale() == ["gone"]
+    assert sleeper.poll() is None
 
 
 def test_a_zombie_is_not_alive(sleeper: subprocess.Popen[bytes]):

@@ -7,6 +7,7 @@ One lock serialises creation, removal and dropping, so two starts never race for
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import re
 import shutil
@@ -110,13 +111,25 @@ def drop_stale() -> list[str]:
     dropped = []
     for name in names():
         entry = read(name)
-        if entry is not None and entry.nodes and entry.keeper.is_alive:
-            continue
-        if entry is not None and entry.keeper.kill():
-            entry.keeper.wait(10.0)
+        keeper = entry.keeper if entry is not None else _keeper_of(name)
+        is_whole = entry is None or bool(entry.nodes)
+        if keeper is not None and keeper.is_alive:
+            # An entry that cannot be read beside a keeper that lives was written by another version: not ours to end.
+            if is_whole:
+                continue
+            if keeper.kill():
+                keeper.wait(10.0)
         remove(name)
         dropped.append(name)
     return dropped
+
+
+def _keeper_of(name: str) -> ProcessIdentity | None:
+    """Return the keeper alone, the one part of an entry that every version writes the same way."""
+    try:
+        return ProcessIdentity.model_validate(json.loads((directory_of(name) / _ENTRY).read_bytes())["keeper"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _state_home() -> Path:

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/watchdog.hpp"
+
 namespace fabricbench {
 namespace {
 
@@ -152,6 +154,9 @@ void CellRunner::measure(const PlanProbe& probe, const CellTeam& team, Endpoint&
             .sequence = endpoint.sequence,
             .samples = samples_,
             .counters = report.counters};
+  // A library waits as it likes; everybody else's sleep is bounded.
+  std::optional<Watchdog> watchdog;
+  if (report.receive != Receive::library) watchdog.emplace(watchdog_period(probe.reply_timeout_seconds));
   agree(team, [&]() -> json {
     endpoint.verify_messages(task);
     return nullptr;

@@ -194,6 +194,18 @@ struct RoundsOver<Clock, T> {
 template <class Clock, Transport T>
 using Rounds = typename RoundsOver<Clock, T>::type;
 
+/// Lets the follower go when the leader is done, however it ends: else a failing leader would leave it waiting.
+class Dismissal {
+ public:
+  explicit Dismissal(const CellTeam& team) : team_(team) {}
+  ~Dismissal() { team_.send(follower, RoundOrder{}); }
+  Dismissal(const Dismissal&) = delete;
+  Dismissal& operator=(const Dismissal&) = delete;
+
+ private:
+  const CellTeam& team_;
+};
+
 /// Answer what the leader orders until it says that it is done.
 template <class Rounds>
 void follow_orders(Rounds& rounds, const CellTeam& team) {

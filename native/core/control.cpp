@@ -96,6 +96,13 @@ CellTeam::CellTeam(const Control& control, std::vector<int> ranks, int cell_ordi
   member_ = static_cast<std::size_t>(std::ranges::find(ranks_, control.rank()) - ranks_.begin());
 }
 
+void CellTeam::discard_leftovers() const {
+  for (std::size_t from = 0; from < ranks_.size(); ++from) {
+    while (from != member_ && control_.try_receive(ranks_[from], pattern_tag_)) {
+    }
+  }
+}
+
 std::vector<std::string> CellTeam::exchange(std::string_view text) const {
   std::vector<std::string> all(ranks_.size());
   if (member_ == 0) {

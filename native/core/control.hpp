@@ -63,6 +63,10 @@ class CellTeam {
   /// Every member's text on every member, in their order. Collective over the members.
   std::vector<std::string> exchange(std::string_view text) const;
 
+  /// Take what the other members sent to a pattern that is over. To be called after an exchange: all of it has come
+  /// then.
+  void discard_leftovers() const;
+
   template <class Value>
   void send(std::size_t to, const Value& value) const {
     static_assert(std::is_trivially_copyable_v<Value>);

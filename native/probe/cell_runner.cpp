@@ -91,6 +91,7 @@ CellReport CellRunner::run(const PlanProbe& probe, int ordinal) {
     // What failed is not used again: the next cell of this kind starts afresh on all its ranks.
     std::erase_if(endpoints_, [&](const auto& entry) { return std::get<Layer>(entry.first) == probe.layer; });
   }
+  team.discard_leftovers();
   report.warmup = to_phase(samples_.warmup, probe, surroundings_.clock.timebase);
   report.measured = to_phase(samples_.measured, probe, surroundings_.clock.timebase);
   return report;

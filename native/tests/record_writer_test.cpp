@@ -36,8 +36,7 @@ class RecordWriting : public testing::Test {
 
   std::vector<json> write(const CellReport& report, const PlanProbe& probe) const {
     RecordWriter writer(path);
-    writer.write_header(plan, {json{{"rank", 0}, {"host", "n0"}, {"pid", 1}, {"cpus", {0}}}}, clock,
-                        "An MPI");
+    writer.write_header(plan, {json{{"rank", 0}, {"host", "n0"}, {"pid", 1}, {"cpus", {0}}}}, clock, "An MPI");
     writer.write_cell(probe, report);
     writer.write_footer();
     return read_lines(path);

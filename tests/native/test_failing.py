@@ -71,7 +71,7 @@ def test_without_permission_raw_layers_fail_with_what_to_do_and_the_others_go_on
 
 @needs_root
 @pytest.mark.skipif(shutil.which("unshare") is None, reason="unshare is missing")
-def test_a_peer_that_never_hears_anything_is_given_up_and_the_next_cell_goes_on(probe: Callable, tmp_path: Path):
+def test_a_peer_that_never_hears_anything_is_given_up_and_the_next_cell_goes_on(tmp_path: Path):
     # Ranks in networks of their own, each with the same address: every datagram ends where it began.
     starter = tmp_path / "alone.sh"
     starter.write_text('#!/bin/sh\nexec unshare --net sh -c \'ip link set lo up && exec "$@"\' sh "$@"\n')

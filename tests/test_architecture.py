@@ -10,12 +10,13 @@ import pytest
 import fabricbench
 
 PACKAGE = Path(fabricbench.__file__).parent
-BASE = {"errors", "model", "quantity", "native"}
+BASE = {"errors", "model", "quantity", "native", "configuration"}
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "model": {"errors"},
     "quantity": {"errors"},
     "native": {"errors"},
+    "configuration": {"errors"},
     "testbed": BASE,
     "lab": BASE | {"testbed"},
     "record": BASE | {"testbed"},
@@ -25,6 +26,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "analysis": BASE | {"record", "statistics", "testbed"},
     "published": BASE | {"testbed"},
     "report": BASE | {"analysis", "published"},
+    "api": BASE | {"analysis", "published", "record", "report", "testbed"},
 }
 
 

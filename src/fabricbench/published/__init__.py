@@ -1,1 +1,11 @@
-"""Figures of published studies, as data beside which a measurement can be set."""
+"""Figures of published studies, as data beside which a measurement can be set.
+
+`studies.json` holds the facts as the studies give them; `figures` picks out those that a measurement can stand beside.
+"""
+
+from __future__ import annotations
+
+from fabricbench.published.figures import PublishedFigure, Quantity, published_figures
+from fabricbench.published.studies import Study, studies
+
+__all__ = ["PublishedFigure", "Quantity", "Study", "published_figures", "studies"]

@@ -1,0 +1,35 @@
+"""What `import fabricbench` offers in a notebook: load a run, get its frames, compare.
+
+The analysis is imported when it is first asked for: SciPy alone takes longer to import than a run takes to open.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fabricbench.analysis.findings import Findings
+from fabricbench.record.store import Run
+
+DEFAULT_MARGIN = 0.02
+DEFAULT_CONFIDENCE = 0.95
+
+
+def load(path: Path | str) -> Run:
+    """Open a run directory, finished or not; UsageError says why a folder is none."""
+    return Run.open(path)
+
+
+def compare(
+    *runs: Run | Path | str,
+    baseline: str | None = None,
+    margin: float = DEFAULT_MARGIN,
+    confidence: float = DEFAULT_CONFIDENCE,
+) -> Findings:
+    """Compare the fabrics of a run, or two runs, and return everything that was found.
+
+    `baseline` names the fabric that all others are set against; `margin` is the smallest difference that matters, as a share.
+    """
+    from fabricbench.analysis import analyse  # noqa: PLC0415
+
+    opened = [run if isinstance(run, Run) else load(run) for run in runs]
+    return analyse(opened, baseline=baseline, margin=margin, confidence=confidence)

@@ -1,0 +1,166 @@
+"""`fabricbench show`: what a run measured, as a table or for other programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from enum import StrEnum
+from io import BytesIO
+from pathlib import Path
+from shutil import copyfileobj
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+
+import typer
+
+from fabricbench.cli.output import opened_output
+from fabricbench.errors import UsageError
+from fabricbench.quantity import format_bit_s, format_bytes, format_seconds
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from fabricbench.record.store import Run
+
+
+class Format(StrEnum):
+    """How `show` writes."""
+
+    TEXT = "text"
+    CSV = "csv"
+    JSON = "json"
+    PARQUET = "parquet"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+
+    @app.command()
+    def show(
+        run_directory: Annotated[Path, typer.Argument(metavar="RUNDIR", help="A run directory, finished or not.")],
+        format_: Annotated[
+            Format | None,
+            typer.Option("--format", help="Default: text on a terminal, else csv. text is always the summary."),
+        ] = None,
+        summary: Annotated[
+            bool, typer.Option("--summary", help="A row for each fabric and cell instead of every sample.")
+        ] = False,
+        output: Annotated[
+            Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")
+        ] = None,
+    ) -> None:
+        """Show every sample of a run, or the summary of its cells.
+
+        Example: `fabricbench show runs/today --summary` or `fabricbench show runs/today --format csv -o samples.csv`
+        """
+        from fabricbench.record.export import summary_frame  # noqa: PLC0415 - keeps the start of the program fast
+        from fabricbench.record.store import Run  # noqa: PLC0415
+
+        is_terminal = output is None and sys.stdout.isatty()
+        chosen = format_ or (Format.TEXT if is_terminal else Format.CSV)
+        if chosen is Format.PARQUET and is_terminal:
+            raise UsageError("Parquet is binary and stdout is a terminal", hint="name a file: -o samples.parquet")
+        run = Run.open(run_directory)
+        with opened_output(output) as stream:
+            if chosen is Format.TEXT:
+                stream.write(_text(run, summary_frame(run)).encode())
+            elif summary:
+                _write(summary_frame(run), chosen, stream)
+            else:
+                _write_samples(run, chosen, stream)
+
+
+def _write(frame: pl.DataFrame, chosen: Format, stream: BinaryIO) -> None:
+    if chosen is Format.CSV:
+        stream.write(frame.write_csv().encode())
+    elif chosen is Format.JSON:
+        rows = ",\n".join(json.dumps(row) for row in frame.iter_rows(named=True))
+        stream.write(f"[\n{rows}\n]\n".encode())
+    else:
+        frame.write_parquet(stream)
+
+
+def _write_samples(run: Run, chosen: Format, stream: BinaryIO) -> None:
+    """Write every sample, one launch in memory at a time."""
+    import polars as pl  # noqa: PLC0415
+
+    from fabricbench.record.export import SAMPLE_COLUMNS, sample_scans  # noqa: PLC0415
+
+    scans = list(sample_scans(run)) or [pl.LazyFrame(schema=dict.fromkeys(SAMPLE_COLUMNS, pl.Null))]
+    if chosen is Format.PARQUET:
+        # By way of a file: polars reports a pipe that was closed on it as a bug of its own, now and then.
+        with TemporaryDirectory() as folder:
+            whole = Path(folder) / "samples.parquet"
+            pl.concat(scans).sink_parquet(whole)
+            with whole.open("rb") as file:
+                copyfileobj(file, stream)
+    elif chosen is Format.CSV:
+        for number, scan in enumerate(scans):
+            rows = BytesIO()  # polars hides a closed pipe and a full disk in errors of its own
+            scan.collect().write_csv(rows, include_header=number == 0)
+            stream.write(rows.getbuffer())
+    else:
+        separator = b"[\n"
+        for scan in scans:
+            lines = BytesIO()
+            scan.collect().write_ndjson(lines)
+            if lines.tell():
+                stream.write(separator)
+                stream.write(lines.getvalue().rstrip().replace(b"\n", b",\n"))
+                separator = b",\n"
+        stream.write(b"\n]\n" if separator == b",\n" else b"[]\n")
+
+
+def _text(run: Run, frame: pl.DataFrame) -> str:
+    """Return the summary as a table for people, with what is missing from the run said above it."""
+    lines = [_condition(run)]
+    header = (
+        "fabric",
+        "layer",
+        "pattern",
+        "receive",
+        "message",
+        "launches",
+        "samples",
+        "median",
+        "1 %",
+        "99 %",
+        "lost",
+        "failed",
+    )
+    rows = [header, *(_row(row) for row in frame.iter_rows(named=True))]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
+    for row in rows:
+        cells = (text.ljust(w) if k < 4 else text.rjust(w) for k, (text, w) in enumerate(zip(row, widths, strict=True)))
+        lines.append("  ".join(cells).rstrip())
+    reasons = sorted({f"{row['layer']}: {row['reason']}" for row in frame.iter_rows(named=True) if row["reason"]})
+    return "\n".join([*lines, *(f"not measured: {reason}" for reason in reasons)]) + "\n"
+
+
+def _condition(run: Run) -> str:
+    manifest = run.manifest
+    invalid = sum(not launch.is_valid for launch in run.launches)
+    emulated = " (emulated fabrics)" if any(fabric.is_emulated for fabric in manifest.testbed.fabrics) else ""
+    text = f"campaign {manifest.campaign_name} on {manifest.testbed.name}{emulated}: {len(run.launches)} launches"
+    if run.missing:
+        text += f", {len(run.missing)} not done yet"
+    if invalid:
+        text += f", {invalid} invalid and left out"
+    return text
+
+
+def _row(row: dict[str, Any]) -> tuple[str, ...]:
+    def shown(value: float | None) -> str:
+        if value is None:
+            return "-"
+        return format_seconds(value * 1e-9) if row["unit"] == "ns" else format_bit_s(value)
+
+    names = (
+        row["fabric"],
+        row["layer"],
+        " ".join(filter(None, (row["pattern"], row["variant"]))),
+        row["receive"] or "-",
+    )
+    counts = (format_bytes(row["message_bytes"]), str(row["launches"] or 0), str(row["samples"] or 0))
+    spread = (shown(row["median"]), shown(row["q0.01"]), shown(row["q0.99"]))
+    return (*names, *counts, *spread, str(row["lost"] or 0), str(row["failed"]))

@@ -1,0 +1,129 @@
+"""Reads what people write (TOML) into a model, and says what is wrong with it: file, key, what was found, what is needed."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from enum import Enum
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from fabricbench.errors import UsageError
+
+ModelType = TypeVar("ModelType", bound=BaseModel)
+
+MOST_PROBLEMS = 8
+"""More than these at once are not read anyway."""
+
+
+def read_toml(path: Path, model: type[ModelType]) -> ModelType:
+    """Return the file as `model`; UsageError lists every problem with its key."""
+    return validated(read_table(path), model, str(path))
+
+
+def read_table(path: Path) -> dict[str, Any]:
+    """Return the file's content as it is; UsageError if it cannot be read or is no TOML."""
+    try:
+        return tomllib.loads(path.read_bytes().decode("utf-8"))
+    except FileNotFoundError:
+        raise UsageError(f"there is no file {path}", hint="check the path") from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}", hint="give a TOML file") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not text: byte {error.start} is not UTF-8", hint="give a TOML file") from error
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(
+            f"{path} is not valid TOML: {error}", hint='write `key = value`, text in quotes: name = "rack-7"'
+        ) from error
+
+
+def validated(data: Mapping[str, Any], model: type[ModelType], source: str) -> ModelType:
+    """Return `data` as `model`; UsageError lists every problem, with `source` as the place it came from."""
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise usage_error(error, model, source) from error
+
+
+def usage_error(error: ValidationError, model: type[BaseModel], source: str) -> UsageError:
+    """Return the UsageError for what pydantic found in data that came from `source`."""
+    problems = [_problem(detail, model) for detail in error.errors(include_url=False)]
+    shown = problems[:MOST_PROBLEMS]
+    if len(problems) > MOST_PROBLEMS:
+        shown.append(f"and {len(problems) - MOST_PROBLEMS} more")
+    if len(shown) == 1:
+        return UsageError(f"{source}: {shown[0]}", hint="correct that key")
+    lines = "".join(f"\n  {line}" for line in shown)
+    return UsageError(f"{source}: {len(problems)} problems{lines}", hint="correct those keys")
+
+
+def did_you_mean(word: str, known: list[str]) -> str:
+    """Return `; did you mean 'x'?` for the known word that is nearest, else an empty text."""
+    near = get_close_matches(word, known, n=1, cutoff=0.6)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def _problem(detail: ErrorDetails, model: type[BaseModel]) -> str:
+    location, found = detail["loc"], detail["input"]
+    key = key_path(location)
+    match detail["type"]:
+        case "extra_forbidden":
+            known = sorted(_keys(model, location[:-1]))
+            guess = did_you_mean(str(location[-1]), known) or f"; known keys: {', '.join(known)}"
+            return f"{key}: unknown key{guess}"
+        case "missing":
+            return f"{key}: missing, it is required"
+        case "enum" | "literal_error":
+            options = _options(detail)
+            return f"{key}: found {found!r}, needed one of {', '.join(options)}{did_you_mean(str(found), options)}"
+        case "value_error":
+            text = detail["msg"].removeprefix("Value error, ")
+            return f"{key}: {text}" if key else text
+    needed = detail["msg"].removeprefix("Input should be ").removeprefix("a valid ")
+    return f"{key or 'the file'}: found {_shown(found)}, needed {needed[0].lower()}{needed[1:]}"
+
+
+def key_path(location: tuple[int | str, ...]) -> str:
+    """Write a location as people name keys: `fabric[2].wire.line_rate`, counting tables from 1."""
+    text = ""
+    for part in location:
+        text += f"[{part + 1}]" if isinstance(part, int) else f".{part}"
+    return text.removeprefix(".")
+
+
+def _shown(found: object) -> str:
+    text = repr(found)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _options(detail: ErrorDetails) -> list[str]:
+    expected = str(detail.get("ctx", {}).get("expected", ""))
+    return [word.strip(" '") for word in expected.replace(" or ", ",").split(",") if word.strip(" '")]
+
+
+def _keys(model: type[BaseModel], location: tuple[int | str, ...]) -> set[str]:
+    """Return the keys that the models at `location` know."""
+    models = {model}
+    for part in location:
+        inside = {
+            inner
+            for outer in models
+            for name, field in outer.model_fields.items()
+            if part in {name, field.alias}
+            for inner in _models_in(field.annotation)
+        }
+        # A part that is no key is an index or the tag of a union, which pydantic puts into the location as well.
+        models = inside or models
+    return {field.alias or name for one in models for name, field in one.model_fields.items()}
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    elif not (isinstance(annotation, type) and issubclass(annotation, Enum)):
+        for inner in get_args(annotation):
+            yield from _models_in(inner)

@@ -1,0 +1,196 @@
+"""Single figures of the studies in the units of our measurements, each with its condition and its source.
+
+No number stands here: each row points to one in `studies.json`. Fabrics carry the names of the lab's presets where there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from functools import cache
+from typing import NamedTuple
+
+from fabricbench.model import Layer, Model
+from fabricbench.published.studies import study
+
+FE, ATM, GIGABIT, MYRINET, SCI = "fast-ethernet", "atm-oc3", "gigabit-ethernet", "myrinet", "sci"
+ROCE, INFINIBAND = "roce-100g", "infiniband-100g"
+
+
+class Quantity(StrEnum):
+    """What a published figure is of. A `latency` is what its study calls so, one way as a rule: not our round-trip time."""
+
+    LINE_RATE = "line_rate"
+    THROUGHPUT = "throughput"
+    LATENCY = "latency"
+    SWITCH_ADDED_LATENCY = "switch_added_latency"
+    CROSSOVER = "crossover"
+    RUN_TIME = "run_time"
+    RUN_RATE = "run_rate"
+    AHEAD = "ahead"
+
+
+class PublishedFigure(Model):
+    """A figure in SI units (`unit`: ns, bit/s, s, B, Mop/s, %) with `as_published` as the study writes it.
+
+    `fabric` is None for what no fabric takes part in. A range appears as two figures, its lowest and its highest.
+    """
+
+    study: str
+    fabric: str | None
+    layer: Layer | None
+    quantity: Quantity
+    value: float
+    unit: str
+    as_published: str
+    condition: str
+    citation: str
+
+
+class Source(NamedTuple):
+    """Where a figure stands and what it means."""
+
+    study: str
+    path: tuple[str | int, ...]
+    unit: str
+    fabric: str | None
+    layer: Layer | None
+    quantity: Quantity
+    condition: str
+
+
+UNITS = {
+    "Mbit/s": (1e6, "bit/s"),
+    "MB/s": (8e6, "bit/s"),
+    "us": (1e3, "ns"),
+    "s": (1.0, "s"),
+    "B": (1.0, "B"),
+    "Mop/s": (1.0, "Mop/s"),
+    "%": (1.0, "%"),
+}
+"""As published -> factor and unit of ours."""
+
+
+def published_figures(
+    fabric: str | None = None, layer: Layer | None = None, quantity: Quantity | None = None
+) -> list[PublishedFigure]:
+    """Return the figures of a fabric, a layer, a quantity; None takes all of them."""
+    return [
+        figure
+        for figure in _all()
+        if fabric in {None, figure.fabric} and layer in {None, figure.layer} and quantity in {None, figure.quantity}
+    ]
+
+
+@cache
+def _all() -> tuple[PublishedFigure, ...]:
+    return tuple(_figure(source) for source in _sources())
+
+
+def _figure(source: Source) -> PublishedFigure:
+    origin = study(source.study)
+    number = origin.fact(*source.path)
+    factor, unit = UNITS[source.unit]
+    return PublishedFigure(
+        study=source.study,
+        fabric=source.fabric,
+        layer=source.layer,
+        quantity=source.quantity,
+        value=number * factor,
+        unit=unit,
+        as_published=f"{number} {source.unit}",
+        condition=source.condition,
+        citation=origin.citation,
+    )
+
+
+def _sources() -> Iterator[Source]:
+    yield from _korkhov()
+    yield from _salamon_mink()
+    yield from _pisarczyk()
+    yield from _abramov()
+    yield from _xu()
+
+
+def _korkhov() -> Iterator[Source]:
+    key = "korkhov-2000"
+    for fabric in (FE, MYRINET):
+        yield Source(
+            key,
+            ("fabrics", fabric, "line_rate_Mbit_s"),
+            "Mbit/s",
+            fabric,
+            None,
+            Quantity.LINE_RATE,
+            "one link, one direction",
+        )
+        for kernel in study(key).fact("npb", fabric):
+            on = f"NPB {kernel}, class A, 4 ranks on 4 nodes of Pentium II 450 MHz"
+            yield Source(key, ("npb", fabric, kernel, 0), "s", fabric, Layer.MPI, Quantity.RUN_TIME, on)
+            yield Source(key, ("npb", fabric, kernel, 1), "Mop/s", fabric, Layer.MPI, Quantity.RUN_RATE, on)
+
+
+def _salamon_mink() -> Iterator[Source]:
+    key = "salamon-mink-nist"
+    for fabric in (FE, ATM):
+        path: tuple[str | int, ...] = ("fabrics", fabric)
+        yield Source(key, (*path, "line_rate_Mbit_s"), "Mbit/s", fabric, None, Quantity.LINE_RATE, "one link")
+        yield Source(
+            key, (*path, "tcp_stream_Mbit_s"), "Mbit/s", fabric, Layer.TCP, Quantity.THROUGHPUT, "TCP stream, highest"
+        )
+    for cpu in study(key).fact("memory_copy_MB_s"):
+        on = f"memory copy, {cpu} MHz"
+        yield Source(key, ("memory_copy_MB_s", cpu), "MB/s", None, Layer.MEMORY, Quantity.THROUGHPUT, on)
+    on = f"TCP ping-pong throughput: {FE} is faster below, {ATM} above"
+    yield Source(key, ("crossover", "bytes"), "B", None, Layer.TCP, Quantity.CROSSOVER, on)
+    for end, word in (("min", "lowest"), ("max", "highest")):
+        on = f"store-and-forward of a full frame, {word}"
+        added = ("ethernet_switch_added_latency_us", end)
+        yield Source(key, added, "us", FE, Layer.FRAME, Quantity.SWITCH_ADDED_LATENCY, on)
+    for fabric, name in ((ATM, "ATM, 8 nodes"), (FE, "Fast Ethernet")):
+        where = ("applications", "optical-absorption", "time_s", name)
+        yield Source(key, where, "s", fabric, Layer.MPI, Quantity.RUN_TIME, "optical absorption (FFT), 8 nodes")
+
+
+def _pisarczyk() -> Iterator[Source]:
+    key = "pisarczyk-2006"
+    for name, unit, layer, quantity, condition in (
+        (
+            "bcm5700_default_max_Mbit_s",
+            "Mbit/s",
+            None,
+            Quantity.THROUGHPUT,
+            "bcm5700 driver with its defaults, highest",
+        ),
+        ("transmitter_latency_streaming_us", "us", None, Quantity.LATENCY, "transmitter's share, streaming"),
+        ("mpi_message_us", "us", Layer.MPI, Quantity.LATENCY, "one MPI message, crossover cable"),
+        ("estimated_with_rdma_us", "us", Layer.MPI, Quantity.LATENCY, "one message with RDMA: the study's estimate"),
+    ):
+        yield Source(key, ("results", name), unit, GIGABIT, layer, quantity, condition)
+
+
+def _abramov() -> Iterator[Source]:
+    key = "abramov-2002"
+    for test in study(key).fact("mpi_over_sci", "bandwidth_MB_s"):
+        where: tuple[str | int, ...] = ("mpi_over_sci", "bandwidth_MB_s", test)
+        yield Source(key, where, "MB/s", SCI, Layer.MPI, Quantity.THROUGHPUT, f"MPI {test}, highest")
+        for end, word in enumerate(("lowest", "highest")):
+            on = f"MPI {test}, 0 to 32 bytes, {word} over the nodes tried"
+            where = ("mpi_over_sci", "latency_us_0_to_32_bytes", test, end)
+            yield Source(key, where, "us", SCI, Layer.MPI, Quantity.LATENCY, on)
+    on = "first SKIF cluster (2000), SCI torus 4 x 4"
+    yield Source(key, ("first_skif_2000", "mpi_latency_us"), "us", SCI, Layer.MPI, Quantity.LATENCY, on)
+    yield Source(key, ("first_skif_2000", "mpi_point_to_point_MB_s"), "MB/s", SCI, Layer.MPI, Quantity.THROUGHPUT, on)
+
+
+def _xu() -> Iterator[Source]:
+    key = "xu-2024"
+    for fabric, other, name, load in (
+        (ROCE, INFINIBAND, "hpl_RoCE_ahead_percent", "HPL"),
+        (ROCE, INFINIBAND, "VASP_RoCE_ahead_percent", "VASP, Fe"),
+        (ROCE, INFINIBAND, "LAMMPS_RoCE_ahead_percent", "LAMMPS, in.lj"),
+        (INFINIBAND, ROCE, "QE_IB_ahead_percent", "Quantum ESPRESSO, ausurf"),
+    ):
+        for end, word in enumerate(("lowest", "highest")):
+            on = f"{load}, ahead of {other}, {word}"
+            yield Source(key, ("results", name, end), "%", fabric, Layer.MPI, Quantity.AHEAD, on)

@@ -1,0 +1,86 @@
+"""A run as flat tables for other programs: every sample beside what it is a sample of, or a line for each fabric and cell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import polars as pl
+
+from fabricbench.model import Metric
+from fabricbench.record.launch import SAMPLES
+from fabricbench.record.store import CELL_NAMES, IS_TIME, LAUNCH_NAMES, Run, quantile_name, sample_value
+
+SAMPLE_COLUMNS = (*LAUNCH_NAMES, *CELL_NAMES, "phase", "index", "time_ns", "bytes", "value", "unit")
+SUMMARY_PROBABILITIES = (0.01, 0.25, 0.75, 0.99)
+
+
+def sample_scans(run: Run) -> Iterator[pl.LazyFrame]:
+    """Yield every sample of a run, unread, a frame for each launch: launch and cell are named in each row, `value` is in `unit`."""
+    cells = run.cells()
+    for launch in run.launches:
+        mine = cells.lazy().filter(pl.col("launch_id") == launch.launch_id)
+        yield (
+            pl.scan_parquet(launch.directory / SAMPLES)
+            .join(
+                mine.select(*LAUNCH_NAMES, "cell", *CELL_NAMES, "operations_per_sample"),
+                on="cell",
+                maintain_order="left",
+            )
+            .with_columns(value=sample_value(), unit=unit_name())
+            .select(SAMPLE_COLUMNS)
+        )
+
+
+def summary_frame(run: Run, probabilities: Sequence[float] = SUMMARY_PROBABILITIES) -> pl.DataFrame:
+    """Return a row for each fabric and cell, over the launches whose path proof holds.
+
+    `median` and the quantiles are the medians, over launches, of each launch's own; `mean` is over all samples (of rates: total
+    bits over total time); `failed` counts the launches in which the cell could not be measured, for the `reason` given.
+    """
+    key = ["fabric", *CELL_NAMES]
+    quantiles = run.launch_quantiles(probabilities).filter("is_valid")
+    spread = quantiles.group_by(key).agg(
+        pl.len().alias("launches"),
+        pl.col("n").sum().alias("samples"),
+        pl.col("median").median(),
+        pl.when(IS_TIME.first())
+        .then((pl.col("mean") * pl.col("n")).sum() / pl.col("n").sum())
+        .otherwise(pl.col("total_bytes").sum() * 8.0e9 / pl.col("total_time_ns").sum())
+        .alias("mean"),
+        pl.col("minimum").min(),
+        pl.col("maximum").max(),
+        *(pl.col(quantile_name(p)).median() for p in probabilities),
+    )
+    counted = (
+        run.cells()
+        .filter("is_valid")
+        .group_by(key, maintain_order=True)
+        .agg(
+            pl.col("sent").sum(),
+            pl.col("lost").sum(),
+            (pl.col("status") == "failed").sum().alias("failed"),
+            pl.col("reason").drop_nulls().first(),
+        )
+    )
+    # A launch measures its cells in random order; people read them by layer and size.
+    by_size = ["fabric", "layer", "pattern", "receive", "variant", "message_bytes"]
+    return (
+        counted.join(spread, on=key, how="left", nulls_equal=True)
+        .sort(by_size)
+        .select(
+            *key,
+            unit_name(),
+            *(column for column in spread.columns if column not in key),
+            "sent",
+            "lost",
+            "failed",
+            "reason",
+        )
+    )
+
+
+def unit_name() -> pl.Expr:
+    """Return the unit of `metric`."""
+    units = {metric.value: metric.unit for metric in Metric}
+    dtype = pl.Enum(list(dict.fromkeys(units.values())))
+    return pl.col("metric").cast(pl.String).replace_strict(units, return_dtype=dtype).alias("unit")

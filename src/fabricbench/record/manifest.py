@@ -1,0 +1,96 @@
+"""The manifest: what a run is, written once before its first launch."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError
+
+from fabricbench.errors import UsageError
+from fabricbench.model import Model
+from fabricbench.record.atomic import replace_text
+from fabricbench.testbed.model import Testbed
+
+MANIFEST = "manifest.json"
+FORMAT = "fabricbench/run/"
+FORMAT_VERSION = 1
+
+
+class PlannedLaunch(Model):
+    """A launch that the plan holds: `position` is its place within the randomised block."""
+
+    launch_id: str
+    block: int = Field(ge=0)
+    position: int = Field(ge=0)
+    fabric: str
+
+
+class Manifest(Model):
+    """What was to be measured, on what, from which seed, and what the machines were like.
+
+    `campaign` is the campaign as data (its own model is the campaign's affair), `versions` maps what (fabricbench, python, mpi,
+    compiler) to its version, `inventory` maps hosts to `doctor`'s facts.
+    """
+
+    schema_name: Literal["fabricbench/run/1"] = Field(default="fabricbench/run/1", alias="schema")
+    created: datetime = Field(default_factory=lambda: datetime.now(UTC))
+    campaign_name: str
+    campaign: dict[str, Any] = {}
+    testbed: Testbed
+    seed: int
+    planned: tuple[PlannedLaunch, ...] = ()
+    versions: dict[str, str] = {}
+    inventory: dict[str, dict[str, str]] = {}
+
+    model_config = {**Model.model_config, "populate_by_name": True}
+
+
+def write_manifest(directory: Path, manifest: Manifest) -> None:
+    """Write the manifest into the run directory, whole or not at all."""
+    replace_text(directory / MANIFEST, manifest.model_dump_json(by_alias=True, indent=2) + "\n")
+
+
+def read_manifest(directory: Path) -> Manifest:
+    """Return the manifest of a run directory; UsageError says why a folder is not one that can be read."""
+    path = directory / MANIFEST
+    text = _text(directory, path)
+    try:
+        return Manifest.model_validate_json(text)
+    except ValidationError as error:
+        version = _format_version(text)
+        if version is not None and version > FORMAT_VERSION:
+            raise UsageError(
+                f"{directory} was written by a newer fabricbench: its format is {FORMAT}{version}, "
+                f"this one reads up to {FORMAT}{FORMAT_VERSION}",
+                hint="upgrade fabricbench here",
+            ) from None
+        problem = error.errors(include_url=False, include_context=False)[0]
+        place = ".".join(str(part) for part in problem["loc"]) or "the file"
+        raise UsageError(
+            f"{path} cannot be read: {place}: {problem['msg']}",
+            hint="restore the file from a copy; the launches beside it are untouched",
+        ) from error
+
+
+def _text(directory: Path, path: Path) -> bytes:
+    if not directory.exists():
+        raise UsageError(f"there is no run directory {directory}", hint="check the path")
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        raise UsageError(
+            f"{directory} is not a run directory: it has no {MANIFEST}",
+            hint="give the folder that `fabricbench run -o` wrote",
+        ) from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}", hint="check its permissions") from error
+
+
+def _format_version(text: bytes) -> int | None:
+    """Return the format version that a manifest claims, even if nothing else in it is known."""
+    mark = f'"{FORMAT}'.encode()
+    _, found, rest = text.partition(mark)
+    digits = rest.split(b'"', 1)[0]
+    return int(digits) if found and digits.isdigit() else None

@@ -1,0 +1,246 @@
+"""The run directory as data: what was planned, every launch, a row for each cell, every sample, quantiles of each launch.
+
+Works on a run that is finished, unfinished or still going on: a launch counts from the moment its `launch.json` is in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import polars as pl
+
+from fabricbench.model import Metric
+from fabricbench.record.launch import (
+    CELL_SCHEMA,
+    CELLS,
+    RECORDS,
+    SAMPLE_SCHEMA,
+    SAMPLES,
+    LaunchFacts,
+    LaunchSummary,
+    is_converted,
+    read_launch,
+    write_launch,
+)
+from fabricbench.record.lines import Phase
+from fabricbench.record.manifest import Manifest, PlannedLaunch, read_manifest, write_manifest
+
+__all__ = [
+    "LaunchFacts",
+    "LaunchSummary",
+    "Manifest",
+    "PlannedLaunch",
+    "Run",
+    "StoredLaunch",
+    "write_launch",
+    "write_manifest",
+]
+
+LAUNCHES = "launches"
+DEFAULT_PROBABILITIES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999)
+
+
+@dataclass(frozen=True)
+class StoredLaunch:
+    """A converted launch: where it is and what its `launch.json` says. `position` is its place in the block, None if unknown."""
+
+    directory: Path
+    summary: LaunchSummary
+    position: int | None
+
+    @property
+    def launch_id(self) -> str:
+        """The launch's name, which is its directory's."""
+        return self.directory.name
+
+    @property
+    def block(self) -> int:
+        """The block of the launch."""
+        return self.summary.block
+
+    @property
+    def fabric(self) -> str:
+        """The fabric under test."""
+        return self.summary.fabric
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether the path proof holds."""
+        return self.summary.facts.is_valid
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run directory that was opened for reading."""
+
+    path: Path
+    manifest: Manifest
+
+    @classmethod
+    def open(cls, path: Path | str) -> Run:
+        """Open a run directory, finished or not; UsageError if it is none, is garbled, or is of a newer version."""
+        directory = Path(path)
+        return cls(directory, read_manifest(directory))
+
+    @cached_property
+    def launches(self) -> tuple[StoredLaunch, ...]:
+        """The converted launches, by block and position."""
+        planned = {launch.launch_id: launch for launch in self.manifest.planned}
+        found = []
+        for directory in self._launch_directories():
+            if is_converted(directory):
+                summary = read_launch(directory)
+                place = planned.get(directory.name)
+                position = summary.facts.position
+                if position is None and place is not None:
+                    position = place.position
+                found.append(StoredLaunch(directory, summary, position))
+        return tuple(sorted(found, key=lambda one: (one.block, one.position or 0, one.launch_id)))
+
+    @property
+    def unconverted(self) -> tuple[Path, ...]:
+        """Directories of launches whose record was not converted: they are running, or were cut short."""
+        return tuple(
+            directory
+            for directory in self._launch_directories()
+            if not is_converted(directory) and (directory / RECORDS).exists()
+        )
+
+    @property
+    def missing(self) -> tuple[PlannedLaunch, ...]:
+        """Planned launches without data."""
+        there = {launch.launch_id for launch in self.launches}
+        return tuple(launch for launch in self.manifest.planned if launch.launch_id not in there)
+
+    def cells(self) -> pl.DataFrame:
+        """Return a row for each launch and cell: what was measured, how it ended, what was lost, which way it went.
+
+        Columns: launch_id, block, position, fabric, is_valid, then those of `record.launch.CELL_SCHEMA`. The columns of the end are
+        null for a failed cell.
+        """
+        frames = [
+            pl.read_parquet(launch.directory / CELLS).select(*self._of_launch(launch), *CELL_SCHEMA)
+            for launch in self.launches
+        ]
+        return pl.concat(frames) if frames else pl.DataFrame(schema=self._launch_schema | CELL_SCHEMA)
+
+    def samples(self) -> pl.LazyFrame:
+        """Return every sample of every launch, unread: launch_id, cell, phase, index, time_ns, bytes."""
+        scans = [
+            pl.scan_parquet(launch.directory / SAMPLES).select(
+                pl.lit(launch.launch_id, dtype=self._launch_ids).alias("launch_id"), *SAMPLE_SCHEMA
+            )
+            for launch in self.launches
+        ]
+        return pl.concat(scans) if scans else pl.LazyFrame(schema={"launch_id": self._launch_ids, **SAMPLE_SCHEMA})
+
+    def launch_quantiles(
+        self, probabilities: Sequence[float] = DEFAULT_PROBABILITIES, phase: Phase = Phase.MEASURED
+    ) -> pl.DataFrame:
+        """Return a row for each launch and cell that was measured: how its samples are spread, in the metric's unit.
+
+        A round-trip time is the sample's time over its operations (ns); a throughput its payload over its time (bit/s). Columns:
+        those of `cells()` that name the launch and the cell, then n, mean, minimum, maximum, median, total_bytes, total_time_ns,
+        and `q<probability>` for each of `probabilities` (interpolated linearly, Hyndman and Fan 1996, type 7). The mean of a rate
+        is total bits over total time (the harmonic mean). One launch is in memory at a time.
+        """
+        cells = self.cells().filter(pl.col("status") == "done")
+        frames = [
+            _quantiles(launch.directory, cells.filter(pl.col("launch_id") == launch.launch_id), probabilities, phase)
+            for launch in self.launches
+        ]
+        return pl.concat(frames) if frames else _empty_quantiles(cells, probabilities)
+
+    def _launch_directories(self) -> list[Path]:
+        return sorted(path for path in (self.path / LAUNCHES).glob("*") if path.is_dir())
+
+    @property
+    def _launch_ids(self) -> pl.Enum:
+        return pl.Enum([launch.launch_id for launch in self.launches])
+
+    @property
+    def _fabrics(self) -> pl.Enum:
+        named = [fabric.name for fabric in self.manifest.testbed.fabrics]
+        return pl.Enum(list(dict.fromkeys([*named, *(launch.fabric for launch in self.launches)])))
+
+    @property
+    def _launch_schema(self) -> dict[str, pl.DataType | type[pl.DataType]]:
+        return {
+            "launch_id": self._launch_ids,
+            "block": pl.UInt32,
+            "position": pl.UInt32,
+            "fabric": self._fabrics,
+            "is_valid": pl.Boolean,
+        }
+
+    def _of_launch(self, launch: StoredLaunch) -> list[pl.Expr]:
+        values = (launch.launch_id, launch.block, launch.position, launch.fabric, launch.is_valid)
+        return [
+            pl.lit(value, dtype=dtype).alias(name)
+            for (name, dtype), value in zip(self._launch_schema.items(), values, strict=True)
+        ]
+
+
+CELL_NAMES = ("layer", "pattern", "receive", "message_bytes", "variant", "metric")
+LAUNCH_NAMES = ("launch_id", "block", "position", "fabric", "is_valid")
+
+
+IS_TIME = pl.col("metric") == Metric.ROUND_TRIP_TIME.value
+
+
+def sample_value() -> pl.Expr:
+    """Return a sample's value in its metric's unit, from the columns of a sample and its cell.
+
+    A rate over a time of 0 ns, shorter than the clock can tell, has no value (null).
+    """
+    rate = pl.when(pl.col("time_ns") > 0).then(pl.col("bytes") * 8.0e9 / pl.col("time_ns"))
+    return pl.when(IS_TIME).then(pl.col("time_ns") / pl.col("operations_per_sample")).otherwise(rate)
+
+
+def quantile_name(probability: float) -> str:
+    """Return the column that holds a quantile: `q0.999`."""
+    return f"q{probability:g}"
+
+
+def _quantiles(directory: Path, cells: pl.DataFrame, probabilities: Sequence[float], phase: Phase) -> pl.DataFrame:
+    named = cells.lazy().select(*LAUNCH_NAMES, "cell", *CELL_NAMES, "operations_per_sample")
+    total_bytes, total_ns = pl.col("bytes").sum(), pl.col("time_ns").sum()
+    spread = [
+        pl.len().alias("n"),
+        pl.col("value").mean().alias("mean"),
+        pl.col("value").min().alias("minimum"),
+        pl.col("value").max().alias("maximum"),
+        pl.col("value").median().alias("median"),
+        total_bytes.alias("total_bytes"),
+        total_ns.alias("total_time_ns"),
+        *(pl.col("value").quantile(p, "linear").alias(quantile_name(p)) for p in probabilities),
+    ]
+    metric = cells.lazy().select("cell", "metric", "operations_per_sample")
+    return (
+        pl.scan_parquet(directory / SAMPLES)
+        .filter(pl.col("phase") == phase.value)
+        .join(metric, on="cell")
+        .with_columns(value=sample_value())
+        .group_by("cell")
+        .agg(spread)
+        .join(named, on="cell")
+        .with_columns(
+            mean=pl.when(IS_TIME).then("mean").otherwise(pl.col("total_bytes") * 8.0e9 / pl.col("total_time_ns"))
+        )
+        .select(*LAUNCH_NAMES, "cell", *CELL_NAMES, *(column.meta.output_name() for column in spread))
+        .sort("cell")
+        .collect()
+    )
+
+
+def _empty_quantiles(cells: pl.DataFrame, probabilities: Sequence[float]) -> pl.DataFrame:
+    numbers = ("mean", "minimum", "maximum", "median")
+    return cells.select(*LAUNCH_NAMES, "cell", *CELL_NAMES).with_columns(
+        pl.lit(0, dtype=pl.UInt32).alias("n"),
+        *(pl.lit(0.0).alias(name) for name in numbers),
+        *(pl.lit(0, dtype=pl.UInt64).alias(name) for name in ("total_bytes", "total_time_ns")),
+        *(pl.lit(0.0).alias(quantile_name(p)) for p in probabilities),
+    )

@@ -1,0 +1,156 @@
+"""Curves over message size: a panel for each layer, a line for each fabric with its interval as a band, crossovers marked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fabricbench.analysis.findings import CellSummary, Crossover, Findings
+from fabricbench.model import Layer, Metric
+from fabricbench.report.figures.axes import plotted_size, size_channel, value_channel
+from fabricbench.report.figures.encodings import (
+    CHOSEN,
+    HAS_INTERVAL,
+    colour_channel,
+    dash_channel,
+    dash_key,
+    reader_params,
+    shape_channel,
+    zoom,
+)
+from fabricbench.report.figures.figure import Figure, Panel, Spec, emulated_note, interval_note, mark, tooltip
+from fabricbench.report.figures.theme import UNDECIDED
+from fabricbench.report.tables import summary_table
+from fabricbench.report.words import LAYER_WORDS, METRIC_WORDS, RECEIVE_WORDS, range_words, size_words, value_words
+
+
+def round_trip_curves(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
+    """Return round-trip times over message size."""
+    return _curves(findings, Metric.ROUND_TRIP_TIME, "round-trip", is_interactive)
+
+
+def throughput_curves(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
+    """Return stream throughput over message size."""
+    return _curves(findings, Metric.THROUGHPUT, "throughput", is_interactive)
+
+
+def _curves(findings: Findings, metric: Metric, name: str, is_interactive: bool) -> Figure | None:
+    summaries = [summary for summary in findings.summaries if summary.key.metric is metric]
+    groups: dict[tuple[Layer, str], list[CellSummary]] = {}
+    for summary in sorted(summaries, key=lambda item: (list(Layer).index(item.key.layer), item.key.variant)):
+        groups.setdefault((summary.key.layer, summary.key.variant), []).append(summary)
+    crossovers = [crossover for crossover in findings.crossovers if crossover.metric is metric]
+    panels = tuple(_panel(findings, group, crossovers, is_interactive) for group in groups.values())
+    if not panels:
+        return None
+    parts = [
+        f"Medians over launches, a panel for each layer. {interval_note(findings)}",
+        "Bands are the intervals; a hollow point has too few launches for one.",
+    ]
+    if any(summary.key.receive == "polling" for summary in summaries):
+        parts.append("Solid: the receiver sleeps (blocking) or does as its library does; dashed: it spins (polling).")
+    if metric is Metric.THROUGHPUT:
+        parts.append("Dotted level: the line rate.")
+    if crossovers:
+        parts.append("Grey upright bar: a crossover with its interval.")
+    parts.append(emulated_note(findings))
+    title = f"{METRIC_WORDS[metric].capitalize()} over message size"
+    caption = " ".join(filter(None, parts))
+    return Figure(name, title, caption, panels, summary_table(summaries), is_switchable=True)
+
+
+def _row(summary: CellSummary) -> dict[str, Any]:
+    metric = summary.key.metric
+    return {
+        "fabric": summary.fabric,
+        "receive": RECEIVE_WORDS[summary.key.receive],
+        "dash": dash_key(summary.key.receive),
+        "size": plotted_size(summary.key.message_bytes),
+        "value": summary.median.value,
+        "low": summary.median.low,
+        "high": summary.median.high,
+        "cell": f"{size_words(summary.key.message_bytes)}, {RECEIVE_WORDS[summary.key.receive]}",
+        "median": value_words(metric, summary.median.value),
+        "interval": range_words(metric, summary.median.low, summary.median.high),
+        "n": f"{summary.launches} launches, {summary.samples:,} samples",
+    }
+
+
+def _panel(
+    findings: Findings, summaries: list[CellSummary], crossovers: list[Crossover], is_interactive: bool
+) -> Panel:
+    key = summaries[0].key
+    rows = [_row(summary) for summary in summaries]
+    levels = _line_rates(findings, key.layer) if key.metric is Metric.THROUGHPUT else []
+    values = [row[part] for row in rows for part in ("value", "low", "high") if row[part]]
+    x = size_channel([row["size"] for row in rows])
+    y = value_channel(key.metric, values + [level["value"] for level in levels])
+    colour = colour_channel(findings, has_legend=not is_interactive)
+    shared = {"x": x, "color": colour}
+    crossings = [item for item in crossovers if (item.layer, item.variant) == (key.layer, key.variant)]
+    point: Spec = {**shared, "y": y, "shape": shape_channel(findings, has_legend=not is_interactive)}
+    point["tooltip"] = tooltip("fabric", "cell", "median", "interval", "n")
+    band = {**shared, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "detail": {"field": "receive"}}
+    layers = [
+        *_crossing_layers(crossings, x),
+        *_level_layers(findings, levels, y),
+        mark("area", band, keep=[CHOSEN, HAS_INTERVAL], opacity=0.22),
+        mark("line", {**shared, "y": y, "strokeDash": dash_channel()}, keep=[CHOSEN], strokeWidth=1.75),
+        mark("point", point, keep=[CHOSEN, HAS_INTERVAL], filled=True, size=34, opacity=1),
+        mark("point", point, keep=[CHOSEN, f"!{HAS_INTERVAL}"], filled=False, size=34, strokeWidth=1.5),
+    ]
+    if is_interactive:
+        layers[-1]["params"] = zoom("x", "y")
+    spec: Spec = {"data": {"values": rows}, "params": reader_params(findings), "layer": layers}
+    variant = f" ({key.variant})" if key.variant else ""
+    return Panel(f"{key.layer}{variant}: {LAYER_WORDS[key.layer]}", spec, {"layer": key.layer.value})
+
+
+def _line_rates(findings: Findings, layer: Layer) -> list[dict[str, Any]]:
+    if layer is Layer.MEMORY:
+        return []
+    return [
+        {
+            "fabric": fabric.name,
+            "value": fabric.line_rate_bit_s,
+            "line rate": value_words(Metric.THROUGHPUT, fabric.line_rate_bit_s),
+        }
+        for fabric in findings.fabrics
+        if fabric.line_rate_bit_s is not None
+    ]
+
+
+def _level_layers(findings: Findings, levels: list[dict[str, Any]], y: Spec) -> list[Spec]:
+    if not levels:
+        return []
+    encoding = {"y": y, "color": colour_channel(findings), "tooltip": tooltip("fabric", "line rate")}
+    is_chosen = "indexof(fabrics, datum.fabric) >= 0"
+    return [mark("rule", encoding, rows=levels, keep=[is_chosen], strokeDash=[1, 3], strokeWidth=1.25)]
+
+
+def _crossing_layers(crossovers: list[Crossover], x: Spec) -> list[Spec]:
+    if not crossovers:
+        return []
+    rows = [
+        {
+            "fabric": item.fabric_b,
+            "other": item.fabric_a,
+            "receive": RECEIVE_WORDS[item.receive],
+            "size": plotted_size(item.message_bytes),
+            "low": plotted_size(item.low),
+            "high": plotted_size(item.high),
+            "crossover": size_words(round(item.message_bytes)),
+            "interval": f"{size_words(round(item.low))} to {size_words(round(item.high))}",
+            "faster below": item.faster_below,
+            "faster above": item.faster_above,
+        }
+        for item in crossovers
+    ]
+    keep = [CHOSEN, "indexof(fabrics, datum.other) >= 0"]
+    hint: Spec = {"tooltip": tooltip("crossover", "interval", "faster below", "faster above")}
+    strip = {"x": {**x, "field": "low"}, "x2": {"field": "high"}, **hint}
+    words = {"x": x, "text": {"field": "crossover"}}
+    return [
+        mark("rect", strip, rows=rows, keep=keep, opacity=0.18, color=UNDECIDED),
+        mark("rule", {"x": x, **hint}, rows=rows, keep=keep, color=UNDECIDED),
+        mark("text", words, rows=rows, keep=keep, align="left", dx=5, y=8),
+    ]

@@ -1,0 +1,114 @@
+"""Distributions of all measured samples of a cell: each fabric's density, scaled to its own peak, with its median marked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fabricbench.analysis.findings import CellKey, CellSummary, Distribution, Findings
+from fabricbench.model import Layer, Metric
+from fabricbench.report.figures.axes import labels_of
+from fabricbench.report.figures.encodings import CHOSEN, colour_channel, reader_params
+from fabricbench.report.figures.figure import Figure, Panel, Spec, emulated_note, mark, tooltip
+from fabricbench.report.tables import distribution_table
+from fabricbench.report.words import METRIC_WORDS, PATTERN_WORDS, RECEIVE_WORDS, size_words, value_words
+
+CHOSEN_SIZE = CHOSEN + " && datum.bytes === size"
+Summaries = Mapping[tuple[str, CellKey], CellSummary]
+
+
+def distributions(
+    findings: Findings, *, message_bytes: int | None = None, is_interactive: bool = False
+) -> Figure | None:
+    """Return the distributions at one message size: the smallest that is there unless one is named."""
+    drawn = sorted(findings.distributions, key=lambda item: _panel_order(item.key))
+    sizes = tuple(sorted({item.key.message_bytes for item in drawn}))
+    if not sizes:
+        return None
+    size = sizes[0] if message_bytes is None else message_bytes
+    groups: dict[tuple[str, ...], list[Distribution]] = {}
+    for item in drawn:
+        key = item.key
+        if is_interactive or key.message_bytes == size:
+            groups.setdefault((key.layer, key.pattern, key.receive, key.variant), []).append(item)
+    of = {(summary.fabric, summary.key): summary for summary in findings.summaries}
+    panels = tuple(_panel(findings, group, of, size, is_interactive) for group in groups.values())
+    shown = "" if is_interactive else f"Messages of {size_words(size)}."
+    parts = (
+        "All measured samples, none dropped, each fabric scaled to its fullest bin: compare places and shapes, not heights.",
+        "The upright line is the median over launches.",
+        shown,
+        emulated_note(findings),
+    )
+    table = distribution_table(drawn, findings.summaries)
+    return Figure(
+        "distributions", "Distributions of single samples", " ".join(filter(None, parts)), panels, table, sizes=sizes
+    )
+
+
+def _panel_order(key: CellKey) -> tuple[int, int, str, int]:
+    return list(Metric).index(key.metric), list(Layer).index(key.layer), key.receive, key.message_bytes
+
+
+def _bins(item: Distribution) -> list[dict[str, Any]]:
+    """Return a step for each bin, and a last one back to nothing."""
+    peak = max(item.counts, default=0) or 1
+    names = {"fabric": item.fabric, "receive": RECEIVE_WORDS[item.key.receive], "bytes": item.key.message_bytes}
+    steps = [
+        names | {"value": float(f"{edge:.7g}"), "density": round(count / peak, 4), "samples in bin": count}
+        for edge, count in zip(item.edges, item.counts, strict=False)
+    ]
+    return [*steps, names | {"value": item.edges[-1], "density": 0.0}]
+
+
+def _median_row(item: Distribution, of: Summaries) -> dict[str, Any]:
+    summary = of[item.fabric, item.key]
+    return {
+        "fabric": item.fabric,
+        "receive": RECEIVE_WORDS[item.key.receive],
+        "bytes": item.key.message_bytes,
+        "value": summary.median.value,
+        "median": value_words(item.key.metric, summary.median.value),
+        "n": f"{summary.launches} launches, {summary.samples:,} samples",
+    }
+
+
+def _panel(findings: Findings, group: Sequence[Distribution], of: Summaries, size: int, is_interactive: bool) -> Panel:
+    key = group[0].key
+    rows = [row for item in group for row in _bins(item)]
+    medians = [_median_row(item, of) for item in group if (item.fabric, item.key) in of]
+    x: Spec = {
+        "field": "value",
+        "type": "quantitative",
+        "scale": {"zero": False, "nice": False},
+        "axis": {
+            "labelExpr": labels_of(key.metric),
+            "title": METRIC_WORDS[key.metric],
+            "tickCount": 4,
+            "grid": False,
+            "labelOverlap": True,
+        },
+    }
+    y: Spec = {
+        "field": "density",
+        "type": "quantitative",
+        "stack": None,
+        "axis": {"labels": False, "grid": False, "title": None},
+        "scale": {"domain": [0, 1.05]},
+    }
+    colour = {"color": colour_channel(findings, has_legend=not is_interactive)}
+    shape = {"x": x, "y": y, **colour}
+    hint = {"tooltip": tooltip("fabric", "samples in bin")}
+    median = {"x": x, **colour, "tooltip": tooltip("fabric", "median", "n")}
+    layers = [
+        mark("area", {**shape, **hint}, keep=[CHOSEN_SIZE], interpolate="step-after", opacity=0.28),
+        mark("line", shape, keep=[CHOSEN_SIZE], interpolate="step-after", strokeWidth=1.25),
+        mark("rule", median, rows=medians, keep=[CHOSEN_SIZE], strokeWidth=1.5),
+    ]
+    params = [*reader_params(findings), {"name": "size", "value": size}]
+    receive = "" if key.receive == "library" else f", {RECEIVE_WORDS[key.receive]}"
+    variant = f", {key.variant}" if key.variant else ""
+    sizes = " ".join(str(number) for number in sorted({item.key.message_bytes for item in group}))
+    tags = {"layer": key.layer.value, "receive": RECEIVE_WORDS[key.receive], "sizes": sizes}
+    title = f"{key.layer} {PATTERN_WORDS[key.pattern]}{receive}{variant}"
+    return Panel(title, {"data": {"values": rows}, "params": params, "layer": layers}, tags, height=110)

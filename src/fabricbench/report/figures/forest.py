@@ -1,0 +1,204 @@
+"""Forest plots of paired ratios: how many times faster B is than A, with intervals, each verdict with a look of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fabricbench.analysis.findings import Comparison, Findings, Verdict
+from fabricbench.model import Layer, Metric
+from fabricbench.report.figures.axes import ratio_domain, ratio_ticks
+from fabricbench.report.figures.encodings import HAS_INTERVAL, colour_channel, zoom
+from fabricbench.report.figures.figure import Figure, Panel, Spec, emulated_note, mark, span_words, tooltip
+from fabricbench.report.figures.theme import UNDECIDED
+from fabricbench.report.tables import comparison_table
+from fabricbench.report.words import (
+    METRIC_WORDS,
+    RECEIVE_WORDS,
+    advantage,
+    effect_words,
+    faster_fabric,
+    p_words,
+    size_words,
+    verdict_words,
+)
+
+CROSS = "M-1,-1L1,1M1,-1L-1,1"
+"""Too few launches: crossed out, not a value to read."""
+ROW_HEIGHT = 19
+READING = (
+    "Filled point in a fabric's colour: that fabric is faster. Hollow diamond: equivalent. Grey cross: not enough data. The grey "
+    "strip at 1 is the margin of {margin:g} % within which a difference does not matter."
+)
+
+
+def verdict_forest(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
+    """Return the whole comparison at a glance: a row for each layer, the ratio over all its sizes."""
+    groups: dict[tuple[str, ...], list[Comparison]] = {}
+    for curve in sorted(findings.curves, key=_ladder_order):
+        groups.setdefault((*_pair(curve), curve.metric), []).append(curve)
+    if not groups:
+        return None
+    panels = []
+    for group in groups.values():
+        title = METRIC_WORDS[group[0].metric].capitalize() + _pair_words(findings, group[0])
+        tags = {"metric": group[0].metric.value}
+        labels = [_layer_words(curve) for curve in group]
+        ends = _ends(findings.curves)
+        panels.append(_panel(findings, group, labels, title, tags, ends, is_interactive, has_labels=True))
+    caption = "Geometric mean of the ratios over all message sizes of a layer. " + _reading(findings, findings.curves)
+    title = "How many times faster, layer by layer"
+    return Figure("verdict", title, caption, tuple(panels), comparison_table(findings.curves))
+
+
+def round_trip_forest(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
+    """Return the ratio of round-trip times, cell by cell."""
+    return _cells(findings, Metric.ROUND_TRIP_TIME, "round-trip-ratios", is_interactive)
+
+
+def throughput_forest(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
+    """Return the ratio of throughputs, cell by cell."""
+    return _cells(findings, Metric.THROUGHPUT, "throughput-ratios", is_interactive)
+
+
+def _cells(findings: Findings, metric: Metric, name: str, is_interactive: bool) -> Figure | None:
+    cells = sorted((cell for cell in findings.cells if cell.metric is metric), key=_ladder_order)
+    groups: dict[tuple[str, ...], list[Comparison]] = {}
+    for cell in cells:
+        groups.setdefault((*_pair(cell), cell.layer, cell.receive, cell.variant), []).append(cell)
+    if not groups:
+        return None
+    panels = []
+    for group in groups.values():
+        first = group[0]
+        labels = [size_words(cell.message_bytes) for cell in group]
+        tags = {"layer": first.layer.value, "receive": RECEIVE_WORDS[first.receive]}
+        title = _layer_words(first) + _pair_words(findings, first)
+        panels.append(_panel(findings, group, labels, title, tags, _ends(cells), is_interactive))
+    title = f"{METRIC_WORDS[metric].capitalize()}: how many times faster, size by size"
+    caption = f"Ratio of medians{', paired by block' if cells[0].is_paired else ''}. " + _reading(findings, cells)
+    return Figure(name, title, caption, tuple(panels), comparison_table(cells))
+
+
+def _ladder_order(item: Comparison) -> tuple[str, int, str, str, int]:
+    return item.fabric_b, list(Layer).index(item.layer), item.receive, item.variant, item.message_bytes or 0
+
+
+def _pair(item: Comparison) -> tuple[str, str]:
+    return item.fabric_a, item.fabric_b
+
+
+def _pair_words(findings: Findings, item: Comparison) -> str:
+    return f", {item.fabric_b} : {item.fabric_a}" if len(findings.fabrics) > 2 else ""
+
+
+def _layer_words(item: Comparison) -> str:
+    parts = [item.layer.value, RECEIVE_WORDS[item.receive] if item.receive != "library" else "", item.variant]
+    return ", ".join(filter(None, parts))
+
+
+def _reading(findings: Findings, items: Sequence[Comparison]) -> str:
+    what = "pairs of launches" if items[0].is_paired else "launches a side"
+    n = span_words(item.launches for item in items)
+    intervals = f"n = {n} {what}, {findings.confidence * 100:g} % intervals."
+    return " ".join(filter(None, (READING.format(margin=findings.margin * 100), intervals, emulated_note(findings))))
+
+
+def _label_layers(items: Sequence[Comparison], labels: list[str], x: Spec, y: Spec, middle: float) -> list[Spec]:
+    """Return the ratio as text beside each interval, on the side where there is room."""
+    rows = [_row(item, label) for item, label in zip(items, labels, strict=True)]
+    layers = []
+    for align, shift, end in (("left", 8, "high"), ("right", -8, "low")):
+        mine = [row | {"value": row[end] or row["value"]} for row in rows if (row["value"] > middle) is (end == "low")]
+        words = {"x": x, "y": y, "text": {"field": "times faster"}}
+        if mine:
+            layers.append(mark("text", words, rows=mine, align=align, dx=shift, baseline="middle"))
+    return layers
+
+
+def _ends(items: Sequence[Comparison]) -> list[float]:
+    sides = [advantage(item) for item in items]
+    return [end for side in sides for end in (side.value, side.low, side.high) if end]
+
+
+def _row(item: Comparison, label: str) -> dict[str, Any]:
+    side = advantage(item)
+    times, _, interval = effect_words(item).partition(" (")
+    return {
+        "label": label,
+        "value": side.value,
+        "low": side.low,
+        "high": side.high,
+        "fabric": faster_fabric(item) or "",
+        "cell": f"{_layer_words(item)}, {size_words(item.message_bytes)}",
+        "verdict": verdict_words(item),
+        "times faster": times,
+        "interval": interval.removesuffix(")"),
+        "n": f"{item.launches} {'pairs of launches' if item.is_paired else 'launches a side'}",
+        "p, corrected": p_words(item.p_adjusted),
+    }
+
+
+def _panel(
+    findings: Findings,
+    items: Sequence[Comparison],
+    labels: list[str],
+    title: str,
+    tags: dict[str, str],
+    ends: list[float],
+    is_interactive: bool,
+    has_labels: bool = False,
+) -> Panel:
+    low, high = ratio_domain(ends, findings.margin)
+    first = items[0]
+    x: Spec = {
+        "field": "value",
+        "type": "quantitative",
+        "scale": {"type": "log", "domain": [low, high], "nice": False},
+        "axis": {
+            "values": ratio_ticks(low, high),
+            "labelExpr": "format(datum.value, '~g') + ' ×'",
+            "title": "times faster"
+            if is_interactive
+            else f"← {first.fabric_a} faster\u2003|\u2003{first.fabric_b} faster →",
+            "labelOverlap": True,
+        },
+    }
+    axis = {"grid": False, "labelLimit": 120}
+    y: Spec = {"field": "label", "type": "nominal", "sort": labels, "title": None, "axis": axis}
+    margin = [{"value": 1 / (1 + findings.margin), "end": 1 + findings.margin}]
+    layers = [
+        mark("rect", {"x": x, "x2": {"field": "end"}}, rows=margin, color=UNDECIDED, opacity=0.22),
+        mark("rule", {"x": x}, rows=[{"value": 1}], color=UNDECIDED),
+        *_mark_layers(findings, items, labels, x, y),
+    ]
+    if has_labels:
+        layers += _label_layers(items, labels, x, y, (low * high) ** 0.5)
+    if is_interactive:
+        layers[0]["params"] = zoom("x")
+    sides = (first.fabric_a, first.fabric_b)
+    tags = {**tags, "left": first.fabric_a, "right": first.fabric_b}
+    return Panel(title, {"layer": layers}, tags, height=ROW_HEIGHT * len(labels) + 6, sides=sides)
+
+
+def _mark_layers(findings: Findings, items: Sequence[Comparison], labels: list[str], x: Spec, y: Spec) -> list[Spec]:
+    rows: dict[Verdict, list[dict[str, Any]]] = {}
+    for item, label in zip(items, labels, strict=True):
+        kind: Verdict = Verdict.A_FASTER if item.verdict is Verdict.B_FASTER else item.verdict
+        rows.setdefault(kind, []).append(_row(item, label))
+    span = {"y": y, "x": {**x, "field": "low"}, "x2": {"field": "high"}}
+    point = {"y": y, "x": x, "tooltip": tooltip("cell", "verdict", "times faster", "interval", "n", "p, corrected")}
+    layers = []
+    for verdict, mine in rows.items():
+        if verdict is Verdict.A_FASTER:
+            colour: Spec = {"color": colour_channel(findings)}
+            layers.append(mark("rule", {**span, **colour}, rows=mine, keep=[HAS_INTERVAL], strokeWidth=2))
+            layers.append(mark("point", {**point, **colour}, rows=mine, filled=True, size=40, opacity=1))
+        elif verdict is Verdict.EQUIVALENT:
+            layers.append(mark("rule", span, rows=mine, keep=[HAS_INTERVAL], strokeWidth=2, color=UNDECIDED))
+            layers.append(mark("point", point, rows=mine, shape="diamond", size=50, strokeWidth=1.75, color=UNDECIDED))
+        else:
+            look = {"strokeWidth": 1.25, "strokeDash": [3, 3], "color": UNDECIDED}
+            layers.append(mark("rule", span, rows=mine, keep=[HAS_INTERVAL], **look))
+            layers.append(mark("point", point, rows=mine, shape=CROSS, size=36, strokeWidth=1.5, color=UNDECIDED))
+    return layers

@@ -1,0 +1,35 @@
+"""One colour for each fabric, the same in every figure, table and terminal. Layers are told apart by facet, never by colour.
+
+Colours are Okabe and Ito's (2008), safe for colour-blind readers, ordered so that the first ones keep a contrast of 3:1 or more
+both on white paper and on the dark page.
+"""
+
+from __future__ import annotations
+
+from fabricbench.analysis.findings import Findings
+
+OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C8C8C")
+SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right")
+"""Each fabric has a shape as well, for print without colour."""
+TERMINAL_COLOURS = ("blue", "red", "green", "magenta", "yellow", "cyan", "white")
+
+
+def fabric_names(findings: Findings) -> list[str]:
+    """Return the fabrics in their order, which gives each its colour."""
+    return [fabric.name for fabric in findings.fabrics]
+
+
+def colour_range(findings: Findings) -> list[str]:
+    """Return a colour for each fabric; with more fabrics than colours they come round again, with another shape."""
+    return [OKABE_ITO[index % len(OKABE_ITO)] for index in range(len(findings.fabrics))]
+
+
+def shape_range(findings: Findings) -> list[str]:
+    """Return a shape for each fabric, out of step with the colours from the eighth on."""
+    count = len(OKABE_ITO)
+    return [SHAPES[(index + index // count) % count] for index in range(len(findings.fabrics))]
+
+
+def terminal_colour(findings: Findings, name: str) -> str:
+    """Return the terminal's name for a fabric's colour."""
+    return TERMINAL_COLOURS[fabric_names(findings).index(name) % len(TERMINAL_COLOURS)]

@@ -1,0 +1,220 @@
+"""The tables of a report as plain text cells, for HTML, Markdown and the terminal alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fabricbench.analysis.findings import CellSummary, Comparison, Crossover, Distribution, Findings
+from fabricbench.model import Layer, Metric
+from fabricbench.published import PublishedFigure
+from fabricbench.report.words import (
+    NOTHING,
+    RECEIVE_WORDS,
+    cell_words,
+    effect_words,
+    interval_words,
+    p_words,
+    probe_words,
+    range_words,
+    share_words,
+    size_words,
+    value_words,
+    verdict_words,
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns and rows of text; `numeric` tells which columns are set flush right."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    numeric: frozenset[int] = frozenset()
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[int] = ()) -> Table:
+    return Table(tuple(columns), tuple(tuple(row) for row in rows), frozenset(numeric))
+
+
+def ladder_table(findings: Findings) -> Table:
+    """Layer by layer from the top, fabrics under each other: round trip, what the layer adds, throughput, shares."""
+    order = [fabric.name for fabric in findings.fabrics]
+    from_top = list(reversed(Layer))
+    steps = sorted(
+        findings.ladder, key=lambda step: (from_top.index(step.layer), step.receive, order.index(step.fabric))
+    )
+    rows = [
+        (
+            step.layer.value,
+            step.fabric,
+            RECEIVE_WORDS[step.receive],
+            interval_words(Metric.ROUND_TRIP_TIME, step.round_trip),
+            interval_words(Metric.ROUND_TRIP_TIME, step.added_round_trip),
+            interval_words(Metric.THROUGHPUT, step.throughput),
+            share_words(step.share_of_line_rate),
+            share_words(step.lost_share_of_line_rate),
+            share_words(step.share_of_payload_rate),
+        )
+        for step in steps
+    ]
+    columns = (
+        "Layer",
+        "Fabric",
+        "Receive",
+        "Round trip",
+        "Added to the layer below",
+        "Best throughput",
+        "Of line rate",
+        "Lost here",
+        "Of possible payload rate",
+    )
+    return _table(columns, rows, range(3, 9))
+
+
+def summary_table(summaries: Sequence[CellSummary]) -> Table:
+    """A row for each cell on each fabric: median, interval, tails, counts."""
+    rows = []
+    for summary in summaries:
+        metric = summary.key.metric
+        rows.append(
+            (
+                cell_words(summary.key),
+                summary.fabric,
+                value_words(metric, summary.median.value),
+                range_words(metric, summary.median.low, summary.median.high),
+                value_words(metric, summary.quantiles.get("0.99")),
+                share_words(summary.share_of_line_rate),
+                str(summary.launches),
+                f"{summary.samples:,}",
+                f"{summary.lost:,} of {summary.sent:,}",
+            )
+        )
+    columns = (
+        "Cell",
+        "Fabric",
+        "Median",
+        "Interval",
+        "99 % of samples below",
+        "Share of line rate",
+        "Launches",
+        "Samples",
+        "Lost",
+    )
+    return _table(columns, rows, range(2, 9))
+
+
+def comparison_table(comparisons: Sequence[Comparison]) -> Table:
+    """A row for each comparison: both medians, how many times faster, the verdict."""
+    rows = [
+        (
+            probe_words(item.layer, item.pattern, item.receive, item.variant),
+            size_words(item.message_bytes),
+            f"{item.fabric_b} : {item.fabric_a}",
+            value_words(item.metric, item.median_a),
+            value_words(item.metric, item.median_b),
+            effect_words(item),
+            p_words(item.p_adjusted),
+            f"{item.launches} {'pairs' if item.is_paired else 'launches'}",
+            verdict_words(item),
+        )
+        for item in comparisons
+    ]
+    columns = (
+        "Probe",
+        "Message",
+        "B : A",
+        "Median A",
+        "Median B",
+        "Times faster (interval)",
+        "p, corrected",
+        "n",
+        "Verdict",
+    )
+    return _table(columns, rows, (1, 3, 4, 5, 6, 7))
+
+
+def crossover_table(crossovers: Sequence[Crossover]) -> Table:
+    """A row for each size at which one fabric overtakes another."""
+    rows = [
+        (
+            probe_words(item.layer, item.pattern, item.receive, item.variant),
+            item.faster_below,
+            f"{size_words(round(item.message_bytes))} ({size_words(round(item.low))} to {size_words(round(item.high))})",
+            item.faster_above,
+        )
+        for item in crossovers
+    ]
+    return _table(("Probe", "Faster below", "Crossover (interval)", "Faster above"), rows, (2,))
+
+
+def distribution_table(distributions: Sequence[Distribution], summaries: Sequence[CellSummary]) -> Table:
+    """The quantiles of the cells whose distributions are drawn."""
+    of = {(summary.fabric, summary.key): summary for summary in summaries}
+    names = ("0.01", "0.25", "0.5", "0.75", "0.99", "0.999")
+    rows = []
+    for item in distributions:
+        summary = of.get((item.fabric, item.key))
+        quantiles = summary.quantiles if summary else {}
+        values = [value_words(item.key.metric, quantiles.get(name)) for name in names]
+        rows.append((cell_words(item.key), item.fabric, *values, f"{sum(item.counts):,}"))
+    columns = ("Cell", "Fabric", *(f"{float(name) * 100:g} %" for name in names), "Samples")
+    return _table(columns, rows, range(2, 9))
+
+
+def fabric_table(findings: Findings) -> Table:
+    """The fabrics: line rate, MTU, price, what they are."""
+    rows = [
+        (
+            f"{fabric.name} ({fabric.letter})",
+            fabric.description or NOTHING,
+            "emulated" if fabric.is_emulated else "hardware",
+            value_words(Metric.THROUGHPUT, fabric.line_rate_bit_s),
+            f"{fabric.mtu} B",
+            NOTHING if fabric.price_per_node is None else f"{fabric.price_per_node:g} {fabric.currency} a node",
+        )
+        for fabric in findings.fabrics
+    ]
+    return _table(("Fabric", "Description", "Kind", "Line rate", "MTU", "Price"), rows, (3, 4, 5))
+
+
+def inventory_table(findings: Findings) -> Table:
+    """One row for each fact; hosts that agree share it."""
+    hosts_of: dict[tuple[str, str], list[str]] = {}
+    for host, facts in findings.inventory.items():
+        for what, value in facts.items():
+            hosts_of.setdefault((what, value), []).append(host)
+    everyone = len(findings.inventory)
+    rows = [
+        (what, value, f"all {everyone} hosts" if len(hosts) == everyone > 1 else ", ".join(hosts))
+        for (what, value), hosts in sorted(hosts_of.items(), key=lambda item: item[0][0])
+    ]
+    return _table(("What", "Value", "Where"), rows)
+
+
+def published_table(findings: Findings, figures: Sequence[PublishedFigure]) -> Table:
+    """What was measured, then what was published, each with its condition and source."""
+    rows = [
+        (
+            step.fabric,
+            step.layer.value,
+            "throughput",
+            value_words(Metric.THROUGHPUT, step.throughput.value),
+            f"best, messages of {size_words(step.throughput_message_bytes)}",
+            "measured in this run",
+        )
+        for step in findings.ladder
+        if step.throughput is not None and step.layer in {figure.layer for figure in figures}
+    ]
+    rows += [
+        (
+            figure.fabric or NOTHING,
+            figure.layer.value if figure.layer else NOTHING,
+            figure.quantity.value.replace("_", " "),
+            figure.as_published.replace(" us", " µs"),
+            figure.condition,
+            figure.citation,
+        )
+        for figure in figures
+    ]
+    return _table(("Fabric", "Layer", "Quantity", "Value", "Condition", "Source"), rows, (3,))

@@ -1,0 +1,213 @@
+"""The report for a terminal: the verdict first, then tables with small plots made of characters."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Sequence
+
+from rich.console import Console, Group, RenderableType
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from fabricbench.analysis.findings import CellSummary, Comparison, Findings, LadderStep, Severity, Verdict
+from fabricbench.model import Layer, Metric
+from fabricbench.report.palette import terminal_colour
+from fabricbench.report.words import (
+    METRIC_WORDS,
+    advantage,
+    crossover_words,
+    effect_words,
+    facts_words,
+    faster_fabric,
+    probe_words,
+    share_words,
+    size_words,
+    times_words,
+    typographic,
+    value_words,
+    verdict_words,
+)
+
+BARS = "▁▂▃▄▅▆▇█"
+SIGNS = {Verdict.EQUIVALENT: "◇", Verdict.NOT_ENOUGH_DATA: "?"}
+WIDEST_PLOT, NARROWEST_PLOT, WIDTH_BESIDE_PLOT = 33, 12, 72
+NARROWEST = 60
+"""Below this many columns a table is of no use, so it is drawn this wide and wraps."""
+SEVERITY_STYLE = {Severity.INVALID: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
+
+
+def render_terminal(findings: Findings, console_width: int, color: bool) -> str:
+    """Return the report as text for a terminal of that width, with ANSI colours or without."""
+    width = max(console_width, NARROWEST)
+    console = Console(
+        file=io.StringIO(),
+        width=width,
+        force_terminal=color,
+        color_system="standard" if color else None,
+        no_color=not color,
+        highlight=False,
+        legacy_windows=False,
+        _environ={},
+    )
+    with console.capture() as capture:
+        console.print(_report(findings, width))
+    return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
+
+
+def _report(findings: Findings, width: int) -> RenderableType:
+    parts: list[RenderableType] = [*_verdict(findings), *_curves(findings, width), *_ladder(findings)]
+    parts += _sparklines(findings)
+    if findings.crossovers:
+        parts.append(_heading("Crossovers"))
+        parts += [Padding(Text(crossover_words(item)), (0, 0, 0, 2)) for item in findings.crossovers]
+    if findings.warnings:
+        parts.append(_heading("Warnings"))
+        for warning in findings.warnings:
+            text = Text(f"{warning.severity.value}  ", style=SEVERITY_STYLE[warning.severity])
+            parts.append(Padding(text.append(f"{warning.subject}: {warning.text}", style="default"), (0, 0, 0, 2)))
+    return Group(*parts)
+
+
+def _heading(title: str) -> Text:
+    return Text(f"\n{title}", style="bold")
+
+
+def _verdict(findings: Findings) -> list[RenderableType]:
+    title = Text(typographic(findings.headline.sentence), style="bold")
+    badge = (
+        [Text("EMULATED fabrics: the lab's switches, not hardware", style="reverse")] if findings.is_emulated else []
+    )
+    effects = [Padding(Text(typographic(effect)), (0, 0, 0, 2)) for effect in findings.headline.effects]
+    facts = Text(" · ".join(f"{what} {value}" for what, value in facts_words(findings)[:6]), style="dim")
+    return [title, *badge, Text(""), *effects, Text(""), Text(typographic(findings.headline.conditions)), facts]
+
+
+def _curves(findings: Findings, width: int) -> list[RenderableType]:
+    sides = [advantage(item) for item in findings.curves]
+    ends = [end for side in sides for end in (side.value, side.low, side.high) if end]
+    bounds = (min([*ends, 1 / 1.1]), max([*ends, 1.1]))
+    plot_width = min(WIDEST_PLOT, width - WIDTH_BESIDE_PLOT)
+    parts: list[RenderableType] = []
+    for a, b in dict.fromkeys((item.fabric_a, item.fabric_b) for item in findings.curves):
+        mine = [item for item in findings.curves if (item.fabric_a, item.fabric_b) == (a, b)]
+        rows = sorted(mine, key=lambda item: list(Metric).index(item.metric))
+        table = _rich_table("Probe", "Times faster (interval)", "Verdict")
+        table.columns[1].no_wrap = True
+        if plot_width >= NARROWEST_PLOT:
+            plot = _forest_heading(bounds, plot_width)
+            table = _rich_table("Probe", "Times faster (interval)", plot, "Verdict")
+        for item in rows:
+            probe = escape(probe_words(item.layer, item.pattern, item.receive, item.variant))
+            plots = [_forest(item, bounds, plot_width, findings)] if plot_width >= NARROWEST_PLOT else []
+            table.add_row(probe, effect_words(item), *plots, _verdict_text(findings, item))
+        parts += [_heading(f"{b} against {a}: how many times faster, over all message sizes"), table]
+    return parts
+
+
+def _column(ratio: float, bounds: tuple[float, float], width: int) -> int:
+    low, high = (math.log(bound) for bound in bounds)
+    return round((math.log(ratio) - low) / (high - low) * (width - 1))
+
+
+def _forest_heading(bounds: tuple[float, float], width: int) -> str:
+    """Return a scale for the plot below it: 1 at its place, the end at the right."""
+    end = f"{times_words(bounds[1])} ×"
+    place = _column(1.0, bounds, width)
+    return f"{' ' * place}1{end:>{width - place - 1}}"
+
+
+def _forest(item: Comparison, bounds: tuple[float, float], width: int, findings: Findings) -> Text:
+    """Return a line with the interval, the point in the verdict's sign, and a bar at 1."""
+    cells = [" "] * width
+    cells[_column(1.0, bounds, width)] = "│"
+    side = advantage(item)
+    if side.low is not None and side.high is not None:
+        for index in range(_column(side.low, bounds, width), _column(side.high, bounds, width) + 1):
+            cells[index] = "─"
+    cells[_column(side.value, bounds, width)] = SIGNS.get(item.verdict, "●")
+    faster = faster_fabric(item)
+    return Text("".join(cells), style=terminal_colour(findings, faster) if faster else "dim", no_wrap=True)
+
+
+def _verdict_text(findings: Findings, item: Comparison) -> Text:
+    faster = faster_fabric(item)
+    return Text(verdict_words(item), style=terminal_colour(findings, faster) if faster else "dim")
+
+
+def _ladder(findings: Findings) -> list[RenderableType]:
+    if not findings.ladder:
+        return []
+    table = _rich_table("Layer", "Fabric", "Round trip", "Added", "Best throughput", "Line rate", "Lost here")
+    for column in table.columns[2:]:
+        column.justify = "right"
+    order = {layer: index for index, layer in enumerate(Layer)}
+    last: Layer | None = None
+    for step in sorted(findings.ladder, key=lambda step: (-order[step.layer], step.receive)):
+        table.add_row("" if step.layer is last else step.layer.value, *_ladder_row(findings, step))
+        last = step.layer
+    return [_heading("The ladder of layers"), table]
+
+
+def _ladder_row(findings: Findings, step: LadderStep) -> Sequence[Text | str]:
+    return (
+        Text(step.fabric, style=terminal_colour(findings, step.fabric)),
+        value_words(Metric.ROUND_TRIP_TIME, step.round_trip.value if step.round_trip else None),
+        value_words(Metric.ROUND_TRIP_TIME, step.added_round_trip.value if step.added_round_trip else None),
+        value_words(Metric.THROUGHPUT, step.throughput.value if step.throughput else None),
+        share_words(step.share_of_line_rate),
+        share_words(step.lost_share_of_line_rate),
+    )
+
+
+def _sparklines(findings: Findings) -> list[RenderableType]:
+    parts: list[RenderableType] = []
+    for metric in Metric:
+        curves: dict[tuple[str, str], list[CellSummary]] = {}
+        for summary in findings.summaries:
+            key = summary.key
+            if key.metric is metric and key.receive != "polling":
+                probe = probe_words(key.layer, key.pattern, key.receive, key.variant)
+                curves.setdefault((probe, summary.fabric), []).append(summary)
+        if curves:
+            parts += [
+                _heading(f"{METRIC_WORDS[metric].capitalize()} over message size"),
+                _spark_table(findings, curves),
+            ]
+    return parts
+
+
+def _spark_table(findings: Findings, curves: dict[tuple[str, str], list[CellSummary]]) -> RichTable:
+    table = _rich_table("Probe", "Fabric", "Sizes", "Curve", "From", "To")
+    for column in table.columns[4:]:
+        column.justify = "right"
+    last = ""
+    for (probe, fabric), summaries in curves.items():
+        ordered = sorted(summaries, key=lambda summary: summary.key.message_bytes)
+        together = [item.median.value for (name, _), mine in curves.items() if name == probe for item in mine]
+        values = [summary.median.value for summary in ordered]
+        first, end = ordered[0].key, ordered[-1].key
+        table.add_row(
+            "" if probe == last else escape(probe),
+            Text(fabric, style=terminal_colour(findings, fabric)),
+            f"{size_words(first.message_bytes)} to {size_words(end.message_bytes)}",
+            Text(_spark(values, min(together), max(together)), style=terminal_colour(findings, fabric), no_wrap=True),
+            value_words(first.metric, values[0]),
+            value_words(first.metric, values[-1]),
+        )
+        last = probe
+    return table
+
+
+def _spark(values: Sequence[float], low: float, high: float) -> str:
+    """Return a bar for each value on a logarithmic scale that the fabrics of a probe share."""
+    if low <= 0 or high <= low:
+        return BARS[0] * len(values)
+    steps = len(BARS) - 1
+    return "".join(BARS[round(math.log(value / low) / math.log(high / low) * steps)] for value in values)
+
+
+def _rich_table(*columns: str) -> RichTable:
+    return RichTable(*columns, box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)

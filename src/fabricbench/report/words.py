@@ -1,0 +1,179 @@
+"""How a report writes values, intervals, cells and verdicts: the same words in every format. Scaling happens here only."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+from fabricbench.analysis.findings import CellKey, Comparison, Crossover, Findings, Interval, Verdict
+from fabricbench.model import Layer, Metric, Pattern, Receive
+from fabricbench.quantity import format_bit_s, format_bytes, format_duration, format_seconds
+
+NOTHING = "–"
+"""Stands where there is no value; never an empty cell, which reads like a mistake."""
+
+PATTERN_WORDS = {Pattern.PINGPONG: "ping-pong", Pattern.STREAM: "stream"}
+METRIC_WORDS = {Metric.ROUND_TRIP_TIME: "round-trip time", Metric.THROUGHPUT: "throughput"}
+RECEIVE_WORDS = {Receive.BLOCKING: "blocking", Receive.POLLING: "polling", Receive.LIBRARY: "library"}
+LAYER_WORDS = {
+    Layer.MEMORY: "copies within a node",
+    Layer.FRAME: "raw Ethernet frames",
+    Layer.IP: "raw IP datagrams",
+    Layer.UDP: "UDP datagrams",
+    Layer.TCP: "a TCP connection",
+    Layer.MPI: "MPI messages",
+}
+
+
+def typographic(text: str) -> str:
+    """Return prose with `71 us` and `3.1 x` set as a printer would: micro sign, multiplication sign."""
+    return re.sub(r"(?<=\d) x\b", " ×", re.sub(r"(?<=\d) us\b", " µs", text))
+
+
+def value_words(metric: Metric, value: float | None) -> str:
+    """Return `71.2 µs` or `94.1 Mbit/s`."""
+    if value is None:
+        return NOTHING
+    if metric is Metric.ROUND_TRIP_TIME:
+        return typographic(format_seconds(value * 1e-9))
+    return format_bit_s(value)
+
+
+def range_words(metric: Metric, low: float | None, high: float | None) -> str:
+    """Return `70.90 to 71.60 µs`, with a digit more than the value has, so that narrow intervals show their width."""
+    if low is None or high is None:
+        return "no interval: too few launches"
+    ends = [_exact_words(metric, end).split(" ") for end in (low, high)]
+    (first, unit), (last, other) = ends
+    return f"{first} to {last} {other}" if unit == other else f"{first} {unit} to {last} {other}"
+
+
+def _exact_words(metric: Metric, value: float) -> str:
+    if metric is Metric.ROUND_TRIP_TIME:
+        return typographic(format_seconds(value * 1e-9, 4))
+    return format_bit_s(value, 4)
+
+
+def interval_words(metric: Metric, interval: Interval | None) -> str:
+    """Return a value and its interval: `71.2 µs (70.90 to 71.60 µs)`."""
+    if interval is None:
+        return NOTHING
+    if interval.low is None or interval.high is None:
+        return f"{value_words(metric, interval.value)} (no interval)"
+    return f"{value_words(metric, interval.value)} ({range_words(metric, interval.low, interval.high)})"
+
+
+def size_words(message_bytes: float | None) -> str:
+    """Return `64 KiB`; a crossover between two sizes is rounded to a tenth of its unit."""
+    if message_bytes is None:
+        return "all sizes"
+    if message_bytes == int(message_bytes):
+        return format_bytes(int(message_bytes))
+    for unit, scale in (("MiB", 2**20), ("KiB", 2**10)):
+        if message_bytes >= scale:
+            return f"{message_bytes / scale:.1f} {unit}"
+    return f"{message_bytes:.0f} B"
+
+
+def share_words(share: float | None) -> str:
+    """Return `94.1 %`."""
+    return NOTHING if share is None else f"{share * 100:.1f} %"
+
+
+def probe_words(layer: Layer, pattern: Pattern, receive: Receive, variant: str = "") -> str:
+    """Return `tcp ping-pong, blocking`; that a library waits as a library does goes without saying."""
+    how = "" if receive is Receive.LIBRARY else RECEIVE_WORDS[receive]
+    return ", ".join(part for part in (f"{layer} {PATTERN_WORDS[pattern]}", how, variant) if part)
+
+
+def cell_words(key: CellKey) -> str:
+    """Return `tcp ping-pong, blocking, 64 B`."""
+    return f"{probe_words(key.layer, key.pattern, key.receive, key.variant)}, {size_words(key.message_bytes)}"
+
+
+@dataclass(frozen=True)
+class Advantage:
+    """How many times faster fabric B is than A: above 1 B is faster, whatever the metric. The ratio, turned to face one way."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+def advantage(comparison: Comparison) -> Advantage:
+    """Turn `b / a` of the metric into how many times faster B is."""
+    ends = [end for end in (comparison.ratio_low, comparison.ratio_high) if end is not None and end > 0]
+    value = comparison.ratio
+    if comparison.metric.is_lower_better:
+        value, ends = 1 / value, [1 / end for end in ends]
+    if len(ends) < 2:
+        return Advantage(value, None, None)
+    return Advantage(value, min(ends), max(ends))
+
+
+def times_words(ratio: float) -> str:
+    """Return a ratio with three significant digits, or three decimals near 1, where they decide: `1.006`, `9.78`, `132`."""
+    decimals = 3 if 0.9 <= ratio < 1.1 else max(0, 2 - math.floor(math.log10(ratio)))
+    return f"{ratio:.{decimals}f}"
+
+
+def faster_fabric(comparison: Comparison) -> str | None:
+    """Return the name of the faster fabric, None where none is."""
+    return {Verdict.A_FASTER: comparison.fabric_a, Verdict.B_FASTER: comparison.fabric_b}.get(comparison.verdict)
+
+
+def effect_words(comparison: Comparison) -> str:
+    """Return the effect seen from the faster fabric: `3.10 × faster (3.05 to 3.14)`; from B where neither is."""
+    effect = advantage(comparison)
+    if comparison.verdict is Verdict.A_FASTER:
+        flipped_low = 1 / effect.high if effect.high else None
+        flipped_high = 1 / effect.low if effect.low else None
+        effect = Advantage(1 / effect.value, flipped_low, flipped_high)
+    times = f"{times_words(effect.value)} ×"
+    if effect.low is None or effect.high is None:
+        return f"{times} (no interval)"
+    return f"{times} ({times_words(effect.low)} to {times_words(effect.high)})"
+
+
+def verdict_words(comparison: Comparison) -> str:
+    """Return `myrinet faster`, `equivalent`, or `not enough data: about 6 more blocks`."""
+    faster = faster_fabric(comparison)
+    if faster is not None:
+        return f"{faster} faster"
+    if comparison.verdict is Verdict.NOT_ENOUGH_DATA and comparison.more_blocks_needed is not None:
+        more = comparison.more_blocks_needed
+        return f"not enough data: about {more} more block{'s' if more != 1 else ''}"
+    return comparison.verdict.value
+
+
+def p_words(p_value: float | None) -> str:
+    """Return a p-value as journals print it."""
+    if p_value is None:
+        return NOTHING
+    return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
+
+
+def crossover_words(crossover: Crossover) -> str:
+    """Return the crossover as a sentence."""
+    return (
+        f"{probe_words(crossover.layer, crossover.pattern, crossover.receive, crossover.variant)}: "
+        f"{crossover.faster_above} overtakes {crossover.faster_below} at {size_words(crossover.message_bytes)} "
+        f"({size_words(round(crossover.low))} to {size_words(round(crossover.high))})"
+    )
+
+
+def facts_words(findings: Findings) -> list[tuple[str, str]]:
+    """Return how much was measured, in the order of the report's first screen."""
+    invalid = f", {findings.launches_invalid} left out" if findings.launches_invalid else ""
+    return [
+        ("Blocks", f"{findings.blocks}"),
+        ("Launches", f"{findings.launches}{invalid}"),
+        ("Samples", f"{findings.samples:,}"),
+        ("Measured for", format_duration(findings.seconds_measured)),
+        ("Confidence", f"{findings.confidence * 100:g} %"),
+        ("Margin", f"{findings.margin * 100:g} %"),
+        ("Testbed", findings.testbed),
+        ("Campaign", findings.campaign),
+        ("Started", findings.started),
+    ]

@@ -1,0 +1,165 @@
+"""The doctor: examines the host it runs on, and says what about it hurts measurements.
+
+`python -m fabricbench.testbed.doctor --json` prints the inventory of the host as JSON; a campaign runs that on every node.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+from fabricbench.errors import EnvironmentLacks
+from fabricbench.model import Model
+from fabricbench.native import build_info
+from fabricbench.testbed.advice import (
+    Advice,
+    advise_on_interface,
+    advise_on_permissions,
+    advise_on_processors,
+    advise_on_system,
+)
+from fabricbench.testbed.host import (
+    Clock,
+    Kernel,
+    Processors,
+    read_clock,
+    read_kernel,
+    read_load,
+    read_memory_bytes,
+    read_processors,
+    read_sysctls,
+)
+from fabricbench.testbed.interfaces import Interface, read_interfaces
+from fabricbench.testbed.permissions import Permissions, try_permissions
+
+VERSION_SECONDS = 10
+ROOT = Path("/")
+
+
+class Mpi(Model):
+    """The MPI that the measurer was built with; `problem` says why it cannot be used."""
+
+    compiler: str | None = None
+    starter: str | None = None
+    version: str | None = None
+    cxx_compiler: str | None = None
+    problem: str | None = None
+
+
+class Host(Model):
+    """Everything that the doctor found on one host."""
+
+    name: str
+    processors: Processors
+    memory_bytes: int | None
+    kernel: Kernel
+    clock: Clock
+    load: float | None
+    sysctls: dict[str, str]
+    interfaces: tuple[Interface, ...]
+    mpi: Mpi
+    permissions: Permissions
+    python: str
+    advice: tuple[Advice, ...] = ()
+
+    def inventory(self) -> dict[str, str]:
+        """Return the facts as text, `cpu.model` -> `AMD EPYC 7543`: what a manifest keeps of each host."""
+        facts = self.model_dump(mode="json", exclude={"advice", "interfaces", "name", "processors", "sysctls"})
+        facts["cpu"] = self.processors.model_dump(mode="json")
+        facts["net"] = {one.name: one.model_dump(mode="json", exclude={"name"}) for one in self.interfaces}
+        flat = {key: text for key, text in _flattened(facts) if text}
+        flat |= {f"sysctl.{name}": value for name, value in self.sysctls.items()}
+        flat |= {f"advice.{one.subject}": one.finding for one in self.advice}
+        return dict(sorted(flat.items()))
+
+
+def examine(root: Path = ROOT) -> Host:
+    """Examine this host. It takes part of a second, and changes nothing."""
+    processors, kernel, clock = read_processors(root), read_kernel(root), read_clock(root)
+    load, sysctls, interfaces, permissions = (
+        read_load(root),
+        read_sysctls(root),
+        read_interfaces(root),
+        try_permissions(),
+    )
+    advice = [
+        *advise_on_processors(processors, load),
+        *advise_on_system(kernel, clock, sysctls),
+        *(finding for interface in interfaces for finding in advise_on_interface(interface)),
+        *advise_on_permissions(permissions),
+    ]
+    return Host(
+        name=platform.node(),
+        processors=processors,
+        memory_bytes=read_memory_bytes(root),
+        kernel=kernel,
+        clock=clock,
+        load=load,
+        sysctls=sysctls,
+        interfaces=interfaces,
+        mpi=find_mpi(),
+        permissions=permissions,
+        python=platform.python_version(),
+        advice=tuple(advice),
+    )
+
+
+def inventory() -> dict[str, str]:
+    """Return the facts of this host as text, as a manifest keeps them."""
+    return examine().inventory()
+
+
+def find_mpi() -> Mpi:
+    """Return the MPI that the native part was built with, and whether its starter answers."""
+    try:
+        info = build_info()
+    except EnvironmentLacks as error:
+        return Mpi(problem=error.message)
+    found = {"compiler": info.mpicxx, "starter": info.mpiexec, "cxx_compiler": info.compiler}
+    try:
+        command = [info.mpiexec, "--version"]
+        shown = subprocess.run(command, check=False, capture_output=True, text=True, timeout=VERSION_SECONDS)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Mpi(**found, problem=f"{info.mpiexec} --version: {error}")
+    if shown.returncode != 0:
+        return Mpi(
+            **found, problem=f"{info.mpiexec} --version ended with {shown.returncode}: {shown.stderr.strip()[-200:]}"
+        )
+    return Mpi(**found, version=_version(shown.stdout))
+
+
+def _version(text: str) -> str:
+    """Return the line that names the version: the first of Open MPI and Intel MPI, the second of MPICH's hydra."""
+    lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+    if lines and lines[0].startswith("HYDRA"):
+        return f"MPICH hydra {lines[1].removeprefix('Version:').strip()}" if len(lines) > 1 else lines[0]
+    return lines[0] if lines else "unknown"
+
+
+def _flattened(value: object, key: str = "") -> list[tuple[str, str]]:
+    if isinstance(value, dict):
+        return [pair for name, inner in value.items() for pair in _flattened(inner, f"{key}.{name}".lstrip("."))]
+    if isinstance(value, list):
+        return [(key, " ".join(str(item) for item in value))]
+    if isinstance(value, bool):
+        return [(key, "yes" if value else "no")]
+    return [(key, "" if value is None else str(value))]
+
+
+def main() -> None:
+    """Write the inventory of this host to stdout: text, or JSON with `--json`."""
+    parser = argparse.ArgumentParser(description="the inventory of this host")
+    parser.add_argument("--json", action="store_true", help="one JSON object: host, and what is known of it")
+    facts = inventory()
+    if parser.parse_args().json:
+        sys.stdout.write(json.dumps({"host": platform.node(), "inventory": facts}) + "\n")
+    else:
+        sys.stdout.writelines(f"{name}: {value}\n" for name, value in facts.items())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""Reads a testbed from TOML: `[testbed]`, a `[[fabric]]` for each interconnect, `[[node]]` where addresses differ."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Any
+
+from ClusterShell.NodeSet import NodeSet, NodeSetException
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from fabricbench.configuration import read_toml, usage_error
+from fabricbench.model import Layer, Model, Receive
+from fabricbench.quantity import BitPerSecond
+from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
+from fabricbench.testbed.wire import Wire
+
+LAYERS_WITHOUT_INTERFACE = (Layer.MEMORY, Layer.MPI)
+"""What a fabric that is no network interface (shared memory) can carry."""
+
+
+class TestbedTable(Model):
+    """`[testbed]`: `nodes` is a node set (`node[001-004]`) or a list of them."""
+
+    name: str
+    launcher: Launcher = Launcher.SSH
+    nodes: tuple[str, ...] = Field(min_length=1)
+    lab: str | None = None
+    default_receive: Receive = Receive.BLOCKING
+    notes: tuple[str, ...] = ()
+
+    @field_validator("nodes", mode="before")
+    @classmethod
+    def _expand(cls, value: Any) -> Any:
+        sets = [value] if isinstance(value, str) else value
+        if not isinstance(sets, (list, tuple)) or not all(isinstance(one, str) for one in sets):
+            raise ValueError(f'found {value!r}, needed a node set such as "node[001-004]" or a list of names')
+        return tuple(name for one in sets for name in expand_nodes(one))
+
+
+class FabricTable(Fabric):
+    """`[[fabric]]`: a fabric, whose wire may be given by its `line_rate` alone (Ethernet's framing is then taken)."""
+
+    line_rate: BitPerSecond | None = Field(default=None, gt=0)
+
+    @model_validator(mode="after")
+    def _agrees_with_itself(self) -> FabricTable:
+        if self.line_rate is not None and self.wire is not None:
+            raise ValueError("line_rate and wire are both given: write the rate in wire.line_rate_bit_s only")
+        wrong = [layer for layer in self.layers if layer not in LAYERS_WITHOUT_INTERFACE]
+        if "layers" in self.model_fields_set and not self.has_interface and wrong:
+            raise ValueError(f"layer {', '.join(wrong)} needs an interface or a subnet, and neither is given")
+        return self
+
+    def fabric(self) -> Fabric:
+        """Return the fabric as the rest of the program knows it."""
+        given = {name: getattr(self, name) for name in self.model_fields_set if name != "line_rate"}
+        if self.line_rate is not None:
+            given["wire"] = Wire(line_rate_bit_s=self.line_rate)
+        if not self.has_interface:
+            given.setdefault("layers", LAYERS_WITHOUT_INTERFACE)
+        return Fabric(**given)
+
+
+class NodeTable(Model):
+    """`[[node]]`: the addresses of a node by fabric, where neither an interface nor a subnet tells."""
+
+    name: str
+    addresses: dict[str, IPv4Address]
+
+
+class TestbedFile(Model):
+    """A testbed file."""
+
+    testbed: TestbedTable
+    fabric: tuple[FabricTable, ...] = Field(min_length=1)
+    node: tuple[NodeTable, ...] = ()
+
+    @model_validator(mode="after")
+    def _names_are_known(self) -> TestbedFile:
+        fabrics = {fabric.name for fabric in self.fabric}
+        for table in self.node:
+            if table.name not in self.testbed.nodes:
+                raise ValueError(f"[[node]] {table.name!r} is not one of testbed.nodes")
+            strange = sorted(set(table.addresses) - fabrics)
+            if strange:
+                raise ValueError(f"[[node]] {table.name!r} has an address on {', '.join(strange)}, which is no fabric")
+        if (self.testbed.launcher is Launcher.LAB) != (self.testbed.lab is not None):
+            raise ValueError('testbed.launcher = "lab" and testbed.lab = NAME go together')
+        return self
+
+
+def read_testbed(path: Path) -> Testbed:
+    """Return the testbed that the file describes; UsageError lists what is wrong with it."""
+    file = read_toml(path, TestbedFile)
+    addresses = {table.name: table.addresses for table in file.node}
+    table = file.testbed
+    try:
+        return Testbed(
+            name=table.name,
+            launcher=table.launcher,
+            nodes=tuple(Node(name=name, addresses=addresses.get(name, {})) for name in table.nodes),
+            fabrics=tuple(fabric.fabric() for fabric in file.fabric),
+            lab=table.lab,
+            default_receive=table.default_receive,
+            notes=table.notes,
+        )
+    except ValidationError as error:
+        raise usage_error(error, Testbed, str(path)) from error
+
+
+def expand_nodes(text: str) -> list[str]:
+    """Return the names in a node set, in its order: `n[0-3]` is n0, n1, n2, n3. Raises ValueError.
+
+    Groups (`@rack7`) are refused: they are read from files of the machine at hand, and a testbed means the same everywhere.
+    """
+    if "@" in text or "*" in text:
+        raise ValueError(f"{text!r} names a node group: write the nodes themselves, node[001-004] say")
+    try:
+        names = [str(name) for name in NodeSet(text)]
+    except NodeSetException as error:
+        raise ValueError(f"{text!r} is not a node set: {error}; write node[001-004] or n0,n1") from None
+    if not names:
+        raise ValueError("an empty node set: write node[001-004] or n0,n1")
+    return names

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import pytest
+
+from fabricbench.model import Layer
+from fabricbench.published import Quantity, published_figures, studies
+
+
+def test_there_are_five_studies_with_their_sources():
+    assert [study.key for study in studies()] == [
+        "salamon-mink-nist",
+        "korkhov-2000",
+        "abramov-2002",
+        "pisarczyk-2006",
+        "xu-2024",
+    ]
+    assert all(study.author in study.citation and str(study.year) in study.citation for study in studies())
+
+
+@pytest.mark.parametrize(
+    ("fabric", "layer", "quantity", "value", "unit"),
+    [
+        ("fast-ethernet", Layer.TCP, Quantity.THROUGHPUT, 94.85e6, "bit/s"),
+        ("atm-oc3", Layer.TCP, Quantity.THROUGHPUT, 133.88e6, "bit/s"),
+        ("myrinet", None, Quantity.LINE_RATE, 1.28e9, "bit/s"),
+        ("sci", Layer.MPI, Quantity.THROUGHPUT, 276 * 8e6, "bit/s"),
+        ("sci", Layer.MPI, Quantity.LATENCY, 3500, "ns"),
+        ("gigabit-ethernet", Layer.MPI, Quantity.LATENCY, 43_000, "ns"),
+        ("roce-100g", Layer.MPI, Quantity.AHEAD, 4.2, "%"),
+        ("myrinet", Layer.MPI, Quantity.RUN_TIME, 6.71, "s"),
+    ],
+)
+def test_a_published_figure_is_found_in_our_units(
+    fabric: str, layer: Layer | None, quantity: Quantity, value: float, unit: str
+):
+    found = published_figures(fabric, layer, quantity)
+    assert any(figure.value == pytest.approx(value) and figure.unit == unit for figure in found)
+
+
+def test_each_figure_names_its_condition_and_its_source():
+    figures = published_figures()
+    assert len(figures) > 50
+    citations = {study.citation for study in studies()}
+    for figure in figures:
+        assert figure.condition
+        assert figure.citation in citations
+        assert figure.as_published.split()[0].replace(".", "").isdigit()
+
+
+def test_the_crossover_of_fast_ethernet_and_atm_is_at_16_kib():
+    (crossover,) = published_figures(quantity=Quantity.CROSSOVER)
+    assert (crossover.value, crossover.unit, crossover.layer) == (16384, "B", Layer.TCP)

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import errno
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from fabricbench.errors import EnvironmentLacks, UsageError
+from fabricbench.record import atomic
+from fabricbench.record.launch import LaunchFacts, is_converted, read_launch, variant, write_launch
+
+FIXTURES = Path(__file__).parents[2] / "schema/fixtures"
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    launch = tmp_path / "b03-fast-ethernet"
+    launch.mkdir()
+    shutil.copy(FIXTURES / "record.jsonl", launch / "records.jsonl")
+    shutil.copy(FIXTURES / "plan.json", launch / "plan.json")
+    return launch
+
+
+def test_a_whole_record_moves_into_parquet(directory: Path):
+    summary = write_launch(directory, facts=LaunchFacts(block=3, position=1, exit_code=0))
+    assert is_converted(directory)
+    assert sorted(path.name for path in directory.iterdir()) == [
+        "cells.parquet",
+        "launch.json",
+        "plan.json",
+        "samples.parquet",
+    ]
+    assert read_launch(directory) == summary
+    assert (summary.block, summary.facts.exit_code) == (3, 0)
+    samples = pl.read_parquet(directory / "samples.parquet")
+    assert samples.filter(cell=0)["time_ns"].to_list() == [210500, 200100, 190100, 190700, 191300]
+    assert samples.filter(cell=2)["bytes"].to_list() == [65536, 64512]
+    assert samples.filter(cell=0)["phase"].to_list() == ["warmup"] * 2 + ["measured"] * 3
+    assert samples.filter(cell=0)["index"].to_list() == [0, 1, 0, 1, 2]
+
+
+def test_a_cell_that_failed_before_it_opened_takes_its_receive_and_metric_from_the_plan(directory: Path):
+    write_launch(directory)
+    (failed,) = pl.read_parquet(directory / "cells.parquet").filter(status="failed").to_dicts()
+    assert (failed["cell"], failed["receive"], failed["metric"]) == (3, "blocking", "round_trip_time")
+    assert "CAP_NET_RAW" in failed["reason"]
+
+
+def test_a_parameter_names_the_variant():
+    assert variant({}) == ""
+    assert variant({"kernel": "triad"}) == "triad"
+    assert variant({"stride": 2, "kernel": "copy"}) == "copy,stride=2"
+
+
+def test_converting_again_changes_nothing_but_takes_new_facts(directory: Path):
+    first = write_launch(directory)
+    assert write_launch(directory) == first
+    facts = LaunchFacts(is_valid=False, invalid_because=("the bytes went over ctl0",))
+    again = write_launch(directory, facts=facts)
+    assert read_launch(directory) == again
+    assert (again.facts, again.samples) == (facts, first.samples)
+
+
+def test_a_record_cut_short_is_converted_as_far_as_it_goes_and_stays(directory: Path):
+    records = directory / "records.jsonl"
+    records.write_bytes(b"".join(records.read_bytes().splitlines(keepends=True)[:7]))
+    summary = write_launch(directory)
+    assert not summary.complete
+    assert (summary.cells, summary.samples) == (1, 5)
+    assert [(damage.cell, damage.lost_samples) for damage in summary.damage] == [(1, 2), (None, 0)]
+    assert records.exists()
+    assert write_launch(directory) == summary
+
+
+def test_a_launch_without_a_record_says_where_to_look(tmp_path: Path):
+    with pytest.raises(UsageError, match=r"records\.jsonl is missing") as caught:
+        write_launch(tmp_path)
+    assert "stderr.log" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [OSError(errno.ENOSPC, "No space left on device"), pl.exceptions.ComputeError("parquet: (os error 28)")],
+    ids=["from the system", "wrapped by polars"],
+)
+def test_a_full_disk_keeps_the_raw_record_and_leaves_no_half_file(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+):
+    def full(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(pl.DataFrame, "write_parquet", full)
+    with pytest.raises(EnvironmentLacks, match="no space left") as caught:
+        write_launch(directory)
+    assert "free some space" in (caught.value.hint or "")
+    assert sorted(path.name for path in directory.iterdir()) == ["plan.json", "records.jsonl"]
+
+
+def test_a_crash_before_the_rename_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = tmp_path / "journal"
+    path.write_text("old")
+
+    def crash(_: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(atomic, "_sync", crash)
+    with pytest.raises(KeyboardInterrupt):
+        atomic.replace_text(path, "new")
+    assert [file.read_text() for file in tmp_path.iterdir()] == ["old"]
+
+
+def test_a_garbled_launch_json_says_what_to_do(directory: Path):
+    write_launch(directory)
+    (directory / "launch.json").write_text("{")
+    with pytest.raises(UsageError, match=r"launch\.json cannot be read") as caught:
+        read_launch(directory)
+    assert "resume" in (caught.value.hint or "")

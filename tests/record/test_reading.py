@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabricbench.record.lines import Phase
+from fabricbench.record.reading import Record, parse_record, read_record
+
+FIXTURE = Path(__file__).parents[2] / "schema/fixtures/record.jsonl"
+HEADER, *_, FOOTER = FIXTURE.read_bytes().splitlines(keepends=True)
+
+
+def line(**keys: Any) -> bytes:
+    return json.dumps(keys, separators=(",", ":")).encode() + b"\n"
+
+
+def opening(cell: int) -> bytes:
+    names = {"layer": "tcp", "pattern": "pingpong", "receive": "blocking", "metric": "round_trip_time"}
+    return line(type="cell", id=cell, message_bytes=64, ranks=[0, 1], bytes_per_sample=128, **names)
+
+
+def samples(cell: int, times: list[int], *, phase: str = "measured", first: int = 0, **keys: Any) -> bytes:
+    return line(type="samples", cell=cell, phase=phase, first_index=first, time_ns=times, **keys)
+
+
+def end(cell: int, measured: int, warmup: int = 0) -> bytes:
+    return line(type="cell_end", cell=cell, stop="count", warmup=warmup, measured=measured, seconds=0.1)
+
+
+def whole_cell(cell: int, times: list[int]) -> bytes:
+    return opening(cell) + samples(cell, times) + end(cell, len(times))
+
+
+def parsed(text: bytes) -> Record:
+    return parse_record(text.splitlines(keepends=True))
+
+
+def measured(record: Record) -> dict[int, list[int]]:
+    return {
+        cell.id: np.concatenate([batch.time_ns for batch in cell.batches]).tolist() for cell in record.cells if cell.end
+    }
+
+
+def test_the_fixture_is_read_whole():
+    record = read_record(FIXTURE)
+    assert record.is_complete
+    assert measured(record) == {0: [210500, 200100, 190100, 190700, 191300], 1: [150000, 151000], 2: [5590000, 5600000]}
+    assert record.cells[2].batches[0].bytes is not None
+    assert record.cells[2].batches[0].bytes.tolist() == [65536, 64512]
+    assert [cell.failed.code for cell in record.cells if cell.failed] == ["permission"]
+    assert record.cells[0].count(Phase.WARMUP) == 2
+
+
+def test_keys_may_stand_in_any_order_and_have_space_between_them():
+    odd = b'{ "time_ns": [1, 2], "phase": "measured", "first_index": 0, "cell": 0, "type": "samples" }\n'
+    sorted_keys = b'{"bytes":[5,6],"cell":0,"first_index":2,"phase":"measured","time_ns":[3,4],"type":"samples"}\n'
+    record = parsed(HEADER + opening(0) + odd + sorted_keys + end(0, 4) + FOOTER)
+    assert record.damage == []
+    assert measured(record) == {0: [1, 2, 3, 4]}
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        b'{"type":"samples","cell":0,"phase":"measured","first_index":0,"time_ns":[1,-2]}\n',
+        b'{"type":"samples","cell":0,"phase":"measured","first_index":0,"time_ns":[1,,2]}\n',
+        b'{"type":"samples","cell":0,"phase":"measured","first_index":0,"time_ns":[1,2.5]}\n',
+        b'{"type":"samples","cell":0,"phase":"measured","first_index":0,"time_ns":["1",2]}\n',
+        b'{"type":"samples","cell":0,"phase":"measured","first_index":0,"time_ns":[true,2]}\n',
+        b'{"type":"samples","cell":0,"phase":"measured","first_index":0,"time_ns":[1,99999999999999999999999]}\n',
+        b'{"type":"samples","cell":0,"phase":"measured","first_index":0,"time_ns":5}\n',
+        b'{"type":"samples","cell":0,"phase":"cooldown","first_index":0,"time_ns":[1,2]}\n',
+        b'{"type":"samples","cell":0,"phase":"measured","first_index":-1,"time_ns":[1,2]}\n',
+        b'{"type":"samples","cell":0,"phase":"measured","first_index":0,"time_ns":[1,2],"bytes":[1]}\n',
+        b'{"type":"samples","cell":0,"phase":"measured","first_index":0,"time_ns":[1,2],"colour":"red"}\n',
+        b'{"type":"samples","cell":"0","phase":"measured","first_index":0,"time_ns":[1,2]}\n',
+        b'["time_ns"]\n',
+        b'{"type":"surprise"}\n',
+        b"\x00\x00\xff\n",
+    ],
+)
+def test_a_line_that_is_wrong_costs_its_cell_and_no_other(bad: bytes):
+    text = HEADER + whole_cell(1, [7, 8]) + opening(0) + bad + end(0, 2) + whole_cell(2, [9]) + FOOTER
+    record = parsed(text)
+    assert measured(record) == {1: [7, 8], 2: [9]}
+    assert record.damage[0].line == 6
+    assert any(damage.cell == 0 and damage.lost_samples == 2 for damage in record.damage)
+
+
+def test_a_cell_whose_end_counts_more_samples_than_were_read_is_not_called_complete():
+    record = parsed(HEADER + opening(0) + samples(0, [1, 2]) + end(0, 3) + FOOTER)
+    assert measured(record) == {}
+    (damage,) = record.damage
+    assert (damage.line, damage.cell, damage.lost_samples) == (4, 0, 2)
+    assert "counts 3 measured samples, 2 were read" in damage.reason
+
+
+def test_a_cell_without_its_opening_is_told_once_with_all_it_lost():
+    lost = b"".join(samples(5, [1] * 10, first=10 * k) for k in range(50))
+    record = parsed(HEADER + lost + end(5, 500) + whole_cell(6, [1]) + FOOTER)
+    (damage,) = record.damage
+    assert (damage.line, damage.cell, damage.lost_samples) == (2, 5, 500)
+    assert measured(record) == {6: [1]}
+
+
+def test_batches_that_overlap_are_refused():
+    record = parsed(HEADER + opening(0) + samples(0, [1, 2]) + samples(0, [3], first=1) + end(0, 3) + FOOTER)
+    assert measured(record) == {}
+
+
+def test_a_failure_after_some_samples_keeps_them():
+    failed = FIXTURE.read_bytes().splitlines(keepends=True)[-2].replace(b'"cell":3', b'"cell":0')
+    record = parsed(HEADER + opening(0) + samples(0, [1, 2]) + failed + FOOTER)
+    assert record.is_complete
+    (cell,) = record.cells
+    assert cell.failed is not None
+    assert cell.count(Phase.MEASURED) == 2
+
+
+def test_an_empty_record_is_incomplete_and_nothing_else():
+    record = parse_record([])
+    assert record.cells == []
+    assert not record.is_complete
+
+
+TIMES = st.lists(st.integers(0, 10**15), min_size=1, max_size=6)
+CELLS = st.lists(TIMES, min_size=1, max_size=5)
+
+
+def rendered(cells: list[list[int]]) -> tuple[bytes, list[int]]:
+    """Return a record of the cells, and the offset at which each of them ends."""
+    text, ends = HEADER, []
+    for number, times in enumerate(cells):
+        text += whole_cell(number, times)
+        ends.append(len(text))
+    return text + FOOTER, ends
+
+
+@given(CELLS, st.data())
+def test_a_record_cut_anywhere_keeps_exactly_the_cells_before_the_cut(cells: list[list[int]], data: st.DataObject):
+    text, ends = rendered(cells)
+    cut = data.draw(st.integers(0, len(text) - 1))
+    record = parsed(text[:cut])
+    assert measured(record) == {number: cells[number] for number, stop in enumerate(ends) if stop <= cut}
+    assert not record.is_complete
+
+
+GARBAGE = st.lists(st.sampled_from(b"\x00\xff{}]#"), min_size=1, max_size=40).map(bytes)
+"""Bytes that cannot turn one number into another, which no reader could notice."""
+
+
+@given(CELLS, GARBAGE, st.data())
+def test_a_record_garbled_anywhere_keeps_the_cells_before_and_invents_none(
+    cells: list[list[int]], garbage: bytes, data: st.DataObject
+):
+    text, ends = rendered(cells)
+    at = data.draw(st.integers(0, len(text) - 1))
+    garbled = text[:at] + garbage + text[at + len(garbage) :]
+    found = measured(parsed(garbled))
+    assert {number for number, stop in enumerate(ends) if stop <= at} <= set(found)
+    assert all(found[number] == cells[number] for number in found)
+
+
+@given(st.binary(max_size=300), CELLS)
+def test_anything_at_all_can_follow_and_nothing_raises(noise: bytes, cells: list[list[int]]):
+    text, _ = rendered(cells)
+    found = measured(parsed(text + noise))
+    assert all(found[number] == times for number, times in enumerate(cells))

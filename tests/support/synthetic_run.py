@@ -1,0 +1,252 @@
+"""Writes a run directory whose truth is known: so many fabrics, blocks and cells, with the medians and the noise that one asks for.
+
+Samples are the cell's median times a log-normal factor for each launch (what differs from start to start) times a log-normal
+factor for each sample, so the median over many samples of many launches is the one asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from ipaddress import IPv4Address, IPv4Network
+from pathlib import Path
+
+import numpy as np
+
+from fabricbench.model import METRIC_OF_PATTERN, Layer, Metric, Pattern, Receive
+from fabricbench.record.lines import (
+    Cell,
+    CellEnd,
+    CellFailed,
+    ClockInfo,
+    Footer,
+    Header,
+    InterfaceBytes,
+    Phase,
+    RankInfo,
+    StopReason,
+)
+from fabricbench.record.reading import Batch, CellRecord, Record
+from fabricbench.record.store import LaunchFacts, Manifest, PlannedLaunch, Run, write_launch, write_manifest
+from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
+from fabricbench.testbed.wire import Wire
+
+STARTED_NS = 1_793_400_000_000_000_000
+
+
+@dataclass(frozen=True)
+class SyntheticCell:
+    """A cell and its true median on each fabric, in the metric's unit (ns, bit/s)."""
+
+    layer: Layer
+    pattern: Pattern
+    message_bytes: int
+    medians: Mapping[str, float]
+    receive: Receive = Receive.BLOCKING
+    samples: int = 200
+    warmup: int = 10
+    messages_per_sample: int = 1
+    lost: int = 0
+    parameters: dict[str, str | int | float] = field(default_factory=dict)
+
+    @property
+    def metric(self) -> Metric:
+        return METRIC_OF_PATTERN[self.pattern]
+
+    @property
+    def bytes_per_sample(self) -> int:
+        ways = 2 if self.pattern is Pattern.PINGPONG else 1
+        return self.message_bytes * self.messages_per_sample * ways
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Standard deviations of the logarithms: from launch to launch, from sample to sample."""
+
+    launch: float = 0.01
+    sample: float = 0.05
+
+
+def ladder_cells(
+    fabrics: Mapping[str, float], *, sizes: Sequence[int] = (64, 1024, 16384), samples: int = 200
+) -> list[SyntheticCell]:
+    """Return ping-pong and stream cells over all six layers; `fabrics` maps a fabric's name to its line rate in bit/s."""
+    cells = []
+    for step, layer in enumerate(Layer):
+        for size in sizes:
+            if layer is Layer.FRAME and size > 1500:
+                continue
+            trips = {name: 2e3 * (5 + 10 * step) + 2 * size * 8e9 / rate for name, rate in fabrics.items()}
+            rates = {
+                name: rate * (0.98 - 0.03 * step) * size / (size + 60) * (10 if layer is Layer.MEMORY else 1)
+                for name, rate in fabrics.items()
+            }
+            cells.append(SyntheticCell(layer, Pattern.PINGPONG, size, trips, samples=samples))
+            cells.append(
+                SyntheticCell(layer, Pattern.STREAM, size, rates, samples=max(5, samples // 5), messages_per_sample=16)
+            )
+    return cells
+
+
+def synthetic_testbed(fabrics: Mapping[str, float | None], *, mtu: int = 1500) -> Testbed:
+    """Return a testbed of two nodes; `fabrics` maps names to line rates in bit/s (None: unknown)."""
+    return Testbed(
+        name="synthetic",
+        launcher=Launcher.LAB,
+        lab="synthetic",
+        nodes=tuple(
+            Node(
+                name=f"n{node}",
+                addresses={name: IPv4Address(f"10.98.{k + 1}.{node + 1}") for k, name in enumerate(fabrics)},
+            )
+            for node in range(2)
+        ),
+        fabrics=tuple(
+            Fabric(
+                name=name,
+                interface=f"fb{k}",
+                subnet=IPv4Network(f"10.98.{k + 1}.0/24"),
+                mtu=mtu,
+                wire=None if rate is None else Wire(line_rate_bit_s=rate),
+                is_emulated=True,
+            )
+            for k, (name, rate) in enumerate(fabrics.items())
+        ),
+    )
+
+
+def write_synthetic_run(
+    directory: Path,
+    *,
+    cells: Sequence[SyntheticCell],
+    blocks: int = 6,
+    noise: Noise = Noise(),
+    seed: int = 1,
+    testbed: Testbed | None = None,
+    invalid: Sequence[str] = (),
+    missing: Sequence[str] = (),
+    failed: Sequence[CellFailed] = (),
+) -> Run:
+    """Write a run and open it. Launches named in `invalid` fail the path proof, those in `missing` never ran.
+
+    Fabrics are those of the cells' medians, in the order they are met; without a `testbed` their wires are unknown.
+    """
+    names = list(dict.fromkeys(name for cell in cells for name in cell.medians))
+    bed = testbed or synthetic_testbed(dict.fromkeys(names))
+    random = np.random.default_rng(seed)
+    planned = []
+    for block in range(blocks):
+        for position, fabric in enumerate(random.permutation(names)):
+            planned.append(
+                PlannedLaunch(launch_id=f"b{block:02d}-{fabric}", block=block, position=position, fabric=str(fabric))
+            )
+    directory.mkdir(parents=True, exist_ok=True)
+    manifest = Manifest(
+        created=datetime.fromtimestamp(STARTED_NS / 1e9, UTC),
+        campaign_name="synthetic",
+        campaign={"name": "synthetic", "blocks": blocks},
+        testbed=bed,
+        seed=seed,
+        planned=tuple(planned),
+        versions={"fabricbench": "0.1.0", "python": "3.11", "mpi": "none", "compiler": "none"},
+        inventory={node.name: {"cpu.model": "synthetic"} for node in bed.nodes},
+    )
+    write_manifest(directory, manifest)
+    for launch in planned:
+        if launch.launch_id in missing:
+            continue
+        folder = directory / "launches" / launch.launch_id
+        folder.mkdir(parents=True)
+        facts = LaunchFacts(
+            block=launch.block,
+            position=launch.position,
+            is_valid=launch.launch_id not in invalid,
+            invalid_because=("the traffic went another way",) if launch.launch_id in invalid else (),
+            exit_code=0,
+        )
+        write_launch(folder, synthetic_record(launch, cells, bed, noise, random, failed=failed), facts=facts)
+    return Run.open(directory)
+
+
+def synthetic_record(
+    launch: PlannedLaunch,
+    cells: Sequence[SyntheticCell],
+    testbed: Testbed,
+    noise: Noise,
+    random: np.random.Generator,
+    *,
+    failed: Sequence[CellFailed] = (),
+) -> Record:
+    """Return the record of one launch."""
+    started = STARTED_NS + launch.block * 60_000_000_000 + launch.position * 20_000_000_000
+    interface = testbed.fabric(launch.fabric).interface
+    ranks = tuple(
+        RankInfo(
+            rank=rank,
+            host=node.name,
+            pid=100 + rank,
+            cpus=(0,),
+            interface=interface,
+            mtu=1500,
+            address=f"10.98.1.{rank + 1}",
+        )
+        for rank, node in enumerate(testbed.nodes)
+    )
+    header = Header(
+        launch_id=launch.launch_id,
+        fabric=launch.fabric,
+        probe_version="0.1.0",
+        mpi_library="none",
+        started_unix_ns=started,
+        ranks=ranks,
+        clock=ClockInfo(name="CLOCK_MONOTONIC", resolution_ns=1.0, overhead_ns=27.0, loop_floor_ns=28.0),
+    )
+    records = [
+        _cell_record(number, cell, interface, _batches(cell, cell.medians[launch.fabric], noise, random))
+        for number, cell in enumerate(cells)
+        if launch.fabric in cell.medians
+    ]
+    records += [CellRecord(None, failed=line) for line in failed]
+    footer = Footer(finished_unix_ns=started + 15_000_000_000, cells=len(records), failed=len(failed))
+    return Record(header=header, footer=footer, cells=records)
+
+
+def _batches(cell: SyntheticCell, median: float, noise: Noise, random: np.random.Generator) -> list[Batch]:
+    time_ns = median if cell.metric is Metric.ROUND_TRIP_TIME else cell.bytes_per_sample * 8e9 / median
+    of_launch = float(np.exp(noise.launch * random.standard_normal()))
+    batches = []
+    for phase, count in ((Phase.WARMUP, cell.warmup), (Phase.MEASURED, cell.samples)):
+        factors = np.exp(noise.sample * random.standard_normal(count))
+        times = np.maximum(1, np.rint(time_ns * of_launch * factors)).astype(np.uint64)
+        batches.append(Batch(phase, 0, times, None))
+    return batches
+
+
+def _cell_record(number: int, cell: SyntheticCell, interface: str | None, batches: list[Batch]) -> CellRecord:
+    opening = Cell(
+        id=number,
+        layer=cell.layer,
+        pattern=cell.pattern,
+        message_bytes=cell.message_bytes,
+        receive=cell.receive,
+        metric=cell.metric,
+        ranks=(0, 1),
+        messages_per_sample=cell.messages_per_sample,
+        bytes_per_sample=cell.bytes_per_sample,
+        parameters=cell.parameters,
+    )
+    sent = cell.samples * cell.messages_per_sample
+    carried = sent * (cell.message_bytes + 60)
+    end = CellEnd(
+        cell=number,
+        stop=StopReason.COUNT,
+        warmup=cell.warmup,
+        measured=cell.samples,
+        seconds=float(batches[1].time_ns.sum()) / 1e9,
+        sent=sent,
+        lost=cell.lost,
+        verified=4,
+        interfaces={interface: InterfaceBytes(sent=carried, received=carried)} if interface else {},
+    )
+    return CellRecord(opening, batches, end)

@@ -12,8 +12,8 @@ constexpr double shortest_sleep_seconds = 20e-6;
 constexpr double longest_sleep_seconds = 20e-3;
 constexpr double share_of_waiting = 0.125;
 
-// Tag 0 carries rank 0's orders; cells take turns with the rest. MPI guarantees tags up to 32767.
-constexpr int cell_tags = 32000;
+// Tag 0 carries rank 0's orders; cells take turns with the rest, two each. MPI guarantees tags up to 32767.
+constexpr int cells_with_own_tags = 16000;
 
 void wait_asleep(MPI_Request& request) {
   Pause pause;
@@ -89,21 +89,31 @@ std::vector<std::string> Control::gather(std::string_view text) const {
 }
 
 CellTeam::CellTeam(const Control& control, std::vector<int> ranks, int cell_ordinal)
-    : control_(control), ranks_(std::move(ranks)), tag_(1 + cell_ordinal % cell_tags) {
+    : control_(control),
+      ranks_(std::move(ranks)),
+      pattern_tag_(1 + 2 * (cell_ordinal % cells_with_own_tags)),
+      agreement_tag_(pattern_tag_ + 1) {
   member_ = static_cast<std::size_t>(std::ranges::find(ranks_, control.rank()) - ranks_.begin());
+}
+
+void CellTeam::discard_leftovers() const {
+  for (std::size_t from = 0; from < ranks_.size(); ++from) {
+    while (from != member_ && control_.try_receive(ranks_[from], pattern_tag_)) {
+    }
+  }
 }
 
 std::vector<std::string> CellTeam::exchange(std::string_view text) const {
   std::vector<std::string> all(ranks_.size());
   if (member_ == 0) {
     all[0] = text;
-    for (std::size_t from = 1; from < ranks_.size(); ++from) all[from] = control_.receive(ranks_[from], tag_);
+    for (std::size_t from = 1; from < ranks_.size(); ++from) all[from] = control_.receive(ranks_[from], agreement_tag_);
     for (std::size_t to = 1; to < ranks_.size(); ++to) {
-      for (const std::string& each : all) control_.send(ranks_[to], tag_, each);
+      for (const std::string& each : all) control_.send(ranks_[to], agreement_tag_, each);
     }
   } else {
-    control_.send(ranks_[0], tag_, text);
-    for (std::string& each : all) each = control_.receive(ranks_[0], tag_);
+    control_.send(ranks_[0], agreement_tag_, text);
+    for (std::string& each : all) each = control_.receive(ranks_[0], agreement_tag_);
   }
   return all;
 }

@@ -63,18 +63,22 @@ class CellTeam {
   /// Every member's text on every member, in their order. Collective over the members.
   std::vector<std::string> exchange(std::string_view text) const;
 
+  /// Take what the other members sent to a pattern that is over. To be called after an exchange: all of it has come
+  /// then.
+  void discard_leftovers() const;
+
   template <class Value>
   void send(std::size_t to, const Value& value) const {
     static_assert(std::is_trivially_copyable_v<Value>);
-    control_.send(ranks_[to], tag_, {reinterpret_cast<const char*>(&value), sizeof value});
+    control_.send(ranks_[to], pattern_tag_, {reinterpret_cast<const char*>(&value), sizeof value});
   }
   template <class Value>
   Value receive(std::size_t from) const {
-    return decode<Value>(control_.receive(ranks_[from], tag_));
+    return decode<Value>(control_.receive(ranks_[from], pattern_tag_));
   }
   template <class Value>
   std::optional<Value> try_receive(std::size_t from) const {
-    const auto message = control_.try_receive(ranks_[from], tag_);
+    const auto message = control_.try_receive(ranks_[from], pattern_tag_);
     return message ? std::optional<Value>(decode<Value>(*message)) : std::nullopt;
   }
 
@@ -89,7 +93,8 @@ class CellTeam {
   const Control& control_;
   std::vector<int> ranks_;
   std::size_t member_ = 0;
-  int tag_ = 0;
+  int pattern_tag_ = 0;
+  int agreement_tag_ = 0;
 };
 
 }  // namespace fabricbench

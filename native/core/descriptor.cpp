@@ -18,9 +18,11 @@ constexpr int receive_buffer_bytes = 8 << 20;
 
 timeval to_timeval(double seconds) {
   const double whole = std::floor(seconds);
-  timeval time{static_cast<time_t>(whole), static_cast<suseconds_t>((seconds - whole) * 1e6)};
-  if (time.tv_sec == 0 && time.tv_usec == 0) time.tv_usec = 1;  // 0 would mean: without a bound
-  return time;
+  return {static_cast<time_t>(whole), static_cast<suseconds_t>((seconds - whole) * 1e6)};
+}
+
+void set_time(const Descriptor& socket, int option, timeval time, std::string_view call) {
+  if (setsockopt(socket.get(), SOL_SOCKET, option, &time, sizeof time) != 0) fail_with_errno(call);
 }
 
 std::string shown(const sockaddr_in& address) {
@@ -42,17 +44,17 @@ void set_option(const Descriptor& socket, int level, int option, int value, std:
 }
 
 void set_receive_bound(const Descriptor& socket, double seconds) {
-  const timeval time = to_timeval(seconds);
-  if (setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time) != 0) {
-    fail_with_errno("setsockopt(SO_RCVTIMEO)");
-  }
+  set_time(socket, SO_RCVTIMEO, to_timeval(seconds), "setsockopt(SO_RCVTIMEO)");
 }
 
 void set_send_bound(const Descriptor& socket, double seconds) {
-  const timeval time = to_timeval(seconds);
-  if (setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time) != 0) {
-    fail_with_errno("setsockopt(SO_SNDTIMEO)");
-  }
+  set_time(socket, SO_SNDTIMEO, to_timeval(seconds), "setsockopt(SO_SNDTIMEO)");
+}
+
+void remove_bounds(const Descriptor& socket) {
+  constexpr timeval without_bound{};
+  set_time(socket, SO_RCVTIMEO, without_bound, "setsockopt(SO_RCVTIMEO)");
+  set_time(socket, SO_SNDTIMEO, without_bound, "setsockopt(SO_SNDTIMEO)");
 }
 
 void enlarge_receive_buffer(const Descriptor& socket) {

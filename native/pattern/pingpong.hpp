@@ -26,14 +26,8 @@ class Pingpong {
       follow_orders(rounds, task.team);
       return {};
     }
-    try {
-      Outcome outcome = lead<Clock>(rounds, task);
-      task.team.send(follower, RoundOrder{});
-      return outcome;
-    } catch (const Failure&) {
-      task.team.send(follower, RoundOrder{});
-      throw;
-    }
+    const Dismissal dismissal(task.team);
+    return lead<Clock>(rounds, task);
   }
 
   template <class Clock, LocalTransport T>

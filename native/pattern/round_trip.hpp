@@ -140,7 +140,7 @@ class CountedRounds {
 
  private:
   // How soon a follower sees that the leader has given up on a lost message.
-  static constexpr double follower_bound_seconds = 0.02;
+  static constexpr double follower_bound_seconds = 1e-3;
   static constexpr std::size_t remembered_losses = 64;
 
   RoundOrder finish(RoundOrder order, RoundOrder next) {
@@ -156,10 +156,11 @@ class CountedRounds {
     while (path_.receive(in_.span())) {
       const std::uint64_t end = Clock::now();
       const DatagramHeader header = read_header(in_.span());
+      if (end - begin > timeout_) [[unlikely]]
+        break;  // too late, even if it is the reply
       if (header == expected) [[likely]]
         return end - begin;
       note_unexpected(header);
-      if (end - begin > timeout_) break;
     }
     lost_[expected.sequence % remembered_losses] = expected.sequence;
     return std::nullopt;
@@ -192,6 +193,18 @@ struct RoundsOver<Clock, T> {
 };
 template <class Clock, Transport T>
 using Rounds = typename RoundsOver<Clock, T>::type;
+
+/// Lets the follower go when the leader is done, however it ends: else a failing leader would leave it waiting.
+class Dismissal {
+ public:
+  explicit Dismissal(const CellTeam& team) : team_(team) {}
+  ~Dismissal() { team_.send(follower, RoundOrder{}); }
+  Dismissal(const Dismissal&) = delete;
+  Dismissal& operator=(const Dismissal&) = delete;
+
+ private:
+  const CellTeam& team_;
+};
 
 /// Answer what the leader orders until it says that it is done.
 template <class Rounds>

@@ -27,11 +27,7 @@ class Stream {
     if (task.team.member() == stream_sender) {
       send_stream<Clock>(path, task);
     } else {
-      outcome = receive_stream<Clock>(path, task);
-      if (task.samples.measured.size() == 0) {
-        throw Failure(FailureCode::timeout,
-                      "no window of messages arrived in time: is something filtering this protocol on the way?");
-      }
+      outcome = receive_or_end<Clock>(path, task);
     }
     outcome.bytes_per_sample = bytes_per_sample(task.probe);
     return outcome;
@@ -41,6 +37,21 @@ class Stream {
   static Outcome run(T& local, Task& task) {
     return take_local_batches<Clock>(task, local.bytes_of_sweep(),
                                      [&](std::size_t operations) { local.sweep(operations); });
+  }
+
+ private:
+  template <class Clock, Transport T>
+  static Outcome receive_or_end(T& path, Task& task) {
+    try {
+      Outcome outcome = receive_stream<Clock>(path, task);
+      if (task.samples.measured.size() > 0) return outcome;
+    } catch (const Failure&) {
+      task.team.send(stream_sender, StreamEnd{});  // else the sender would send on until its own bound
+      throw;
+    }
+    throw Failure(FailureCode::timeout,
+                  "no window of messages arrived in time: is something filtering this protocol on the way, or is the "
+                  "window longer than the time?");
   }
 };
 

@@ -101,7 +101,6 @@ class CountedReceiver {
 
   Outcome run() {
     WindowLog<Clock> log(task_);
-    if (log.is_measuring()) tracker_.start_counting();
     std::uint64_t begin = 0;
     std::uint32_t window_end = 0;  // the number of the window's last message
     std::uint32_t messages = 0;
@@ -115,6 +114,7 @@ class CountedReceiver {
       if (!tracker_.note(*sequence)) continue;
       if (!has_begun) {
         has_begun = true;
+        tracker_.start_counting();  // this message belongs to no window
         begin = Clock::now();
         window_end = end_of_window(*sequence);
         continue;

@@ -15,6 +15,7 @@ void verify(T& path, Task& task) {
   if (task.team.member() != leader) return follow_orders(rounds, task.team);
 
   task.team.send(follower, rounds.order(task.probe.verify_messages));
+  const Dismissal dismissal(task.team);
   for (std::size_t i = 0; i < task.probe.verify_messages; ++i) {
     const auto is_same = rounds.lead_checked(task.token + i);
     // A peer that never answers is known after one bound, not after one for each message.
@@ -23,7 +24,6 @@ void verify(T& path, Task& task) {
     ++task.counters.verified;
     if (!*is_same) ++task.counters.corrupted;
   }
-  task.team.send(follower, RoundOrder{});
   if (task.counters.verified == 0) {
     throw Failure(FailureCode::timeout, "no answer to the first message within " +
                                             std::to_string(task.probe.reply_timeout_seconds) +

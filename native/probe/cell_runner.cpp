@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/watchdog.hpp"
+
 namespace fabricbench {
 namespace {
 
@@ -89,6 +91,7 @@ CellReport CellRunner::run(const PlanProbe& probe, int ordinal) {
     // What failed is not used again: the next cell of this kind starts afresh on all its ranks.
     std::erase_if(endpoints_, [&](const auto& entry) { return std::get<Layer>(entry.first) == probe.layer; });
   }
+  team.discard_leftovers();
   report.warmup = to_phase(samples_.warmup, probe, surroundings_.clock.timebase);
   report.measured = to_phase(samples_.measured, probe, surroundings_.clock.timebase);
   return report;
@@ -152,6 +155,9 @@ void CellRunner::measure(const PlanProbe& probe, const CellTeam& team, Endpoint&
             .sequence = endpoint.sequence,
             .samples = samples_,
             .counters = report.counters};
+  // A library waits as it likes; everybody else's sleep is bounded.
+  std::optional<Watchdog> watchdog;
+  if (report.receive != Receive::library) watchdog.emplace(watchdog_period(probe.reply_timeout_seconds));
   agree(team, [&]() -> json {
     endpoint.verify_messages(task);
     return nullptr;

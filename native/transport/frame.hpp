@@ -39,16 +39,12 @@ class Frame {
   std::size_t largest_message() const { return ends_.mtu(); }
   std::string address() const { return ends_.address(); }
   void meet(std::string_view peer) { ends_.meet(peer); }
-  void set_bound(double seconds) {
-    bound_ns_ = seconds_to_ns(seconds);
-    set_receive_bound(ends_.socket(), seconds);
-    set_send_bound(ends_.socket(), reliable_bound_seconds);
-  }
+  void set_bound(double seconds) { bound_ns_ = seconds_to_ns(seconds); }
 
   void send(std::span<const std::byte> message) {
     const auto* to = reinterpret_cast<const sockaddr*>(&ends_.peer());
-    send_whole("sendto(AF_PACKET)",
-               [&] { return ::sendto(socket_, message.data(), message.size(), 0, to, sizeof(sockaddr_ll)); });
+    send_some("sendto(AF_PACKET)",
+              [&] { return ::sendto(socket_, message.data(), message.size(), 0, to, sizeof(sockaddr_ll)); });
   }
 
   bool receive(std::span<std::byte> message) {

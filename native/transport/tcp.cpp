@@ -51,6 +51,7 @@ void TcpConnection::meet(std::string_view peer) {
     accept_and_check(address.sin_addr.s_addr);
   }
   set_option(socket_, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
+  remove_bounds(socket_);
 }
 
 void TcpConnection::connect_and_prove(const sockaddr_in& peer) {

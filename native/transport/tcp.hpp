@@ -46,22 +46,13 @@ class Tcp {
     connection_.meet(peer);
     socket_ = connection_.socket().get();
   }
-  void set_bound(double) {
-    set_receive_bound(connection_.socket(), reliable_bound_seconds);
-    set_send_bound(connection_.socket(), reliable_bound_seconds);
-  }
+  void set_bound(double) {}  // the layer itself sends again what is lost; only a dead peer is given up
 
   void send(std::span<const std::byte> message) {
     std::size_t done = 0;
     do {
-      const ssize_t size = ::send(socket_, message.data() + done, message.size() - done, MSG_NOSIGNAL);
-      if (size >= 0) [[likely]] {
-        done += static_cast<std::size_t>(size);
-      } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-        throw Failure(FailureCode::timeout, "the peer has taken nothing for 10 s: is the link up and the peer alive?");
-      } else if (errno != EINTR) {
-        fail_with_errno("send(tcp)");
-      }
+      done += send_some("send(tcp)",
+                        [&] { return ::send(socket_, message.data() + done, message.size() - done, MSG_NOSIGNAL); });
     } while (done < message.size());
   }
 

@@ -32,14 +32,10 @@ class Udp {
   std::size_t largest_message() const { return 65535 - 20 - 8; }
   std::string address() const { return ends_.address(); }
   void meet(std::string_view peer) { ends_.meet(peer); }
-  void set_bound(double seconds) {
-    bound_ns_ = seconds_to_ns(seconds);
-    set_receive_bound(ends_.socket(), seconds);
-    set_send_bound(ends_.socket(), reliable_bound_seconds);
-  }
+  void set_bound(double seconds) { bound_ns_ = seconds_to_ns(seconds); }
 
   void send(std::span<const std::byte> message) {
-    send_whole("send(udp)", [&] { return ::send(socket_, message.data(), message.size(), 0); });
+    send_some("send(udp)", [&] { return ::send(socket_, message.data(), message.size(), 0); });
   }
 
   bool receive(std::span<std::byte> message) {

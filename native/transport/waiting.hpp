@@ -1,5 +1,6 @@
 // How a receiver waits for data, as a template parameter: asleep in the kernel, or spinning on a call that does not
-// block. Both are bounded, and neither costs the case in which data is there anything but the call itself.
+// block. Both are bounded, and neither costs the case in which data is there anything but the call itself. Sleeping
+// calls rely on a Watchdog that interrupts them.
 #pragma once
 
 #include <sys/socket.h>
@@ -9,58 +10,64 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
-#include "core/clock.hpp"
 #include "core/failure.hpp"
 #include "core/vocabulary.hpp"
+#include "core/watchdog.hpp"
+#include "transport/transport.hpp"
 
 namespace fabricbench {
 
-/// Call `attempt(flags)` until it returns 0 or more; -1 when `bound_ns` has passed without that. Any other error is a
-/// Failure. Blocking relies on SO_RCVTIMEO for the bound.
+inline bool is_empty_or_full(int error) { return error == EAGAIN || error == EWOULDBLOCK; }
+
+/// Call `attempt(flags)` until it returns 0 or more; -1 when `bound_ns` has passed without that. Other errors are
+/// Failures.
 template <Receive mode, class Attempt>
 inline ssize_t wait_for(std::uint64_t bound_ns, std::string_view call, Attempt attempt) {
+  Patience patience;
   if constexpr (mode == Receive::blocking) {
     for (;;) {
       const ssize_t size = attempt(0);
       if (size >= 0) [[likely]]
         return size;
-      if (errno == EAGAIN || errno == EWOULDBLOCK) return -1;
       if (errno != EINTR) fail_with_errno(call);
+      if (patience.is_over(bound_ns)) return -1;
     }
   } else {
     // Looking at the clock now and then keeps the spin short; 64 empty calls are some 15 us.
     constexpr unsigned calls_per_look = 64;
-    std::uint64_t deadline = 0;
     for (unsigned calls = 1;; ++calls) {
       const ssize_t size = attempt(MSG_DONTWAIT);
       if (size >= 0) [[likely]]
         return size;
-      if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) [[unlikely]]
+      if (!is_empty_or_full(errno) && errno != EINTR) [[unlikely]]
         fail_with_errno(call);
-      if (calls % calls_per_look != 0) continue;
-      const std::uint64_t now = KernelClock::now();
-      if (deadline == 0) deadline = now + bound_ns;
-      if (now > deadline) return -1;
+      if (calls % calls_per_look == 0 && patience.is_over(bound_ns)) return -1;
     }
   }
 }
 
-/// Call `attempt()` until the layer has taken the message. A full queue of the interface (ENOBUFS) is waited for,
-/// because that is how the kernel tells a sender of datagrams that it is faster than the line.
+/// Call `attempt()` until the layer has taken something; how much. A full queue of the interface (ENOBUFS) is waited
+/// for, because that is how the kernel tells a sender of datagrams that it is faster than the line.
 template <class Attempt>
-inline void send_whole(std::string_view call, Attempt attempt) {
+inline std::size_t send_some(std::string_view call, Attempt attempt) {
+  constexpr std::uint64_t bound_ns = static_cast<std::uint64_t>(reliable_bound_seconds * 1e9);
+  Patience patience;
   for (;;) {
-    if (attempt() >= 0) [[likely]]
-      return;
+    const ssize_t size = attempt();
+    if (size >= 0) [[likely]]
+      return static_cast<std::size_t>(size);
     if (errno == ENOBUFS) {
       constexpr timespec until_some_frames_have_left{0, 20'000};
       nanosleep(&until_some_frames_have_left, nullptr);
-    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      throw Failure(FailureCode::timeout, std::string(call) + " found no room in the send queue: is the link up?");
     } else if (errno != EINTR) {
       fail_with_errno(call);
+    }
+    if (patience.is_over(bound_ns)) {
+      throw Failure(FailureCode::timeout,
+                    std::string(call) + " found no room for 10 s: is the link up, and does the peer still receive?");
     }
   }
 }

@@ -1,0 +1,126 @@
+#include "core/plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+
+namespace fabricbench {
+namespace {
+
+using nlohmann::json;
+
+json fixture() {
+  std::ifstream file(std::string(FIXTURES) + "/plan.json");
+  return json::parse(file);
+}
+
+/// What a plan is refused with; empty if it is not.
+std::string refusal(const json& plan) {
+  try {
+    check_ranks(parse_plan(plan.dump()), 2);
+  } catch (const PlanError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+testing::AssertionResult is_refused(const json& plan, const std::string& start) {
+  const std::string found = refusal(plan);
+  return found.starts_with(start) ? testing::AssertionSuccess() : testing::AssertionFailure() << "found: " << found;
+}
+
+TEST(Plan, TheFixtureIsReadAsItStands) {
+  const Plan plan = parse_plan(fixture().dump());
+  EXPECT_EQ(plan.launch_id, "b00-fast-ethernet");
+  EXPECT_EQ(plan.token, 305419896U);
+  EXPECT_EQ(plan.fabric.interface, "fe0");
+  ASSERT_TRUE(plan.fabric.subnet);
+  EXPECT_EQ(plan.fabric.subnet->network, 0x0a620100U);
+  EXPECT_EQ(plan.fabric.subnet->mask, 0xffffff00U);
+  ASSERT_EQ(plan.probes.size(), 4U);
+  EXPECT_EQ(plan.probes[0].layer, Layer::tcp);
+  EXPECT_EQ(plan.probes[0].verify_messages, 4U);
+  EXPECT_EQ(plan.probes[0].stopping.maximum_samples, 1000U);
+  EXPECT_EQ(plan.probes[1].ranks, std::vector<int>{0});
+  EXPECT_EQ(plan.probes[1].parameters["kernel"], "triad");
+  EXPECT_EQ(plan.probes[1].stopping.maximum_seconds, 0.2);
+  EXPECT_EQ(plan.probes[2].messages_per_sample, 64U);
+}
+
+TEST(Plan, WhatIsLeftOutHasTheContractsDefaults) {
+  const PlanProbe probe = parse_plan(fixture().dump()).probes[3];
+  EXPECT_EQ(probe.receive, Receive::blocking);
+  EXPECT_EQ(probe.ranks, (std::vector<int>{0, 1}));
+  EXPECT_EQ(probe.messages_per_sample, 1U);
+  EXPECT_EQ(probe.warmup_samples, 10U);
+  EXPECT_EQ(probe.verify_messages, 0U);
+  EXPECT_EQ(probe.reply_timeout_seconds, 0.25);
+  EXPECT_EQ(probe.stopping.minimum_samples, 20U);
+  EXPECT_EQ(probe.stopping.maximum_samples, 100'000U);
+  EXPECT_EQ(probe.stopping.confidence, 0.95);
+}
+
+TEST(Plan, WhatIsWrongIsNamedByItsPath) {
+  json plan = fixture();
+  plan["probes"][2]["mesage_bytes"] = 5;
+  EXPECT_TRUE(is_refused(plan, "$.probes[2].mesage_bytes: is not a known key; known are id"));
+  plan = fixture();
+  plan["probes"][0]["layer"] = "carrier-pigeon";
+  EXPECT_TRUE(is_refused(plan, "$.probes[0].layer: 'carrier-pigeon' is unknown; known are memory, frame"));
+  plan = fixture();
+  plan["probes"][0]["message_bytes"] = -1;
+  EXPECT_TRUE(is_refused(plan, "$.probes[0].message_bytes: must be from 0"));
+  plan = fixture();
+  plan["probes"][0]["message_bytes"] = "64";
+  EXPECT_TRUE(is_refused(plan, "$.probes[0].message_bytes: must be an integer, found \"64\""));
+  plan = fixture();
+  plan["probes"][0]["stopping"]["confidence"] = 1;
+  EXPECT_TRUE(is_refused(plan, "$.probes[0].stopping.confidence: must be less than 1"));
+  plan = fixture();
+  plan["probes"][0]["ranks"] = {0, 5};
+  EXPECT_TRUE(is_refused(plan, "$.probes[0].ranks[1]: rank 5 is not in this launch, which has 2"));
+  plan = fixture();
+  plan["probes"][0]["ranks"] = {0};
+  EXPECT_TRUE(is_refused(plan, "$.probes[0].ranks: pingpong over tcp needs two ranks"));
+  plan = fixture();
+  plan["probes"][0]["ranks"] = {1, 1};
+  EXPECT_TRUE(is_refused(plan, "$.probes[0].ranks[1]: names the same rank twice"));
+  plan = fixture();
+  plan["fabric"]["subnet"] = "10.98.1/33";
+  EXPECT_TRUE(is_refused(plan, "$.fabric.subnet: must be an IPv4 network"));
+  plan = fixture();
+  plan["token"] = 4294967296;
+  EXPECT_TRUE(is_refused(plan, "$.token: must be from 0 to 4294967295"));
+  plan = fixture();
+  plan["probes"][1]["id"] = 0;
+  EXPECT_TRUE(is_refused(plan, "$.probes[1].id: is used twice"));
+  plan = fixture();
+  plan.erase("output");
+  EXPECT_TRUE(is_refused(plan, "$.output: is missing"));
+  plan = fixture();
+  plan["probes"] = json::array();
+  EXPECT_TRUE(is_refused(plan, "$.probes: must be a list with at least one probe"));
+  plan = fixture();
+  plan["schema"] = "fabricbench/plan/9";
+  EXPECT_TRUE(is_refused(plan, "$.schema: must be fabricbench/plan/1"));
+  EXPECT_TRUE(is_refused(json::array(), "$: must be an object"));
+}
+
+TEST(Plan, TextThatIsNotJsonIsRefused) { EXPECT_THROW(parse_plan("{\"probes\": ["), PlanError); }
+
+TEST(Plan, NullStandsForAnInterfaceThatIsNotGiven) {
+  json plan = fixture();
+  plan["fabric"]["interface"] = nullptr;
+  plan["fabric"]["subnet"] = nullptr;
+  EXPECT_FALSE(parse_plan(plan.dump()).fabric.interface);
+}
+
+TEST(Plan, MemoryNeedsOnlyItsFirstRank) {
+  json plan = fixture();
+  plan["probes"] = json::array({{{"id", 0}, {"layer", "memory"}, {"pattern", "pingpong"}, {"message_bytes", 8}}});
+  EXPECT_NO_THROW(check_ranks(parse_plan(plan.dump()), 1));
+}
+
+}  // namespace
+}  // namespace fabricbench

@@ -1,0 +1,141 @@
+#include "core/record_writer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+namespace fabricbench {
+namespace {
+
+using nlohmann::json;
+
+std::vector<json> read_lines(const std::string& path) {
+  std::ifstream file(path);
+  std::vector<json> lines;
+  for (std::string text; std::getline(file, text);) lines.push_back(json::parse(text));
+  return lines;
+}
+
+std::set<std::string> keys_of(const json& line) {
+  std::set<std::string> keys;
+  for (const auto& [key, value] : line.items()) keys.insert(key);
+  return keys;
+}
+
+class RecordWriting : public testing::Test {
+ protected:
+  RecordWriting() {
+    std::ifstream file(std::string(FIXTURES) + "/plan.json");
+    plan = parse_plan(std::string(std::istreambuf_iterator<char>(file), {}));
+    path = testing::TempDir() + "record-" + std::to_string(getpid()) + ".jsonl";
+  }
+  ~RecordWriting() override { std::filesystem::remove(path); }
+
+  std::vector<json> write(const CellReport& report, const PlanProbe& probe) const {
+    RecordWriter writer(path);
+    writer.write_header(plan, {json{{"rank", 0}, {"host", "n0"}, {"pid", 1}, {"cpus", {0}}}}, clock, "An MPI");
+    writer.write_cell(probe, report);
+    writer.write_footer();
+    return read_lines(path);
+  }
+
+  Plan plan;
+  ClockInfo clock;
+  std::string path;
+};
+
+TEST_F(RecordWriting, WritesTheFixturesKindsOfLinesWithTheirKeys) {
+  std::map<std::string, std::set<std::string>> known;
+  for (const json& line : read_lines(std::string(FIXTURES) + "/record.jsonl")) {
+    known[line["type"]].merge(keys_of(line));
+  }
+  CellReport report;
+  report.outcome = {.stop = StopReason::width, .seconds = 0.1, .bytes_per_sample = 65536};
+  report.measured = {{10, 20}, {65536, 64512}};
+  report.interfaces["fe0"] = {5, 6};
+  std::vector<json> lines = write(report, plan.probes[2]);
+  for (const json& line : lines) EXPECT_EQ(keys_of(line), known[line["type"]]) << line;
+  ASSERT_EQ(lines.size(), 5U);
+  EXPECT_EQ(lines[2]["bytes"], json({65536, 64512}));
+  EXPECT_EQ(lines[3]["interfaces"]["fe0"]["sent"], 5);
+  EXPECT_EQ(lines[4]["cells"], 1);
+
+  report.failure = CellFailure{FailureCode::permission, "no"};
+  report.measured = {};
+  lines = write(report, plan.probes[3]);
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_EQ(keys_of(lines[1]), known["cell_failed"]);
+  EXPECT_EQ(lines[2]["failed"], 1);
+}
+
+TEST_F(RecordWriting, ACellThatFailsMidwayKeepsItsSamples) {
+  CellReport report;
+  report.failure = CellFailure{FailureCode::timeout, "the peer fell silent"};
+  report.warmup.time_ns = {1, 2, 3};
+  const std::vector<json> lines = write(report, plan.probes[0]);
+  ASSERT_EQ(lines.size(), 5U);
+  EXPECT_EQ(lines[1]["type"], "cell");
+  EXPECT_EQ(lines[2]["time_ns"], json({1, 2, 3}));
+  EXPECT_EQ(lines[3]["code"], "timeout");
+}
+
+TEST_F(RecordWriting, LongBatchesAreSplitAndCountedOn) {
+  CellReport report;
+  report.outcome.stop = StopReason::count;
+  for (std::uint64_t i = 0; i < 20'000; ++i) report.measured.time_ns.push_back(i);
+  std::size_t next = 0;
+  for (const json& line : write(report, plan.probes[0])) {
+    if (line["type"] != "samples") continue;
+    EXPECT_EQ(line["first_index"], next);
+    EXPECT_EQ(line["time_ns"][0], next);
+    next += line["time_ns"].size();
+  }
+  EXPECT_EQ(next, 20'000U);
+}
+
+TEST_F(RecordWriting, AFolderThatIsNotThereIsSaidSo) {
+  EXPECT_THROW(RecordWriter("/no/such/folder/record.jsonl"), OutputError);
+}
+
+TEST_F(RecordWriting, AFullDiskIsSaidSo) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
+  RecordWriter writer("/dev/full");
+  EXPECT_THROW(writer.write_footer(), OutputError);
+}
+
+TEST(CellReports, SurviveTheControlPlane) {
+  CellReport report;
+  report.failure = CellFailure{FailureCode::unreachable, "gone"};
+  report.outcome = {.stop = StopReason::time, .seconds = 1.5, .operations_per_sample = 8, .bytes_per_sample = 9};
+  report.counters = {.sent = 1, .lost = 2, .reordered = 3, .duplicated = 4, .corrupted = 5, .verified = 6};
+  report.measured = {{7, 8}, {9, 10}};
+  report.interfaces["lo"] = {11, 12};
+  const CellReport same = unpack_report(pack(report));
+  EXPECT_EQ(same.failure->reason, "gone");
+  EXPECT_EQ(same.failure->code, FailureCode::unreachable);
+  EXPECT_EQ(same.outcome.stop, StopReason::time);
+  EXPECT_EQ(same.outcome.operations_per_sample, 8U);
+  EXPECT_EQ(same.counters.verified, 6U);
+  EXPECT_EQ(same.measured.bytes, report.measured.bytes);
+  EXPECT_EQ(same.interfaces.at("lo").received, 12U);
+}
+
+TEST(CellReports, MergeTakesSamplesFromWhoTookThemAndAddsCounters) {
+  CellReport sender;
+  sender.interfaces["fe0"] = {1, 2};
+  CellReport receiver;
+  receiver.outcome = {.stop = StopReason::width, .seconds = 2};
+  receiver.measured.time_ns = {5};
+  receiver.counters.lost = 3;
+  const CellReport merged = merge({sender, receiver});
+  EXPECT_EQ(merged.outcome.stop, StopReason::width);
+  EXPECT_EQ(merged.measured.time_ns, receiver.measured.time_ns);
+  EXPECT_EQ(merged.counters.lost, 3U);
+  EXPECT_EQ(merged.interfaces.size(), 1U);
+}
+
+}  // namespace
+}  // namespace fabricbench

@@ -99,7 +99,8 @@ def measure(plan: dict[str, Any], word: str, record: TextIO) -> int:
 
 
 def hang() -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
     sys.stderr.write("waiting for a peer that never comes\n")
     sys.stderr.flush()
     time.sleep(600)

@@ -88,7 +88,7 @@ def measure(plan: dict[str, Any], word: str, record: TextIO) -> int:
             sys.stderr.write("rank 1 on node b was lost\n")
             return 9
         if word == "slow":
-            time.sleep(0.05)
+            time.sleep(0.6)
         if word == "no permission" and probe["layer"] == "frame":
             write(refusal(probe))
         else:

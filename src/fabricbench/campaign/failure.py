@@ -1,7 +1,8 @@
-"""Failed launches: what is said of them, and when a run has seen enough of one failure. Pure."""
+"""Failed launches: what is said of them, and when a run has seen enough of one failure."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,9 @@ from fabricbench.quantity import format_duration
 from fabricbench.record.launch import LaunchSummary
 
 NO_SPACE = "No space left on device"
+
+LEAST_FREE_BYTES = 128 * 1024
+"""With less than this no launch can be stored. On a full disk a log stays empty and writers fail in words of their own."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,11 @@ def run_incomplete(failures: Sequence[Failure], launches: int, directory: Path) 
         f"{len(failures)} of {launches} launches failed: {named}\n{_quoted(failures[-1])}",
         hint=f"`fabricbench resume {directory}` runs them again; everything else is kept",
     )
+
+
+def is_full(directory: Path) -> bool:
+    """Tell whether the disk that holds the directory is too full to store a launch."""
+    return shutil.disk_usage(directory).free < LEAST_FREE_BYTES
 
 
 def no_space(directory: Path) -> EnvironmentLacks:

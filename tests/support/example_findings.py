@@ -6,11 +6,12 @@ renderers meet what a real run gives them: curves that cross, cells that are equ
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 
 from fabricbench.analysis.findings import (
     CellKey,
@@ -25,8 +26,8 @@ from fabricbench.analysis.findings import (
     LadderStep,
     Severity,
     Verdict,
-    Warning,
 )
+from fabricbench.analysis.findings import Warning as FindingsWarning
 from fabricbench.model import Layer, Metric, Pattern, Receive
 from fabricbench.testbed.wire import Wire
 
@@ -90,6 +91,47 @@ def before_after_findings() -> Findings:
         runs=("runs/2026-02", "runs/2026-03"),
         is_emulated=False,
         is_paired=False,
+    )
+
+
+def small_findings() -> Findings:
+    """The usual dossier cut down to three layers and two sizes, small enough to be read as golden files."""
+    layers, sizes = (Layer.IP, Layer.TCP, Layer.MPI), (8, 1024)
+    whole = example_findings()
+
+    def is_kept(key: CellKey | Comparison) -> bool:
+        return key.layer in layers and (key.message_bytes in sizes or key.message_bytes is None)
+
+    summaries = tuple(item for item in whole.summaries if is_kept(item.key))
+    return whole.model_copy(
+        update={
+            "summaries": summaries,
+            "samples": sum(item.samples for item in summaries),
+            "cells": tuple(item for item in whole.cells if is_kept(item)),
+            "curves": tuple(item for item in whole.curves if is_kept(item)),
+            "ladder": tuple(step for step in whole.ladder if step.layer in layers),
+            "distributions": tuple(item for item in whole.distributions if is_kept(item.key))[:2],
+        }
+    )
+
+
+def hostile_findings() -> Findings:
+    """The usual dossier with names that try to be markup wherever a user can write one."""
+    evil = "</script><script>alert(1)</script><img src=x onerror=alert(2)>&\"'|`*"
+    text = small_findings().model_dump_json()
+    whole = Findings.model_validate_json(text.replace('"myrinet"', json.dumps(f"my{evil}")))
+    warning = FindingsWarning(severity=Severity.INVALID, subject=evil, text=evil)
+    return whole.model_copy(
+        update={
+            "title": evil,
+            "testbed": evil,
+            "campaign": evil,
+            "headline": Headline(sentence=evil, effects=(evil, f"{evil}: {evil}"), conditions=evil),
+            "warnings": (warning,),
+            "method": (evil,),
+            "inventory": {evil: {evil: evil}},
+            "run_directories": (evil,),
+        }
     )
 
 
@@ -227,9 +269,7 @@ def _summaries(fabrics: Sequence[ExampleFabric], noise: random.Random) -> Iterab
             )
 
 
-def _compare(
-    summaries: Sequence[CellSummary], pair: tuple[str, str], *, is_paired: bool
-) -> Iterable[Comparison]:
+def _compare(summaries: Sequence[CellSummary], pair: tuple[str, str], *, is_paired: bool) -> Iterable[Comparison]:
     of = {(summary.fabric, summary.key): summary for summary in summaries}
     for key in _keys():
         a, b = of[(pair[0], key)], of[(pair[1], key)]
@@ -274,7 +314,7 @@ def _p_value(verdict: Verdict, significant: float) -> float:
 def _verdict(ratio: float, low: float | None, high: float | None, metric: Metric) -> Verdict:
     if low is None or high is None:
         return Verdict.NOT_ENOUGH_DATA
-    if 1 - MARGIN < low and high < 1 + MARGIN:
+    if low > 1 - MARGIN and high < 1 + MARGIN:
         return Verdict.EQUIVALENT
     if low <= 1 <= high:
         return Verdict.NOT_ENOUGH_DATA
@@ -323,7 +363,7 @@ def _curves(cells: Sequence[Comparison]) -> Iterable[Comparison]:
 def _crossovers(cells: Sequence[Comparison]) -> Iterable[Crossover]:
     for group in _by_curve(cells):
         decided = [cell for cell in group if cell.verdict in (Verdict.A_FASTER, Verdict.B_FASTER)]
-        for before, after in zip(decided, decided[1:], strict=False):
+        for before, after in pairwise(decided):
             if before.verdict is after.verdict:
                 continue
             assert before.message_bytes is not None
@@ -404,7 +444,9 @@ def _headline(cells: Sequence[Comparison], a: str, b: str, *, is_emulated: bool)
             is_wanted = (cell.layer, cell.metric, cell.message_bytes) == (layer, metric, size)
             if is_wanted and cell.receive is not Receive.POLLING and cell.ratio_low and cell.ratio_high:
                 if cell.verdict is Verdict.EQUIVALENT:
-                    return f"{words}: equivalent (ratio {cell.ratio:.3f}, {cell.ratio_low:.3f} to {cell.ratio_high:.3f})"
+                    return (
+                        f"{words}: equivalent (ratio {cell.ratio:.3f}, {cell.ratio_low:.3f} to {cell.ratio_high:.3f})"
+                    )
                 is_b = cell.verdict is Verdict.B_FASTER
                 flip = is_b is metric.is_lower_better
                 points = [1 / value if flip else value for value in (cell.ratio, cell.ratio_low, cell.ratio_high)]
@@ -431,30 +473,36 @@ def _headline(cells: Sequence[Comparison], a: str, b: str, *, is_emulated: bool)
 
 
 WARNINGS = (
-    Warning(
+    FindingsWarning(
         severity=Severity.INVALID,
         subject="launch b03-myrinet",
         text="2.1 % of its bytes went over ctl0 and not over myrinet: the launch is left out of every number.",
     ),
-    Warning(
+    FindingsWarning(
         severity=Severity.WARNING,
         subject="fast-ethernet: udp stream",
         text="0.64 % of the datagrams were lost at the switch's port buffer; throughput counts what arrived.",
     ),
-    Warning(
+    FindingsWarning(
         severity=Severity.NOTE,
         subject="inventory",
         text="The CPU frequency governor cannot be read on n0 to n3; a changing clock rate widens the intervals.",
     ),
 )
 METHOD = (
-    "Each fabric is measured in every block, in random order with a recorded seed, so that slow drifts of the machine fall on all "
-    "fabrics alike. A launch, one start of the measurer over the nodes, is the unit of replication (Hoefler and Belli, SC'15; "
-    "Hunold and Carpen-Amarie, 2015).",
-    "A cell's value is the median over launches of the launch medians, with a nonparametric interval from order statistics. Every "
-    "sample is kept and no outlier is dropped.",
-    "Two fabrics are compared by the ratio of their medians, paired by block; p-values are corrected by the Benjamini-Hochberg "
-    "procedure. A ratio whose whole interval lies within the margin is called equivalent.",
+    (
+        "Each fabric is measured in every block, in random order with a recorded seed, so that slow drifts of the machine fall on "
+        "all fabrics alike. A launch, one start of the measurer over the nodes, is the unit of replication (Hoefler and Belli, "
+        "SC'15; Hunold and Carpen-Amarie, 2015)."
+    ),
+    (
+        "A cell's value is the median over launches of the launch medians, with a nonparametric interval from order statistics. "
+        "Every sample is kept and no outlier is dropped."
+    ),
+    (
+        "Two fabrics are compared by the ratio of their medians, paired by block; p-values are corrected by the Benjamini-Hochberg "
+        "procedure. A ratio whose whole interval lies within the margin is called equivalent."
+    ),
 )
 INVENTORY = {
     "cpu": "Intel Xeon Platinum 8481C, 2 cores",

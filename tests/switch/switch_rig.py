@@ -19,7 +19,8 @@ from typing import Any, Self
 
 from fabricbench.native import native_file
 
-HOLDER = ("setpriv", "--pdeathsig", "KILL", "sleep", "900")
+DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL")
+HOLDER = (*DIES_WITH_US, "sleep", "900")
 """What keeps a namespace alive: dies with the test, and after a quarter of an hour in any case."""
 
 NO_IPV6 = "! test -d /proc/sys/net/ipv6 || echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6"
@@ -64,7 +65,10 @@ def address_of(node: int) -> str:
 
 
 class SwitchRig:
-    """`nodes` nodes on one switch; `fabric` overrides FABRIC. `is_shaped` gives the nodes a tbf at the line rate, as the lab does."""
+    """`nodes` nodes on one switch; `fabric` overrides FABRIC.
+
+    `is_shaped` gives the nodes a tbf at the line rate, as the lab does.
+    """
 
     def __init__(self, folder: Path, nodes: int = 2, *, is_shaped: bool = True, **fabric: Any) -> None:
         self.folder = folder
@@ -118,7 +122,7 @@ class SwitchRig:
 
     def start_in_node(self, node: int, *command: str) -> subprocess.Popen[str]:
         """Start a command in a node; it ends with the rig at the latest."""
-        return self._start(self.in_node(node, *command))
+        return self._start(self.in_node(node, *DIES_WITH_US, *command))
 
     def status(self) -> dict[str, Any]:
         """Ask the switch for its status now."""
@@ -132,7 +136,7 @@ class SwitchRig:
         return status
 
     def _written(self) -> tuple[int, int]:
-        """Tell one write of the status file from the next: two within a tick of the clock have the same time, not the same inode."""
+        """Tell one write of the status file from the next: two in one tick of the clock have the same time, not the same inode."""
         found = self.status_path.stat()
         return found.st_ino, found.st_mtime_ns
 
@@ -160,11 +164,10 @@ class SwitchRig:
         for pid in (self._switch_pid, *self._holders):
             subprocess.run([*self._enter(pid), "sh", "-c", NO_IPV6], check=True, timeout=10)
         lines = ["link set lo up"]
-        for node, pid in enumerate(self._holders):
+        for node in range(self.nodes):
             # The nodes may send longer frames than the fabric takes, so that the switch has something to refuse.
             lines += [
-                f"link add p{node} mtu {mtu + 100} type veth "
-                f"peer name fab0 mtu {mtu + 100} address {mac_of(node)} netns {pid}",
+                f"link add p{node} mtu {mtu + 100} type veth {self._far_end(node, mtu + 100)}",
                 f"link set p{node} up",
             ]
         self._ip(self._switch_pid, lines)
@@ -181,9 +184,13 @@ class SwitchRig:
             if self.is_shaped:
                 self.run_in_node(node, *self._shaper())
 
+    def _far_end(self, node: int, mtu: int) -> str:
+        return f"peer name fab0 mtu {mtu} address {mac_of(node)} netns {self._holders[node]}"
+
     def _shaper(self) -> list[str]:
         rate = int(self.fabric["line_rate_bit_s"])
-        burst = max(2 * (self.fabric["mtu"] + 100), rate // 8 // 8000)
+        # Two milliseconds: a smaller bucket means a timer for every few frames, which costs a gigabit link a tenth of its rate.
+        burst = max(2 * (self.fabric["mtu"] + 100), rate // 8 // 500)
         cells = ["linklayer", "atm"] if self.fabric["cell"] else ["mpu", str(self.fabric["minimum_bytes"])]
         return [
             *("tc", "qdisc", "add", "dev", "fab0", "root", "tbf", "rate", f"{rate}bit", "burst", str(burst)),
@@ -199,7 +206,7 @@ class SwitchRig:
     def _start_switch(self) -> subprocess.Popen[str]:
         config = self.folder / "switch.json"
         config.write_text(json.dumps(self.config()))
-        process = self._start(self.in_switch(str(native_file("fabricbench-switch")), str(config)))
+        process = self._start(self.in_switch(*DIES_WITH_US, str(native_file("fabricbench-switch")), str(config)))
         assert process.stdout is not None
         ready = process.stdout.readline()
         if ready != "ready\n":

@@ -156,10 +156,16 @@ def _sentence(
         if seen == {winner}:
             return f"{names[winner]} is faster than {names[loser]} at {_layers(outcomes)}: {_effects(key_cells)}."
     if seen == {Outcome.EQUIVALENT}:
-        return f"{pair[1]} and {pair[0]} are equivalent within {percent(margin)} at {_layers(outcomes)}."
+        return f"{pair[1]} and {pair[0]} are equivalent within {percent(margin)} at {_layers(outcomes)}{_open_sizes(cells)}."
     if seen <= {Outcome.OPEN, Outcome.EQUIVALENT}:
         return _undecided(pair, cells, outcomes, margin)
     return _mixed(pair, outcomes, key_cells, crossovers)
+
+
+def _open_sizes(cells: Sequence[Comparison]) -> str:
+    """Return what a statement about curves leaves open about single sizes."""
+    unsettled = sum(one.verdict is Verdict.NOT_ENOUGH_DATA for one in cells)
+    return f", taken over message sizes ({unsettled} of {len(cells)} single sizes are not settled)" if unsettled else ""
 
 
 def _layers(outcomes: dict[tuple[Layer, Metric], Outcome]) -> str:

@@ -10,10 +10,10 @@ from fabricbench.errors import FabricbenchError
 
 # Each module here defines `register(app)`. One line for each subcommand.
 from fabricbench.cli import (  # isort: skip
-    run, plan, resume, compare, check, selfcheck, show, lab, doctor, version,
+    run, plan, resume, compare, report, check, selfcheck, show, lab, doctor, version,
 )  # fmt: skip
 
-COMMANDS = (run, plan, resume, compare, check, selfcheck, show, lab, doctor, version)
+COMMANDS = (run, plan, resume, compare, report, check, selfcheck, show, lab, doctor, version)
 
 app = typer.Typer(
     name="fabricbench",

@@ -163,13 +163,12 @@ def _print_status(lab: LabStatus) -> None:
     for node in lab.nodes:
         nodes.add_row(node.name, str(node.control_address), *(str(address) for address in node.addresses.values()))
     switches = Table(box=None)
-    for heading in ("switch", "emulates", "state", "frames in", "out", "dropped", "lost", "late (median, p99)"):
+    for heading in ("switch", "state", "frames in", "out", "dropped", "lost", "late by (median, p99)"):
         switches.add_column(heading)
     for fabric in lab.fabrics:
         ports, late = fabric.switch.ports, fabric.switch.lateness_ns
         switches.add_row(
             fabric.name,
-            f"{format_bit_s(fabric.asked.line_rate_bit_s)}, {fabric.asked.switching.value}, MTU {fabric.asked.mtu}",
             fabric.switch.state,
             str(sum(port.received_frames for port in ports)),
             str(sum(port.sent_frames for port in ports)),
@@ -178,6 +177,13 @@ def _print_status(lab: LabStatus) -> None:
             f"{format_seconds(late.p50 * 1e-9)}, {format_seconds(late.p99 * 1e-9)}" if late and late.count else "-",
         )
     console.print(nodes, "", switches, "")
+    for fabric in lab.fabrics:
+        asked = fabric.asked
+        rate, delay = (
+            format_bit_s(asked.line_rate_bit_s, 5),
+            format_seconds(asked.delay_s, 2) if asked.delay_s else "no delay",
+        )
+        console.print(f"{fabric.name} is emulated: {rate}, {asked.switching.value}, {delay} a link, MTU {asked.mtu}")
 
 
 def _say_dropped() -> None:

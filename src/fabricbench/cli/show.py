@@ -7,6 +7,8 @@ import sys
 from enum import StrEnum
 from io import BytesIO
 from pathlib import Path
+from shutil import copyfileobj
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
@@ -86,7 +88,12 @@ def _write_samples(run: Run, chosen: Format, stream: BinaryIO) -> None:
 
     scans = list(sample_scans(run)) or [pl.LazyFrame(schema=dict.fromkeys(SAMPLE_COLUMNS, pl.Null))]
     if chosen is Format.PARQUET:
-        pl.concat(scans).sink_parquet(stream)
+        # By way of a file: polars reports a pipe that was closed on it as a bug of its own, now and then.
+        with TemporaryDirectory() as folder:
+            whole = Path(folder) / "samples.parquet"
+            pl.concat(scans).sink_parquet(whole)
+            with whole.open("rb") as file:
+                copyfileobj(file, stream)
     elif chosen is Format.CSV:
         for number, scan in enumerate(scans):
             rows = BytesIO()  # polars hides a closed pipe and a full disk in errors of its own

@@ -15,6 +15,7 @@ from pyroute2 import IPRoute
 
 from fabricbench.lab import namespaces
 from fabricbench.lab.offloads import turn_offloads_off
+from fabricbench.lab.sender_limit import SenderLimit
 from fabricbench.lab.token_bucket import limit_sender
 from fabricbench.lab.topology import CONTROL_INTERFACE, CONTROL_SUBNET, PlannedNode, Topology
 
@@ -31,10 +32,14 @@ _SETTINGS = {
 
 @dataclass(frozen=True)
 class NodeOrder:
-    """What a node is told: its place in the topology, the hosts file, whether it may spread packets over processors."""
+    """What a node is told: its place in the topology, the limit of its link to each fabric, the hosts file.
+
+    `has_rps` says whether it may spread what it receives over processors.
+    """
 
     topology: Topology
     index: int
+    limits: tuple[SenderLimit, ...]
     hosts: Path
     has_rps: bool
 
@@ -95,7 +100,7 @@ def _configure(order: NodeOrder) -> None:
             interface = _address(
                 network, planned.interface, str(order.node.fabric_addresses[index]), planned.subnet.prefixlen
             )
-            limit_sender(interface, planned.sender_limit)
+            limit_sender(interface, order.limits[index])
             _know_neighbours(network, interface, order, index)
             if order.has_rps:
                 _spread_receiving(planned.interface, order.topology.node_cpus)

@@ -13,36 +13,19 @@ from pydantic import Field
 
 from fabricbench.errors import UsageError
 from fabricbench.lab.fabric import EmulatedFabric, refuse_twins
+from fabricbench.lab.sender_limit import host_queue_bytes
 from fabricbench.model import Model
 from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
-from fabricbench.testbed.wire import ETHERNET_HEADER_BYTES
 
 CONTROL_INTERFACE = "ctl0"
 CONTROL_SUBNET = IPv4Network("10.98.0.0/24")
+LEAST_NODES = 2
 MOST_NODES = 200
 """Fits the /24 subnets; a machine runs out of processors long before."""
 MOST_FABRICS = 16
 
-SENDER_BURST_S = 2e-3
-"""How long a node may send ahead of its link. The limiter's timer may be this late without losing rate."""
-LEAST_SENDER_BURST_BYTES = 32 * 1024
-SENDER_QUEUE_BYTES = 4 * 1024 * 1024
-"""What may wait in a node's limiter: more than a socket may have in flight, so that senders block and nothing is dropped."""
-
 CPUS_PER_SWITCH_CPU = 4
 """Every fourth processor may go to a switch: a switch keeps one busy while there is traffic."""
-
-
-class SenderLimit(Model):
-    """What keeps a node from sending faster than its link: a token bucket that blocks senders as a full NIC queue does."""
-
-    rate_bytes_s: int
-    burst_bytes: int
-    queue_bytes: int
-    largest_frame_bytes: int
-    overhead_bytes: int
-    minimum_bytes: int
-    is_cell_taxed: bool
 
 
 class PlannedNode(Model):
@@ -63,7 +46,6 @@ class PlannedFabric(Model):
     subnet: IPv4Network
     switch_interfaces: tuple[str, ...]
     cpu: int | None
-    sender_limit: SenderLimit
 
 
 class Topology(Model):
@@ -127,8 +109,7 @@ class Topology(Model):
             "overhead_bytes": fabric.overhead_bytes,
             "minimum_bytes": max(1, fabric.minimum_bytes),
             "cell": None if fabric.cell is None else fabric.cell.model_dump(),
-            "host_queue_bytes": planned.sender_limit.burst_bytes * 2
-            + 8 * fabric.wire.wire_bytes(fabric.mtu + ETHERNET_HEADER_BYTES),
+            "host_queue_bytes": host_queue_bytes(fabric),
             "cpu": planned.cpu,
             "status": str(status),
         }
@@ -136,8 +117,10 @@ class Topology(Model):
 
 def plan_lab(name: str, nodes: int, fabrics: Sequence[EmulatedFabric], cpus: Sequence[int]) -> Topology:
     """Return the plan of a lab of `nodes` nodes on the processors `cpus`; UsageError where that cannot be."""
-    if not 1 <= nodes <= MOST_NODES:
-        raise UsageError(f"a lab of {nodes} nodes cannot be", hint=f"ask for 1 to {MOST_NODES}")
+    if not LEAST_NODES <= nodes <= MOST_NODES:
+        raise UsageError(
+            f"a lab of {nodes} node{'s' * (nodes != 1)} cannot be", hint=f"ask for {LEAST_NODES} to {MOST_NODES}"
+        )
     if not 1 <= len(fabrics) <= MOST_FABRICS:
         raise UsageError(f"a lab with {len(fabrics)} fabrics cannot be", hint=f"ask for 1 to {MOST_FABRICS}")
     refuse_twins(fabrics)
@@ -159,29 +142,6 @@ def share_cpus(cpus: Sequence[int], fabrics: int) -> tuple[list[int], list[int]]
     return ordered[:-for_switches], ordered[-for_switches:]
 
 
-def sender_limit(fabric: EmulatedFabric) -> SenderLimit:
-    """Return the limiter of a node's link: the wire's own arithmetic as far as the kernel's token bucket knows it.
-
-    The kernel takes no negative overhead and no cells but 48 in 53. There the rate is that of full frames, which is
-    exact for them and never above the link's for others without cells.
-    """
-    wire = fabric.wire
-    frame = fabric.mtu + ETHERNET_HEADER_BYTES
-    has_atm_cells = fabric.cell is not None and (fabric.cell.payload_bytes, fabric.cell.cell_bytes) == (48, 53)
-    is_exact = fabric.overhead_bytes >= 0 and (fabric.cell is None or has_atm_cells)
-    share = 1.0 if is_exact else frame / wire.wire_bytes(frame)
-    burst = max(SENDER_BURST_S * fabric.line_rate_bit_s / 8, 4 * wire.wire_bytes(frame), LEAST_SENDER_BURST_BYTES)
-    return SenderLimit(
-        rate_bytes_s=round(fabric.line_rate_bit_s / 8 * share),
-        burst_bytes=round(burst),
-        queue_bytes=SENDER_QUEUE_BYTES,
-        largest_frame_bytes=frame,
-        overhead_bytes=fabric.overhead_bytes if is_exact else 0,
-        minimum_bytes=fabric.minimum_bytes if fabric.cell is None else 0,
-        is_cell_taxed=has_atm_cells and is_exact,
-    )
-
-
 def _node(index: int, fabrics: int) -> PlannedNode:
     return PlannedNode(
         name=f"n{index}",
@@ -200,7 +160,6 @@ def _fabric(index: int, fabric: EmulatedFabric, nodes: int, switch_cpus: Sequenc
         subnet=_subnet(index),
         switch_interfaces=tuple(f"{interface}-n{node}" for node in range(nodes)),
         cpu=switch_cpus[index % len(switch_cpus)] if switch_cpus else None,
-        sender_limit=sender_limit(fabric),
     )
 
 

@@ -62,14 +62,20 @@ def summary_frame(run: Run, probabilities: Sequence[float] = SUMMARY_PROBABILITI
             pl.col("reason").drop_nulls().first(),
         )
     )
-    return counted.join(spread, on=key, how="left", nulls_equal=True).select(
-        *key,
-        unit_name(),
-        *(column for column in spread.columns if column not in key),
-        "sent",
-        "lost",
-        "failed",
-        "reason",
+    # A launch measures its cells in random order; people read them by layer and size.
+    by_size = ["fabric", "layer", "pattern", "receive", "variant", "message_bytes"]
+    return (
+        counted.join(spread, on=key, how="left", nulls_equal=True)
+        .sort(by_size)
+        .select(
+            *key,
+            unit_name(),
+            *(column for column in spread.columns if column not in key),
+            "sent",
+            "lost",
+            "failed",
+            "reason",
+        )
     )
 
 

@@ -41,7 +41,9 @@ def ladder_table(findings: Findings) -> Table:
     """Layer by layer from the top, fabrics under each other: round trip, what the layer adds, throughput, shares."""
     order = [fabric.name for fabric in findings.fabrics]
     from_top = list(reversed(Layer))
-    steps = sorted(findings.ladder, key=lambda step: (from_top.index(step.layer), step.receive, order.index(step.fabric)))
+    steps = sorted(
+        findings.ladder, key=lambda step: (from_top.index(step.layer), step.receive, order.index(step.fabric))
+    )
     rows = [
         (
             step.layer.value,
@@ -88,7 +90,17 @@ def summary_table(summaries: Sequence[CellSummary]) -> Table:
                 f"{summary.lost:,} of {summary.sent:,}",
             )
         )
-    columns = ("Cell", "Fabric", "Median", "Interval", "99 % of samples below", "Share of line rate", "Launches", "Samples", "Lost")
+    columns = (
+        "Cell",
+        "Fabric",
+        "Median",
+        "Interval",
+        "99 % of samples below",
+        "Share of line rate",
+        "Launches",
+        "Samples",
+        "Lost",
+    )
     return _table(columns, rows, range(2, 9))
 
 
@@ -108,7 +120,17 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Table:
         )
         for item in comparisons
     ]
-    columns = ("Probe", "Message", "B : A", "Median A", "Median B", "Times faster (interval)", "p, corrected", "n", "Verdict")
+    columns = (
+        "Probe",
+        "Message",
+        "B : A",
+        "Median A",
+        "Median B",
+        "Times faster (interval)",
+        "p, corrected",
+        "n",
+        "Verdict",
+    )
     return _table(columns, rows, (1, 3, 4, 5, 6, 7))
 
 

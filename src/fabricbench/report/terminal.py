@@ -77,7 +77,9 @@ def _heading(title: str) -> Text:
 
 def _verdict(findings: Findings) -> list[RenderableType]:
     title = Text(typographic(findings.headline.sentence), style="bold")
-    badge = [Text("EMULATED fabrics: the lab's switches, not hardware", style="reverse")] if findings.is_emulated else []
+    badge = (
+        [Text("EMULATED fabrics: the lab's switches, not hardware", style="reverse")] if findings.is_emulated else []
+    )
     effects = [Padding(Text(typographic(effect)), (0, 0, 0, 2)) for effect in findings.headline.effects]
     facts = Text(" · ".join(f"{what} {value}" for what, value in facts_words(findings)[:6]), style="dim")
     return [title, *badge, Text(""), *effects, Text(""), Text(typographic(findings.headline.conditions)), facts]
@@ -170,7 +172,10 @@ def _sparklines(findings: Findings) -> list[RenderableType]:
                 probe = probe_words(key.layer, key.pattern, key.receive, key.variant)
                 curves.setdefault((probe, summary.fabric), []).append(summary)
         if curves:
-            parts += [_heading(f"{METRIC_WORDS[metric].capitalize()} over message size"), _spark_table(findings, curves)]
+            parts += [
+                _heading(f"{METRIC_WORDS[metric].capitalize()} over message size"),
+                _spark_table(findings, curves),
+            ]
     return parts
 
 

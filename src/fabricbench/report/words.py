@@ -1,4 +1,4 @@
-"""How a report writes values, intervals, cells and verdicts: the same words in every format. Scaling for display happens here only."""
+"""How a report writes values, intervals, cells and verdicts: the same words in every format. Scaling happens here only."""
 
 from __future__ import annotations
 

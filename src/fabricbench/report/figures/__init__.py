@@ -69,5 +69,3 @@ def paper_spec(name: str, findings: Findings) -> Spec:
         held = ", ".join(present(findings)) or "none"
         raise UsageError(f"these findings hold nothing for the figure {name!r}", hint=f"figures with data: {held}")
     return compose(figure, findings)
-
-

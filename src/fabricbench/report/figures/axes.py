@@ -46,7 +46,12 @@ def size_channel(sizes: Iterable[float]) -> dict[str, Any]:
     return {
         "field": "size",
         "type": "quantitative",
-        "scale": {"type": "log", "base": 2, "nice": False, "domain": [2.0 ** (low - SIZE_AIR), 2.0 ** (high + SIZE_AIR)]},
+        "scale": {
+            "type": "log",
+            "base": 2,
+            "nice": False,
+            "domain": [2.0 ** (low - SIZE_AIR), 2.0 ** (high + SIZE_AIR)],
+        },
         "axis": {
             "values": [2.0**exponent for exponent in range(low, high + 1, step)],
             "labelExpr": SIZE_LABELS,

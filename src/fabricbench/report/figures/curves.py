@@ -87,7 +87,7 @@ def _panel(
     colour = colour_channel(findings, has_legend=not is_interactive)
     shared = {"x": x, "color": colour}
     crossings = [item for item in crossovers if (item.layer, item.variant) == (key.layer, key.variant)]
-    point = {**shared, "y": y, "shape": shape_channel(findings, has_legend=not is_interactive)}
+    point: Spec = {**shared, "y": y, "shape": shape_channel(findings, has_legend=not is_interactive)}
     point["tooltip"] = tooltip("fabric", "cell", "median", "interval", "n")
     band = {**shared, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "detail": {"field": "receive"}}
     layers = [
@@ -146,7 +146,7 @@ def _crossing_layers(crossovers: list[Crossover], x: Spec) -> list[Spec]:
         for item in crossovers
     ]
     keep = [CHOSEN, "indexof(fabrics, datum.other) >= 0"]
-    hint = {"tooltip": tooltip("crossover", "interval", "faster below", "faster above")}
+    hint: Spec = {"tooltip": tooltip("crossover", "interval", "faster below", "faster above")}
     strip = {"x": {**x, "field": "low"}, "x2": {"field": "high"}, **hint}
     words = {"x": x, "text": {"field": "crossover"}}
     return [

@@ -73,9 +73,7 @@ def _median_row(item: Distribution, of: Summaries) -> dict[str, Any]:
     }
 
 
-def _panel(
-    findings: Findings, group: Sequence[Distribution], of: Summaries, size: int, is_interactive: bool
-) -> Panel:
+def _panel(findings: Findings, group: Sequence[Distribution], of: Summaries, size: int, is_interactive: bool) -> Panel:
     key = group[0].key
     rows = [row for item in group for row in _bins(item)]
     medians = [_median_row(item, of) for item in group if (item.fabric, item.key) in of]

@@ -23,7 +23,7 @@ PAPER_PANEL_WIDTH = 250
 
 @dataclass(frozen=True)
 class Panel:
-    """One plot. `tags` say what it shows (layer, receive, pair, sizes), so that a page can hide what a reader did not choose.
+    """One plot. `tags` say what it shows (layer, receive, left and right fabric, sizes): a page hides what was not chosen.
 
     `spec` has neither width nor title: the page gives it its column, `compose` a fixed width.
     """
@@ -73,7 +73,7 @@ def span_words(counts: Iterable[int]) -> str:
 
 def mark(
     kind: str,
-    encoding: Mapping[str, Spec | list[Spec]],
+    encoding: Mapping[str, Any],
     *,
     rows: Sequence[Mapping[str, Any]] | None = None,
     keep: Sequence[str] = (),

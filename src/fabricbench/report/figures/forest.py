@@ -42,7 +42,7 @@ def verdict_forest(findings: Findings, *, is_interactive: bool = False) -> Figur
     panels = []
     for group in groups.values():
         title = METRIC_WORDS[group[0].metric].capitalize() + _pair_words(findings, group[0])
-        tags = {"metric": group[0].metric.value, "pair": "|".join(_pair(group[0]))}
+        tags = {"metric": group[0].metric.value}
         labels = [_layer_words(curve) for curve in group]
         ends = _ends(findings.curves)
         panels.append(_panel(findings, group, labels, title, tags, ends, is_interactive, has_labels=True))
@@ -72,7 +72,7 @@ def _cells(findings: Findings, metric: Metric, name: str, is_interactive: bool) 
     for group in groups.values():
         first = group[0]
         labels = [size_words(cell.message_bytes) for cell in group]
-        tags = {"layer": first.layer.value, "receive": RECEIVE_WORDS[first.receive], "pair": "|".join(_pair(first))}
+        tags = {"layer": first.layer.value, "receive": RECEIVE_WORDS[first.receive]}
         title = _layer_words(first) + _pair_words(findings, first)
         panels.append(_panel(findings, group, labels, title, tags, _ends(cells), is_interactive))
     title = f"{METRIC_WORDS[metric].capitalize()}: how many times faster, size by size"
@@ -158,7 +158,9 @@ def _panel(
         "axis": {
             "values": ratio_ticks(low, high),
             "labelExpr": "format(datum.value, '~g') + ' ×'",
-            "title": "times faster" if is_interactive else f"← {first.fabric_a} faster\u2003|\u2003{first.fabric_b} faster →",
+            "title": "times faster"
+            if is_interactive
+            else f"← {first.fabric_a} faster\u2003|\u2003{first.fabric_b} faster →",
             "labelOverlap": True,
         },
     }
@@ -175,25 +177,24 @@ def _panel(
     if is_interactive:
         layers[0]["params"] = zoom("x")
     sides = (first.fabric_a, first.fabric_b)
+    tags = {**tags, "left": first.fabric_a, "right": first.fabric_b}
     return Panel(title, {"layer": layers}, tags, height=ROW_HEIGHT * len(labels) + 6, sides=sides)
 
 
-def _mark_layers(
-    findings: Findings, items: Sequence[Comparison], labels: list[str], x: Spec, y: Spec
-) -> list[Spec]:
+def _mark_layers(findings: Findings, items: Sequence[Comparison], labels: list[str], x: Spec, y: Spec) -> list[Spec]:
     rows: dict[Verdict, list[dict[str, Any]]] = {}
     for item, label in zip(items, labels, strict=True):
-        kind = Verdict.A_FASTER if item.verdict is Verdict.B_FASTER else item.verdict
+        kind: Verdict = Verdict.A_FASTER if item.verdict is Verdict.B_FASTER else item.verdict
         rows.setdefault(kind, []).append(_row(item, label))
     span = {"y": y, "x": {**x, "field": "low"}, "x2": {"field": "high"}}
     point = {"y": y, "x": x, "tooltip": tooltip("cell", "verdict", "times faster", "interval", "n", "p, corrected")}
     layers = []
-    for kind, mine in rows.items():
-        if kind is Verdict.A_FASTER:
-            colour = {"color": colour_channel(findings)}
+    for verdict, mine in rows.items():
+        if verdict is Verdict.A_FASTER:
+            colour: Spec = {"color": colour_channel(findings)}
             layers.append(mark("rule", {**span, **colour}, rows=mine, keep=[HAS_INTERVAL], strokeWidth=2))
             layers.append(mark("point", {**point, **colour}, rows=mine, filled=True, size=40, opacity=1))
-        elif kind is Verdict.EQUIVALENT:
+        elif verdict is Verdict.EQUIVALENT:
             layers.append(mark("rule", span, rows=mine, keep=[HAS_INTERVAL], strokeWidth=2, color=UNDECIDED))
             layers.append(mark("point", point, rows=mine, shape="diamond", size=50, strokeWidth=1.75, color=UNDECIDED))
         else:

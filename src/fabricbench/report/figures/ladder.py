@@ -44,7 +44,9 @@ def ladder(findings: Findings, *, is_interactive: bool = False) -> Figure | None
         emulated_note(findings),
     )
     caption = " ".join(filter(None, parts))
-    return Figure("ladder", "Round trip and throughput at each layer", caption, panels, ladder_table(findings), is_switchable=True)
+    return Figure(
+        "ladder", "Round trip and throughput at each layer", caption, panels, ladder_table(findings), is_switchable=True
+    )
 
 
 def _names(step: LadderStep) -> dict[str, Any]:
@@ -57,9 +59,7 @@ def _names(step: LadderStep) -> dict[str, Any]:
     }
 
 
-def _value_panel(
-    findings: Findings, steps: Sequence[LadderStep], metric: Metric, is_interactive: bool
-) -> Panel | None:
+def _value_panel(findings: Findings, steps: Sequence[LadderStep], metric: Metric, is_interactive: bool) -> Panel | None:
     is_time = metric is Metric.ROUND_TRIP_TIME
     rows: list[dict[str, Any]] = []
     for step in steps:

@@ -45,7 +45,13 @@ def vega_config(ink: Ink, font: str = SANS) -> dict[str, Any]:
             "labelPadding": 6,
             "titlePadding": 8,
         },
-        "legend": {"labelColor": ink.text, "titleColor": ink.muted, "titleFontWeight": "normal", "symbolSize": 70, "symbolOpacity": 1},
+        "legend": {
+            "labelColor": ink.text,
+            "titleColor": ink.muted,
+            "titleFontWeight": "normal",
+            "symbolSize": 70,
+            "symbolOpacity": 1,
+        },
         "title": {
             "color": ink.text,
             "subtitleColor": ink.muted,

@@ -1,6 +1,6 @@
 """The formats of a report: each one file, and one line here.
 
-A format turns findings into bytes; `figure` is given where a format writes single figures.
+A format turns findings into bytes and touches no file.
 """
 
 from __future__ import annotations
@@ -14,20 +14,27 @@ from fabricbench.report.formats import csv, html, image, json, markdown, text
 
 @dataclass(frozen=True)
 class Format:
-    """How a format is written. `render` makes one document; figure formats have `render_figure` instead."""
+    """A format that holds the whole report in one file."""
 
     suffix: str
-    render: Callable[[Findings], bytes] | None = None
-    render_figure: Callable[[Findings, str], bytes] | None = None
+    render: Callable[[Findings], bytes]
 
 
-FORMATS: dict[str, Format] = {
-    "html": Format(".html", render=html.render),
-    "markdown": Format(".md", render=markdown.render),
-    "json": Format(".json", render=json.render),
-    "csv": Format(".csv", render=csv.render),
-    "text": Format(".txt", render=text.render),
-    "svg": Format(".svg", render_figure=image.render_svg),
-    "png": Format(".png", render_figure=image.render_png),
-    "pdf": Format(".pdf", render_figure=image.render_pdf),
+@dataclass(frozen=True)
+class FigureFormat:
+    """A format of which each file holds one figure, by its name in `figures.FIGURES`."""
+
+    suffix: str
+    render: Callable[[Findings, str], bytes]
+
+
+FORMATS: dict[str, Format | FigureFormat] = {
+    "html": Format(".html", html.render),
+    "markdown": Format(".md", markdown.render),
+    "json": Format(".json", json.render),
+    "csv": Format(".csv", csv.render),
+    "text": Format(".txt", text.render),
+    "svg": FigureFormat(".svg", image.render_svg),
+    "png": FigureFormat(".png", image.render_png),
+    "pdf": FigureFormat(".pdf", image.render_pdf),
 }

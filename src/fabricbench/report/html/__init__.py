@@ -23,12 +23,16 @@ __all__ = ["render_html"]
 def render_html(findings: Findings) -> str:
     """Return the dossier."""
     page = build_page(findings)
-    return _environment().get_template("dossier.html.j2").render(
-        page=page,
-        findings=findings,
-        style=Markup(_text("dossier.css")),  # noqa: S704 - our own file
-        script=Markup(_text("dossier.js")),  # noqa: S704 - our own file
-        vega=Markup(_vega()),  # noqa: S704 - the bundled libraries
+    return (
+        _environment()
+        .get_template("dossier.html.j2")
+        .render(
+            page=page,
+            findings=findings,
+            style=Markup(_text("dossier.css")),  # noqa: S704 - our own file
+            script=Markup(_text("dossier.js")),  # noqa: S704 - our own file
+            vega=Markup(_vega()),  # noqa: S704 - the bundled libraries
+        )
     )
 
 
@@ -39,7 +43,11 @@ def _text(name: str) -> str:
 @cache
 def _vega() -> str:
     """Return Vega, Vega-Lite and Vega-Embed as one script. A `</script` inside a string would end the element early."""
-    return str(vl_convert.javascript_bundle()).replace("</script", "<\\/script").replace("<!--", "<\\!--")
+    return (
+        str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
+        .replace("</script", "<\\/script")
+        .replace("<!--", "<\\!--")
+    )
 
 
 def _environment() -> Environment:

@@ -10,7 +10,8 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from fabricbench.analysis.findings import Findings, Severity, Warning
+from fabricbench.analysis.findings import Findings, Severity
+from fabricbench.analysis.findings import Warning as FindingsWarning
 from fabricbench.model import Layer, Receive
 from fabricbench.report.comma_separated import comparisons_csv
 from fabricbench.report.figures import Figure, present
@@ -83,7 +84,7 @@ class Page:
     effects: tuple[Effect, ...]
     facts: tuple[tuple[str, str], ...]
     date: str
-    worst: tuple[Warning, ...]
+    worst: tuple[FindingsWarning, ...]
     tables: dict[str, Table]
     csv_address: str
     data: Markup

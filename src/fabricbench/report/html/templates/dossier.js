@@ -7,6 +7,7 @@
   const darkScheme = matchMedia("(prefers-color-scheme: dark)");
   const views = new Map();
   let generation = 0;
+  const ERRORS = 1; // Vega warns of every plot that the reader's choice leaves empty, which is no fault
 
   const chosen = (name) => [...controls.querySelectorAll(`[name="${name}"]:checked`)].map((input) => input.value);
   const isLinear = () => chosen("scale")[0] === "linear";
@@ -41,6 +42,7 @@
     const embedded = await vegaEmbed(element, sized, {
       renderer: "svg",
       actions: false,
+      logLevel: ERRORS,
       config: config[theme],
       tooltip: { theme: theme === "dark" ? "dark" : "custom" },
     });
@@ -80,11 +82,11 @@
       const size = sizeOf(figure.dataset.figure);
       const panels = [...figure.querySelectorAll(".panel")];
       for (const panel of panels) {
-        const { layer, receive, pair, sizes } = panel.dataset;
+        const { layer, receive, left, right, sizes } = panel.dataset;
         panel.hidden =
           (layer && layers.length > 0 && !layers.includes(layer)) ||
           (receive && controls.querySelector('[name="receives"]') && !receives.includes(receive)) ||
-          (pair && !pair.split("|").every((fabric) => fabrics.includes(fabric))) ||
+          (left && !(fabrics.includes(left) && fabrics.includes(right))) ||
           (sizes && size && !sizes.split(" ").includes(size)) ||
           false;
       }
@@ -135,5 +137,5 @@
     setTimeout(() => (button.textContent = "Copy"), 1600);
   }
 
-  drawAll(Object.keys(specs));
+  applyChoice();
 })();

@@ -1,0 +1,134 @@
+"""`fabricbench report`: the dossier, and every other form in which findings leave the program."""
+
+from __future__ import annotations
+
+import sys
+import webbrowser
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fabricbench.cli.output import opened_output
+from fabricbench.errors import UsageError
+
+if TYPE_CHECKING:
+    from fabricbench.analysis.findings import Findings
+    from fabricbench.report.formats import FigureFormat
+
+
+class FormatName(StrEnum):
+    """What can be asked for; `fabricbench.report.formats` writes them."""
+
+    HTML = "html"
+    MARKDOWN = "markdown"
+    JSON = "json"
+    CSV = "csv"
+    TEXT = "text"
+    SVG = "svg"
+    PNG = "png"
+    PDF = "pdf"
+
+
+STDOUT = Path("-")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+
+    @app.command()
+    def report(
+        runs: Annotated[list[Path], typer.Argument(metavar="RUNDIR [RUNDIR]", help="One run, or two: before, after.")],
+        output: Annotated[
+            Path | None,
+            typer.Option(
+                "--output", "-o", help="The file, or - for stdout; a folder for all figures. Default: beside the run."
+            ),
+        ] = None,
+        form: Annotated[
+            FormatName | None,
+            typer.Option("--format", help="How to write it (default: as the file's name says, or html)."),
+        ] = None,
+        figure: Annotated[
+            str | None, typer.Option(help="One figure, for svg, png and pdf: verdict, ladder, ...")
+        ] = None,
+        baseline: Annotated[
+            str | None, typer.Option(help="The fabric that all others are compared with (default: the first).")
+        ] = None,
+        open_it: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
+    ) -> None:
+        """Write the dossier of a run, or of a run before and after: one HTML file that opens anywhere, offline.
+
+        Example: `fabricbench report runs/today --open`
+
+        For a paper: `fabricbench report runs/today --format pdf --figure round-trip -o round-trip.pdf`
+        """
+        from fabricbench.analysis import analyse  # noqa: PLC0415 - keeps the start of the program fast
+        from fabricbench.record.store import Run  # noqa: PLC0415
+        from fabricbench.report.formats import FORMATS, Format  # noqa: PLC0415
+
+        if len(runs) > 2:
+            raise UsageError(f"{len(runs)} run directories were given", hint="give one, or two: before, after")
+        name = form or _format_of(output)
+        written = FORMATS[name]
+        if figure is not None and isinstance(written, Format):
+            raise UsageError(f"--figure is for svg, png and pdf, not for {name}", hint="add --format svg, say")
+        target = output or (STDOUT if name is FormatName.TEXT else None)
+        if open_it and target == STDOUT:
+            raise UsageError("--open needs a file, and the output is stdout", hint="name a file with -o")
+        findings = analyse([Run.open(path) for path in runs], baseline=baseline)
+        if isinstance(written, Format):
+            is_for_terminal = name is FormatName.TEXT and target == STDOUT
+            content = _for_this_terminal(findings) if is_for_terminal else written.render(findings)
+            path = _write(content, target or runs[0] / f"dossier{written.suffix}")
+        elif figure is not None:
+            path = _write(written.render(findings, figure), target or runs[0] / f"{figure}{written.suffix}")
+        else:
+            path = _write_all(findings, written, target or runs[0] / "figures")
+        if path != STDOUT:
+            typer.echo(path)
+        if open_it:
+            webbrowser.open(path.resolve().as_uri())
+
+
+def _format_of(output: Path | None) -> FormatName:
+    """Return the format that a file's name asks for; HTML where it asks for none."""
+    from fabricbench.report.formats import FORMATS  # noqa: PLC0415
+
+    suffixes = {written.suffix: FormatName(name) for name, written in FORMATS.items()}
+    return suffixes.get(output.suffix if output else "", FormatName.HTML)
+
+
+def _write(content: bytes, path: Path) -> Path:
+    with opened_output(path) as stream:
+        stream.write(content)
+    return path
+
+
+def _for_this_terminal(findings: Findings) -> bytes:
+    """Return the terminal's report, as wide as the terminal, in colour where it shows some and NO_COLOR does not forbid it."""
+    from rich.console import Console  # noqa: PLC0415
+
+    from fabricbench.report.terminal import render_terminal  # noqa: PLC0415
+
+    console = Console(file=sys.stdout)
+    has_colour = console.color_system is not None and not console.no_color
+    return render_terminal(findings, console.width, color=has_colour).encode()
+
+
+def _write_all(findings: Findings, written: FigureFormat, folder: Path) -> Path:
+    """Write every figure that has data into a folder."""
+    from fabricbench.report.figures import present  # noqa: PLC0415
+
+    names = list(present(findings))
+    if folder == STDOUT or folder.is_file() or folder.suffix == written.suffix:
+        where = "stdout" if folder == STDOUT else f"one file, {folder}"
+        raise UsageError(
+            f"{len(names)} figures do not fit into {where}",
+            hint=f"name a folder with -o, or one figure with --figure: {', '.join(names)}",
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        _write(written.render(findings, name), folder / f"{name}{written.suffix}")
+    return folder

@@ -1,0 +1,155 @@
+"""The dossier in a real browser: every figure is drawn, nothing is reported on the console, nothing sticks out."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fabricbench.analysis.findings import Findings
+from fabricbench.report.figures import present
+from fabricbench.report.html import render_html
+from support.browser import Browser, Seen, find_browser
+from support.example_findings import example_findings, hostile_findings, small_findings, three_fabric_findings
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
+
+NARROW = 400
+"""Chromium's windows are 500 pixels wide at least, so narrow pages are looked at through a frame."""
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Browser:
+    return find_browser(tmp_path / "profile")
+
+
+def written(findings: Findings, folder: Path, script: str = "") -> Path:
+    """Write the dossier, with a script at its end that plays the reader."""
+    path = folder / "dossier.html"
+    head, end, tail = render_html(findings).rpartition("</body>")
+    path.write_text(f"{head}<script>{script}</script>{end}{tail}", encoding="utf-8")
+    return path
+
+
+def plots(findings: Findings) -> int:
+    return sum(len(figure.panels) for figure in present(findings, is_interactive=True).values())
+
+
+def drawn_marks(seen: Seen) -> list[int]:
+    """For each drawn plot, how many marks it holds."""
+    pieces = re.split(r'<div class="plot[^"]*"', seen.dom)[1:]
+    return [
+        len(re.findall(r'aria-roledescription="(?:point|area mark|line mark|rule|rect mark)', piece))
+        for piece in pieces
+    ]
+
+
+@pytest.mark.parametrize("make", [example_findings, three_fabric_findings, hostile_findings])
+def test_every_figure_is_drawn_and_the_console_is_silent(
+    make: Callable[[], Findings], browser: Browser, tmp_path: Path
+):
+    findings = make()
+    seen = browser.open(written(findings, tmp_path), width=1280)
+    assert seen.console == []
+    assert int(seen.attribute("plots")) == plots(findings)
+    assert seen.attribute("overflow") == "0"
+
+
+def test_no_plot_is_empty(browser: Browser, tmp_path: Path):
+    findings = example_findings()
+    seen = browser.open(written(findings, tmp_path), width=1280)
+    marks = drawn_marks(seen)
+    assert len(marks) == plots(findings)
+    assert min(marks) > 0
+
+
+def test_it_fits_into_400_pixels(browser: Browser, tmp_path: Path):
+    inner = written(
+        example_findings(),
+        tmp_path,
+        "setInterval(() => parent.postMessage({...document.documentElement.dataset}, '*'), 50);",
+    )
+    frame = tmp_path / "frame.html"
+    listen = "addEventListener('message', (event) => Object.assign(document.documentElement.dataset, event.data))"
+    frame.write_text(
+        f'<!DOCTYPE html><html><body style="margin:0"><script>{listen}</script>'
+        f'<iframe src="{inner.name}" style="width:{NARROW}px;height:9000px;border:0"></iframe></body></html>'
+    )
+    seen = browser.open(frame, width=600, height=1200)
+    assert seen.console == []
+    assert seen.attribute("overflow") == "0"
+    assert int(seen.attribute("plots")) == plots(example_findings())
+
+
+READER = """
+const report = (name, value) => (document.documentElement.dataset[name] = value);
+const count = (selector) => [...document.querySelectorAll(selector)].filter((element) => element.offsetParent).length;
+const wait = () => new Promise((done) => {
+  const look = () => (document.documentElement.dataset.plots ? done() : setTimeout(look, 50));
+  look();
+});
+const later = (ms) => new Promise((done) => setTimeout(done, ms));
+const click = (name, value) => document.querySelector(`[name="${name}"][value="${value}"]`).click();
+const lines = () => document.querySelectorAll('#panel-round-trip-1 path[aria-roledescription="line mark"]').length;
+(async () => {
+  await wait();
+  report("panelsBefore", count(".panel"));
+  report("linesBefore", lines());
+  click("fabrics", "myrinet");
+  await later(2000);
+  report("linesAfter", lines());
+  report("nothing", count(".nothing"));
+  click("fabrics", "myrinet");
+  click("layers", "tcp");
+  await later(2000);
+  report("panelsAfter", count(".panel"));
+  const labels = () => document.querySelector("#panel-throughput-0").textContent;
+  const logarithmic = labels();
+  click("scale", "linear");
+  await later(4000);
+  report("linear", labels() !== logarithmic && labels().includes("0 bit/s"));
+  const select = document.querySelector('select[name="size"]');
+  const samples = () => document.querySelector("#panel-distributions-0").textContent;
+  const small = samples();
+  select.value = [...select.options].at(-1).value;
+  select.dispatchEvent(new Event("change", { bubbles: true }));
+  await later(2000);
+  report("resized", samples() !== small);
+  document.querySelector("#figure-round-trip .enlarge").click();
+  await later(2000);
+  report("wide", document.querySelector("#figure-round-trip .panel").offsetWidth > 700);
+  const copy = document.querySelector('[data-copy="table-ladder"]');
+  copy.click();
+  await later(200);
+  report("copied", copy.textContent);
+  report("done", "yes");
+})();
+"""
+
+
+def test_a_reader_can_choose_zoom_and_copy(browser: Browser, tmp_path: Path):
+    seen = browser.open(written(example_findings(), tmp_path, READER), width=1280)
+    assert seen.console == []
+    assert seen.attribute("done") == "yes"
+    assert int(seen.attribute("lines-before")) == 4
+    assert int(seen.attribute("lines-after")) == 2
+    assert int(seen.attribute("nothing")) >= 2
+    assert int(seen.attribute("panels-after")) < int(seen.attribute("panels-before"))
+    for what in ("linear", "resized", "wide"):
+        assert seen.attribute(what) == "true", what
+    assert seen.attribute("copied") == "Copied"
+
+
+@pytest.mark.parametrize("is_dark", [False, True])
+def test_a_screenshot_shows_a_page_of_the_chosen_scheme(is_dark: bool, browser: Browser, tmp_path: Path):
+    picture = tmp_path / "dossier.png"
+    seen = browser.open(
+        written(small_findings(), tmp_path), width=1280, height=2400, screenshot=picture, is_dark=is_dark
+    )
+    assert seen.console == []
+    content = picture.read_bytes()
+    assert struct.unpack(">II", content[16:24]) == (1280, 2400)
+    assert len(content) > 60_000

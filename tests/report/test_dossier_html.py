@@ -1,0 +1,151 @@
+"""The dossier's file: whole, self-contained, safe with any name, and readable without its figures."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import pytest
+from jinja2 import UndefinedError
+
+from fabricbench.report.figures import FIGURES, present
+from fabricbench.report.html import _environment, render_html
+from support.example_findings import (
+    before_after_findings,
+    example_findings,
+    hostile_findings,
+    small_findings,
+    three_fabric_findings,
+)
+
+VOID = {"meta", "link", "img", "br", "input", "path"}
+LOADING = {"src", "srcset", "data", "action", "poster", "background"}
+
+
+class Page(HTMLParser):
+    """What the tests ask of a page: ids, elements with their attributes and ancestors, the text in them."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.ids: Counter[str] = Counter()
+        self.elements: list[tuple[str, dict[str, str | None], tuple[str, ...]]] = []
+        self.texts: dict[str, list[str]] = {}
+        self._open: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self._open == [], f"elements left open: {self._open}"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        attributes = dict(attrs)
+        self.elements.append((tag, attributes, tuple(self._open)))
+        if identifier := attributes.get("id"):
+            self.ids[identifier] += 1
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self._open, f"</{tag}> closes nothing"
+            assert self._open[-1] == tag, f"</{tag}> closes <{self._open[-1]}>"
+            self._open.pop()
+
+    def handle_data(self, data: str) -> None:
+        if self._open:
+            self.texts.setdefault(self._open[-1], []).append(data)
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        """The attributes of every element of that name."""
+        return [attributes for name, attributes, _ in self.elements if name == tag]
+
+
+@pytest.fixture(scope="module", params=[example_findings, three_fabric_findings, before_after_findings])
+def page(request: pytest.FixtureRequest) -> Page:
+    return Page(render_html(request.param()))
+
+
+def test_nothing_is_loaded_from_anywhere(page: Page):
+    for tag, attributes, _ in page.elements:
+        for name, value in attributes.items():
+            assert name not in LOADING, (tag, name, value)
+            if name == "href":
+                assert value is not None
+                assert value.startswith(("#", "data:")), (tag, value)
+    assert "@import" not in "".join(page.texts["style"])
+    assert "url(" not in "".join(page.texts["style"])
+    policy = next(meta["content"] for meta in page.all("meta") if meta.get("http-equiv") == "Content-Security-Policy")
+    assert policy is not None
+    assert policy.startswith("default-src 'none'")
+
+
+def test_no_id_is_there_twice_and_every_reference_leads_somewhere(page: Page):
+    assert [identifier for identifier, count in page.ids.items() if count > 1] == []
+    for tag, attributes, _ in page.elements:
+        wanted = [attributes.get("aria-labelledby"), attributes.get("data-copy")]
+        href = attributes.get("href") or ""
+        wanted += [href[1:]] if href.startswith("#") else []
+        for identifier in filter(None, wanted):
+            assert identifier in page.ids, (tag, identifier)
+
+
+def test_every_figure_has_a_table_a_caption_and_a_title(page: Page):
+    figures = [attributes["data-figure"] for attributes in page.all("figure")]
+    assert sorted(map(str, figures)) == sorted(FIGURES)
+    inside = Counter(tag for tag, _, ancestors in page.elements if "figure" in ancestors)
+    assert inside["table"] == inside["figcaption"] == inside["details"] == len(figures)
+    assert {f"table-{name}" for name in FIGURES} <= set(page.ids)
+
+
+def test_headings_descend_without_a_gap(page: Page):
+    levels = [int(tag[1]) for tag, _, _ in page.elements if tag in {"h1", "h2", "h3", "h4"}]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+
+
+def test_it_can_be_used_without_a_mouse(page: Page):
+    first_link = page.all("a")[0]
+    assert first_link["class"] == "skip"
+    assert all(attributes.get("type") == "button" or attributes.get("aria-label") for attributes in page.all("button"))
+    scrolling = [item for item in page.all("div") if item.get("class") == "table-scroll"]
+    assert scrolling
+    assert all(item["tabindex"] == "0" and item["aria-label"] for item in scrolling)
+
+
+def test_every_emulated_figure_carries_the_badge_and_no_other_does():
+    emulated, real = Page(render_html(example_findings())), Page(render_html(before_after_findings()))
+    badges = [ancestors for tag, item, ancestors in emulated.elements if item.get("class") == "badge" and tag == "span"]
+    assert sum("figure" in ancestors for ancestors in badges) == len(emulated.all("figure"))
+    assert not [item for item in real.all("span") if item.get("class") == "badge"]
+
+
+def test_a_hostile_name_stays_a_name():
+    text = render_html(hostile_findings())
+    page = Page(text)
+    assert not page.all("img")
+    assert len(page.all("script")) == 3
+    assert "".join(page.texts["title"]) == hostile_findings().title
+    assert set(json.loads(page.texts["script"][0])) == {"specs", "switchable", "config"}
+
+
+def test_the_page_holds_a_place_for_every_specification():
+    findings = small_findings()
+    page = Page(render_html(findings))
+    specs = json.loads(page.texts["script"][0])["specs"]
+    assert len(specs) == sum(len(figure.panels) for figure in present(findings, is_interactive=True).values())
+    assert set(specs) <= set(page.ids)
+
+
+def test_a_value_that_the_page_lacks_is_an_error_and_not_a_gap():
+    with pytest.raises(UndefinedError):
+        _environment().from_string("{{ page.nothing }}").render(page=object())
+
+
+def test_a_standard_run_makes_a_small_file_quickly():
+    findings = three_fabric_findings()
+    start = time.process_time()
+    size = len(render_html(findings).encode())
+    assert time.process_time() - start < 10
+    assert size < 3_500_000

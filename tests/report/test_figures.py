@@ -1,0 +1,136 @@
+"""Figures from findings: valid Vega-Lite, honest about what they show, one colour for each fabric."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import altair as alt
+import pytest
+
+from fabricbench.analysis.findings import Findings
+from fabricbench.errors import UsageError
+from fabricbench.model import Metric
+from fabricbench.report.figures import FIGURES, build, draw, paper_spec, present
+from fabricbench.report.figures.axes import decade_ticks, ratio_domain, ratio_ticks, size_channel, value_channel
+from fabricbench.report.figures.figure import Spec
+from fabricbench.report.formats import FORMATS, FigureFormat, Format
+from fabricbench.report.palette import OKABE_ITO, colour_range, shape_range
+from support.example_findings import (
+    before_after_findings,
+    example_findings,
+    hostile_findings,
+    small_findings,
+    three_fabric_findings,
+)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_is_valid_vega_lite_and_an_altair_chart(name: str):
+    chart = draw(name, small_findings())
+    assert isinstance(chart, alt.ConcatChart)
+    assert chart.to_dict(validate=True)["concat"]
+
+
+@pytest.mark.parametrize("make", [example_findings, three_fabric_findings, before_after_findings, hostile_findings])
+def test_every_figure_is_there_with_its_table_and_caption(make: Callable[[], Findings]):
+    findings = make()
+    figures = present(findings, is_interactive=True)
+    assert list(figures) == list(FIGURES)
+    for figure in figures.values():
+        assert figure.panels
+        assert figure.table.rows
+        assert all(len(row) == len(figure.table.columns) for row in figure.table.rows)
+        assert ("mulated" in figure.caption) is findings.is_emulated
+
+
+def test_an_emulated_figure_says_so_on_paper():
+    subtitle = paper_spec("ladder", small_findings())["title"]["subtitle"]
+    assert any("Emulated" in line for line in subtitle)
+    assert not any("mulated" in line for line in paper_spec("ladder", before_after_findings())["title"]["subtitle"])
+
+
+def colour_scales(spec: object) -> list[Spec]:
+    """Every colour scale anywhere in a specification."""
+    if isinstance(spec, dict):
+        own = [spec["color"]["scale"]] if isinstance(spec.get("color"), dict) else []
+        return own + [scale for value in spec.values() for scale in colour_scales(value)]
+    return [scale for value in spec for scale in colour_scales(value)] if isinstance(spec, list) else []
+
+
+def test_a_fabric_has_one_colour_in_every_figure():
+    findings = three_fabric_findings()
+    expected = dict(zip((fabric.name for fabric in findings.fabrics), OKABE_ITO, strict=False))
+    for figure in present(findings).values():
+        for panel in figure.panels:
+            for scale in colour_scales(panel.spec):
+                colours = dict(zip(scale["domain"], scale["range"], strict=True))
+                assert expected.items() <= colours.items()
+
+
+def test_the_eighth_fabric_differs_from_the_first_by_its_shape():
+    findings = small_findings()
+    many = findings.model_copy(update={"fabrics": findings.fabrics[:1] * 9})
+    looks = list(zip(colour_range(many), shape_range(many), strict=True))
+    assert len(set(looks)) == 9
+
+
+def test_verdicts_have_different_marks_in_the_forest():
+    figure = build("verdict", example_findings())
+    assert figure is not None
+    points = [layer["mark"] for layer in figure.panels[0].spec["layer"] if layer["mark"]["type"] == "point"]
+    assert [(mark.get("shape"), mark.get("filled")) for mark in points] == [
+        ("diamond", None),
+        (None, True),
+        ("M-1,-1L1,1M1,-1L-1,1", None),
+    ]
+
+
+def test_an_unknown_figure_and_one_without_data_are_refused_with_what_there_is():
+    with pytest.raises(UsageError, match="no figure 'pie'") as refused:
+        draw("pie", small_findings())
+    assert "ladder" in str(refused.value.hint)
+    bare = small_findings().model_copy(update={"distributions": ()})
+    assert "distributions" not in present(bare)
+    with pytest.raises(UsageError, match="hold nothing"):
+        draw("distributions", bare)
+
+
+def test_findings_without_any_cell_have_no_figures_and_still_a_report():
+    bare = small_findings().model_copy(
+        update=dict.fromkeys(("summaries", "cells", "curves", "crossovers", "ladder", "distributions"), ())
+    )
+    assert present(bare) == {}
+    for name in ("html", "markdown", "json", "text"):
+        form = FORMATS[name]
+        assert isinstance(form, Format)
+        assert bare.headline.sentence.split()[0] in form.render(bare).decode()
+
+
+@pytest.mark.parametrize(("name", "start"), [("svg", b"<svg"), ("png", b"\x89PNG"), ("pdf", b"%PDF")])
+def test_a_figure_is_written_for_papers(name: str, start: bytes):
+    form = FORMATS[name]
+    assert isinstance(form, FigureFormat)
+    content = form.render(small_findings(), "ladder")
+    assert content.startswith(start)
+    assert len(content) > 5_000
+
+
+def test_sizes_stand_at_powers_of_two_and_an_empty_message_has_a_place():
+    ticks = size_channel([0, 8, 2**20])["axis"]["values"]
+    assert ticks == [1.0, 16.0, 256.0, 4096.0, 65536.0, 1048576.0]
+    assert size_channel([64])["axis"]["values"] == [64.0, 128.0]
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.97, 1.03), (0.5, 1.4), (0.9, 12.0), (0.001, 900.0)])
+def test_ratio_axes_always_mark_1_and_a_few_more(low: float, high: float):
+    ticks = ratio_ticks(*ratio_domain([low, high], 0.02))
+    assert 1.0 in ticks
+    assert 3 <= len(ticks) <= 12
+
+
+@pytest.mark.parametrize(("low", "high"), [(95.0, 105.0), (40.0, 90.0), (1e3, 1e5), (1e3, 1e9)])
+def test_value_axes_have_a_few_ticks_within_their_bounds(low: float, high: float):
+    ticks = decade_ticks(low, high)
+    assert all(low <= tick <= high for tick in ticks)
+    assert 1 <= len(ticks) <= 12
+    assert value_channel(Metric.THROUGHPUT, [low, high])["scale"]["domain"][0] < low

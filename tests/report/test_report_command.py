@@ -1,0 +1,101 @@
+"""`fabricbench report`: where each format goes, and what is refused. The analysis is replaced; the golden tests see real formats."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import fabricbench.analysis
+from fabricbench.cli import app
+from fabricbench.errors import UsageError
+from fabricbench.record.store import Run
+from support.example_findings import small_findings
+
+CALLS: list[dict[str, object]] = []
+
+
+@pytest.fixture(autouse=True)
+def faked_analysis(monkeypatch: pytest.MonkeyPatch) -> None:
+    CALLS.clear()
+
+    def analyse(runs: list[Path], *, baseline: str | None) -> object:
+        CALLS.append({"runs": runs, "baseline": baseline})
+        return small_findings()
+
+    monkeypatch.setattr(fabricbench.analysis, "analyse", analyse, raising=False)
+    monkeypatch.setattr(Run, "open", lambda path: path)
+
+
+def report(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, ["report", *map(str, arguments)])
+
+
+def test_the_dossier_stands_beside_the_run_and_its_path_is_printed(tmp_path: Path):
+    result = report(tmp_path)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.strip() == str(tmp_path / "dossier.html")
+    assert (tmp_path / "dossier.html").read_text().startswith("<!DOCTYPE html>")
+    assert [{"runs": [tmp_path], "baseline": None}] == CALLS
+
+
+def test_two_runs_and_a_baseline_reach_the_analysis(tmp_path: Path):
+    after = tmp_path / "after"
+    assert report(tmp_path, after, "--baseline", "myrinet", "-o", tmp_path / "x.html").exit_code == 0
+    assert [{"runs": [tmp_path, after], "baseline": "myrinet"}] == CALLS
+
+
+@pytest.mark.parametrize(
+    ("file", "start"),
+    [
+        ("a.md", "# fast-ethernet"),
+        ("a.json", "{"),
+        ("a.csv", "kind,layer"),
+        ("a.txt", "myrinet is faster"),
+        ("a", "<!DOCTYPE"),
+    ],
+)
+def test_the_name_of_the_file_chooses_the_format(file: str, start: str, tmp_path: Path):
+    assert report(tmp_path, "-o", tmp_path / file).exit_code == 0
+    assert (tmp_path / file).read_text().startswith(start)
+
+
+def test_a_minus_writes_to_stdout_and_no_path(tmp_path: Path):
+    result = report(tmp_path, "--format", "markdown", "-o", "-")
+    assert result.stdout.startswith("# fast-ethernet")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_text_goes_to_the_terminal_unless_a_file_is_named(tmp_path: Path):
+    result = report(tmp_path, "--format", "text")
+    assert result.stdout.startswith("myrinet is faster")
+    assert "\x1b" not in result.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_figure_goes_to_one_file_and_all_of_them_to_a_folder(tmp_path: Path):
+    one = report(tmp_path, "--figure", "ladder", "-o", tmp_path / "ladder.svg")
+    assert one.exit_code == 0, one.output
+    assert (tmp_path / "ladder.svg").read_text().startswith("<svg")
+    every = report(tmp_path, "--format", "svg")
+    assert every.stdout.strip() == str(tmp_path / "figures")
+    assert {"verdict.svg", "ladder.svg", "published.svg"} <= {path.name for path in (tmp_path / "figures").iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--figure", "ladder"], "--figure is for svg, png and pdf, not for html"),
+        (["--format", "svg", "--figure", "pie"], "there is no figure 'pie'"),
+        (["--format", "svg", "-o", "-"], "figures do not fit into stdout"),
+        (["-o", "all.png"], "figures do not fit into one file"),
+        (["-o", "-", "--open"], "--open needs a file"),
+        (["second", "third"], "3 run directories were given"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_what_to_do(arguments: list[str], message: str, tmp_path: Path):
+    result = report(tmp_path, *arguments)
+    assert isinstance(result.exception, UsageError), result.output
+    assert message in result.exception.message
+    assert result.exception.hint

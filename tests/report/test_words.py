@@ -1,0 +1,81 @@
+"""The words that every format shares."""
+
+from __future__ import annotations
+
+import pytest
+
+from fabricbench.analysis.findings import Comparison, Interval, Verdict
+from fabricbench.model import Metric
+from fabricbench.report.words import (
+    advantage,
+    effect_words,
+    interval_words,
+    p_words,
+    range_words,
+    size_words,
+    times_words,
+    typographic,
+    verdict_words,
+)
+from support.example_findings import example_findings
+
+
+def comparison(metric: Metric, verdict: Verdict, ratio: float, low: float | None, high: float | None) -> Comparison:
+    base = next(cell for cell in example_findings().cells if cell.metric is metric)
+    return base.model_copy(
+        update={"ratio": ratio, "ratio_low": low, "ratio_high": high, "verdict": verdict, "more_blocks_needed": None}
+    )
+
+
+def test_a_shorter_round_trip_and_a_higher_throughput_both_count_as_faster():
+    time = comparison(Metric.ROUND_TRIP_TIME, Verdict.B_FASTER, 0.5, 0.4, 0.8)
+    assert advantage(time).value == 2.0
+    assert (advantage(time).low, advantage(time).high) == (1.25, 2.5)
+    rate = comparison(Metric.THROUGHPUT, Verdict.B_FASTER, 2.0, 1.25, 2.5)
+    assert effect_words(time) == effect_words(rate) == "2.00 × (1.25 to 2.50)"
+
+
+def test_an_effect_is_told_from_the_faster_fabric():
+    assert effect_words(comparison(Metric.ROUND_TRIP_TIME, Verdict.A_FASTER, 4.0, 2.0, 5.0)) == "4.00 × (2.00 to 5.00)"
+    assert (
+        effect_words(comparison(Metric.THROUGHPUT, Verdict.NOT_ENOUGH_DATA, 1.5, None, None)) == "1.50 × (no interval)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("ratio", "words"),
+    [(1.0061, "1.006"), (0.9512, "0.951"), (2.7, "2.70"), (9.996, "10.00"), (132.4, "132"), (0.05, "0.0500")],
+)
+def test_ratios_have_three_digits_and_more_near_1(ratio: float, words: str):
+    assert times_words(ratio) == words
+
+
+def test_too_little_data_says_how_much_more():
+    short = comparison(Metric.THROUGHPUT, Verdict.NOT_ENOUGH_DATA, 1.0, 0.9, 1.1)
+    assert verdict_words(short) == "not enough data"
+    assert verdict_words(short.model_copy(update={"more_blocks_needed": 1})) == "not enough data: about 1 more block"
+    assert verdict_words(short.model_copy(update={"more_blocks_needed": 6})) == "not enough data: about 6 more blocks"
+
+
+def test_an_interval_names_its_unit_once_unless_there_are_two():
+    assert range_words(Metric.ROUND_TRIP_TIME, 70_904.0, 71_600.0) == "70.90 to 71.60 µs"
+    assert range_words(Metric.ROUND_TRIP_TIME, 999.0, 1_010.0) == "999.0 ns to 1.010 µs"
+    assert range_words(Metric.THROUGHPUT, None, None) == "no interval: too few launches"
+    point = Interval(value=94.1e6, low=None, high=None)
+    assert interval_words(Metric.THROUGHPUT, point) == "94.1 Mbit/s (no interval)"
+
+
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [(64, "64 B"), (1472.0, "1472 B"), (22.6, "23 B"), (3277.5, "3.2 KiB"), (65536, "64 KiB"), (None, "all sizes")],
+)
+def test_sizes_read_as_people_write_them(size: float | None, words: str):
+    assert size_words(size) == words
+
+
+def test_small_p_values_are_bounded_and_units_are_set_with_their_signs():
+    assert (p_words(0.00002), p_words(0.0312), p_words(None)) == ("< 0.001", "0.031", "–")
+    assert (
+        typographic("3.10 x faster: 71 us, not 5 xylophones or 3 users")
+        == "3.10 × faster: 71 µs, not 5 xylophones or 3 users"
+    )

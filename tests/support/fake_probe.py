@@ -88,7 +88,7 @@ def measure(plan: dict[str, Any], word: str, record: TextIO) -> int:
             sys.stderr.write("rank 1 on node b was lost\n")
             return 9
         if word == "slow":
-            time.sleep(0.05)
+            time.sleep(0.6)
         if word == "no permission" and probe["layer"] == "frame":
             write(refusal(probe))
         else:
@@ -99,7 +99,8 @@ def measure(plan: dict[str, Any], word: str, record: TextIO) -> int:
 
 
 def hang() -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
     sys.stderr.write("waiting for a peer that never comes\n")
     sys.stderr.flush()
     time.sleep(600)

@@ -18,6 +18,7 @@ from fabricbench.campaign.failure import (
     Failure,
     does_not_start,
     failure_of,
+    is_full,
     is_hopeless,
     no_space,
     run_incomplete,
@@ -112,8 +113,12 @@ class Execution:
                 f"interrupted during {launch.launch_id}; everything measured so far is in {self._directory.path}",
                 hint=f"go on with `fabricbench resume {self._directory.path}`",
             ) from None
-        except OSError as error:
-            raise explained(error, attempt.directory) from error
+        except Exception as error:
+            if is_full(self._directory.path):
+                raise no_space(self._directory.path) from error
+            if isinstance(error, OSError):
+                raise explained(error, attempt.directory) from error
+            raise
 
     def _conclude(self, attempt: Attempt, outcome: Outcome) -> Failure | None:
         """Store what an attempt wrote, whole or not, and say how it went."""
@@ -122,7 +127,7 @@ class Execution:
         failure = failure_of(launch, attempt.command, outcome, stored.summary if stored is not None else None)
         if failure is not None:
             self._journal.append(Happened.FAILED, launch.launch_id, reason=failure.reason)
-            if NO_SPACE in outcome.stderr_tail:
+            if NO_SPACE in outcome.stderr_tail or is_full(self._directory.path):
                 raise no_space(self._directory.path)
             return failure
         assert stored is not None  # noqa: S101 - without a record there is a failure

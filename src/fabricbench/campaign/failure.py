@@ -1,8 +1,8 @@
-"""Failed launches: what is said of them, and when a run has seen enough of one failure. Pure."""
+"""Failed launches: what is said of them, and when a run has seen enough of one failure."""
 
 from __future__ import annotations
 
-import re
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,9 @@ from fabricbench.quantity import format_duration
 from fabricbench.record.launch import LaunchSummary
 
 NO_SPACE = "No space left on device"
+
+LEAST_FREE_BYTES = 128 * 1024
+"""With less than this no launch can be stored. On a full disk a log stays empty and writers fail in words of their own."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +32,8 @@ class Failure:
 
     @property
     def signature(self) -> str:
-        """What two failures have in common when they are the same one: numbers (processes, ports, times) do not count."""
-        return re.sub(r"[0-9a-f]*[0-9][0-9a-f]*", "#", f"{self.reason}\n{self.stderr_tail}")
+        """What two failures have in common when they are the same one. What ranks write has no fixed order: it does not count."""
+        return self.reason.partition(":")[0]
 
 
 def failure_of(launch: LaunchPlan, command: Command, outcome: Outcome, summary: LaunchSummary | None) -> Failure | None:
@@ -80,6 +83,11 @@ def run_incomplete(failures: Sequence[Failure], launches: int, directory: Path) 
         f"{len(failures)} of {launches} launches failed: {named}\n{_quoted(failures[-1])}",
         hint=f"`fabricbench resume {directory}` runs them again; everything else is kept",
     )
+
+
+def is_full(directory: Path) -> bool:
+    """Tell whether the disk that holds the directory is too full to store a launch."""
+    return shutil.disk_usage(directory).free < LEAST_FREE_BYTES
 
 
 def no_space(directory: Path) -> EnvironmentLacks:

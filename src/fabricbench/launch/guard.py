@@ -2,8 +2,8 @@
 
 An MPI starter makes sessions of its own, so killing a process group does not reach its ranks, and a run that is killed with SIGKILL
 kills nothing. The guard is told by the kernel when its parent dies, adopts whatever its command orphans, and ends all of it:
-when the parent dies, when it is asked to (SIGTERM), and after the command's own end. Only the standard library, since it is
-started for each launch: about 20 ms.
+when the parent dies, when it is asked to (SIGTERM or SIGINT), and after the command's own end. Only the standard library, since
+it is started for each launch: about 20 ms.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def end_descendants() -> None:
 
 def main(command: list[str]) -> int:
     """Run the command and return its exit code, 128 + N for a signal N, as a shell does."""
-    signal.signal(signal.SIGTERM, _on_terminate)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the run, which asks with SIGTERM
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _end_everything)
     library = ctypes.CDLL(None, use_errno=True)
     parent = os.getppid()
     library.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
@@ -85,7 +85,9 @@ def _wait_for(child: int) -> int:
             return code if code >= 0 else 128 - code
 
 
-def _on_terminate(number: int, _frame: FrameType | None) -> None:
+def _end_everything(number: int, _frame: FrameType | None) -> None:
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, signal.SIG_IGN)
     end_descendants()
     os._exit(128 + number)
 

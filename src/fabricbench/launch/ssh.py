@@ -28,7 +28,7 @@ class SshLauncher:
         hosts = tuple(node.name for node in self._testbed.nodes[:ranks])
         if len(hosts) < ranks:
             raise UsageError(
-                f"testbed {self._testbed.name} has {len(hosts)} node, the campaign needs {ranks}",
+                f"testbed {self._testbed.name} has {len(hosts)} nodes, the campaign needs {ranks}",
                 hint="name more nodes in the testbed",
             )
         tokens = self._starter.tokens(Placement(ranks=ranks, hosts=hosts), fabric, [str(self._probe), str(plan)])

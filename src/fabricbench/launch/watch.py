@@ -75,10 +75,13 @@ def run_watched(command: Command, *, limit_seconds: float, on_tick: Callable[[],
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """End a process that still runs: SIGTERM lets the guard take everything down, SIGKILL is for a guard that hangs."""
+    """End a process that still runs, and return when the guard has ended everything; SIGKILL is for a guard that hangs.
+
+    SIGINT, because what enters a lab lets it pass to the guard and lives until that is done; SIGTERM would end it at once.
+    """
     if process.poll() is not None:
         return
-    os.killpg(process.pid, signal.SIGTERM)
+    os.killpg(process.pid, signal.SIGINT)
     try:
         process.wait(END_SECONDS)
     except subprocess.TimeoutExpired:

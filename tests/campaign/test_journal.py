@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from fabricbench.campaign.journal import Happened, Journal
+
+
+def journal_in(directory: Path) -> Journal:
+    ticks = iter(range(1, 100))
+    return Journal(directory, now_ns=lambda: next(ticks))
+
+
+def test_events_come_back_in_their_order_with_their_facts(tmp_path: Path):
+    journal = journal_in(tmp_path)
+    journal.append(Happened.STARTED, "b00-a", attempt=1, command=["mpiexec"])
+    journal.append(Happened.FAILED, "b00-a", reason="exit code 1")
+    entries = journal.entries()
+    assert [(each.event, each.launch_id, each.unix_ns) for each in entries] == [
+        (Happened.STARTED, "b00-a", 1),
+        (Happened.FAILED, "b00-a", 2),
+    ]
+    assert entries[0].facts == {"command": ["mpiexec"]}
+    assert entries[1].facts == {"reason": "exit code 1"}
+
+
+def test_a_journal_that_is_not_there_is_empty(tmp_path: Path):
+    assert journal_in(tmp_path).entries() == []
+
+
+def test_a_last_line_cut_short_anywhere_costs_only_itself_and_does_not_swallow_the_next(tmp_path: Path):
+    journal = journal_in(tmp_path)
+    journal.append(Happened.STARTED, "b00-a", attempt=1)
+    whole = journal.path.read_bytes()
+    journal.append(Happened.FINISHED, "b00-a", seconds=1.0)
+    both = journal.path.read_bytes()
+    for length in range(len(whole), len(both) - 1):
+        journal.path.write_bytes(both[:length])
+        journal_in(tmp_path).append(Happened.RESUMED)
+        found = [entry.event for entry in journal.entries()]
+        assert found[0] is Happened.STARTED
+        assert found[-1] is Happened.RESUMED
+        assert set(found[1:-1]) <= {Happened.FINISHED}
+
+
+def test_garbled_lines_are_passed_over(tmp_path: Path):
+    journal = journal_in(tmp_path)
+    journal.path.write_bytes(b'\xff\xfe\n[]\n{"event":"unheard of","unix_ns":1}\n')
+    journal.append(Happened.COMPLETED)
+    assert [entry.event for entry in journal.entries()] == [Happened.COMPLETED]
+
+
+def test_attempts_are_the_starts_of_a_launch(tmp_path: Path):
+    journal = journal_in(tmp_path)
+    for launch_id in ("b00-a", "b00-b", "b00-a"):
+        journal.append(Happened.STARTED, launch_id)
+    assert journal.attempts("b00-a") == 2
+    assert journal.attempts("b01-a") == 0

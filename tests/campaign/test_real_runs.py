@@ -1,0 +1,161 @@
+"""Small campaigns measured for real: on this machine and in a lab, and what happens when the way is wrong or blocked."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fabricbench.campaign.events import Event, LaunchFinished
+from fabricbench.campaign.execute import Execution
+from fabricbench.campaign.plan import plan_run
+from fabricbench.campaign.run import start_run
+from fabricbench.campaign.run_directory import RunDirectory
+from fabricbench.campaign.specification import Campaign, Experiment
+from fabricbench.campaign.venue import OwnLab, Standing
+from fabricbench.errors import EnvironmentLacks, RunIncomplete
+from fabricbench.lab import Lab, lab_support, parse_fabrics
+from fabricbench.launch.lab import LabLauncher
+from fabricbench.launch.mpi import find_starter
+from fabricbench.model import Layer, Pattern
+from fabricbench.record.store import Run
+from fabricbench.testbed.local import local_testbed
+from fabricbench.testbed.model import Testbed
+from support.processes import marked_processes, new_mark
+
+SHORT = {"maximum_seconds": "50ms", "minimum_samples": 5, "warmup_samples": 2}
+FABRICS = tuple(parse_fabrics("fast-ethernet,myrinet"))
+
+
+def campaign_of(*layers: Layer, pattern: Pattern = Pattern.PINGPONG, size: int = 1024, blocks: int = 2) -> Campaign:
+    experiment = Experiment(layers=layers, pattern=pattern, message_bytes=(size,), **SHORT)
+    return Campaign(name="tiny", blocks=blocks, unfit="leave out", experiments=(experiment,))
+
+
+def measure(directory: Path, campaign: Campaign, venue: OwnLab | Standing) -> tuple[Run, list[Event]]:
+    events: list[Event] = []
+    start_run(directory, campaign, venue, plan_run(campaign, venue.testbed(), seed=1), notify=events.append)
+    return Run.open(directory), events
+
+
+def rewired(testbed: Testbed, fabric: str, **environment: str) -> Testbed:
+    """The testbed with something else told to MPI on one fabric."""
+    fabrics = tuple(
+        each.model_copy(update={"mpi_environment": environment}) if each.name == fabric else each
+        for each in testbed.fabrics
+    )
+    return testbed.model_copy(update={"fabrics": fabrics})
+
+
+@pytest.fixture
+def lab() -> Iterator[Lab]:
+    if lab_support().mode == "none":
+        pytest.skip(f"no lab can be had here: {lab_support().reason}")
+    lab = Lab.up(f"test-{secrets.token_hex(4)}", 2, FABRICS, owned=True)
+    try:
+        yield lab
+    finally:
+        lab.down()
+
+
+@pytest.mark.mpi
+def test_a_campaign_runs_on_this_machine_alone(tmp_path: Path):
+    run, events = measure(tmp_path / "run", campaign_of(*Layer), Standing(given=local_testbed()))
+    assert len(run.launches) == 4
+    cells = run.cells()
+    assert set(cells["status"]) == {"done"}, cells.select("layer", "reason").rows()
+    of_loopback = cells.filter(cells["fabric"].cast(str) == "loopback")
+    assert set(of_loopback["layer"]) == set(local_testbed().fabrics[0].layers)
+    assert sum(isinstance(event, LaunchFinished) for event in events) == 4
+    assert run.manifest.versions["mpi"]
+    (inventory,) = run.manifest.inventory.values()
+    assert "kernel.release" in inventory or len(inventory) > 10
+
+
+@pytest.mark.lab
+@pytest.mark.mpi
+def test_a_campaign_over_six_layers_runs_in_a_lab_of_its_own_and_every_path_is_proven(tmp_path: Path):
+    if lab_support().mode == "none":
+        pytest.skip(f"no lab can be had here: {lab_support().reason}")
+    run, _ = measure(tmp_path / "run", campaign_of(*Layer), OwnLab(nodes=2, fabrics=FABRICS))
+    assert [launch.is_valid for launch in run.launches] == [True] * 4, [
+        launch.summary.facts.invalid_because for launch in run.launches
+    ]
+    cells = run.cells()
+    assert set(cells["status"]) == {"done"}, cells.select("layer", "reason").rows()
+    assert set(cells["layer"]) == set(Layer)
+    facts = run.launches[0].summary.facts
+    assert set(facts.switches_before) == {"fast-ethernet", "myrinet"}
+    moved = {
+        name: sum(port["sent_frames"] for port in facts.switches_after[name]["ports"])
+        - sum(port["sent_frames"] for port in facts.switches_before[name]["ports"])
+        for name in facts.switches_after
+    }
+    other = next(name for name in moved if name != run.launches[0].fabric)
+    assert moved[run.launches[0].fabric] > 100 * max(1, moved[other])
+    assert set(run.manifest.inventory) == {"n0", "n1"}
+    assert all("missing" not in facts for facts in run.manifest.inventory.values())
+
+
+@pytest.mark.lab
+@pytest.mark.mpi
+def test_mpi_that_takes_the_wrong_fabric_is_caught(tmp_path: Path, lab: Lab):
+    right = lab.testbed().fabric("fast-ethernet").interface
+    misled = rewired(lab.testbed(), "myrinet", FI_TCP_IFACE=str(right), OMPI_MCA_btl_tcp_if_include=str(right))
+    run, events = measure(tmp_path / "run", campaign_of(Layer.MPI), Standing(given=misled))
+    valid = {launch.fabric: launch.is_valid for launch in run.launches}
+    assert valid == {"fast-ethernet": True, "myrinet": False}
+    facts = next(launch.summary.facts for launch in run.launches if not launch.is_valid)
+    assert any("it went another way" in each for each in facts.invalid_because)
+    (cell,) = facts.path_proof["cells"]
+    assert cell["other_bytes"] > cell["payload_bytes"] > cell["fabric_sent"]
+    assert any(isinstance(event, LaunchFinished) and event.violations for event in events)
+
+
+@pytest.mark.mpi
+def test_mpi_that_does_not_start_stops_the_run_with_its_own_words(tmp_path: Path):
+    broken = rewired(local_testbed(), "loopback", FI_PROVIDER="carrier-pigeon")
+    only = broken.model_copy(update={"fabrics": broken.fabrics[:1]})
+    with pytest.raises(EnvironmentLacks, match="the measurer does not start") as raised:
+        measure(tmp_path / "run", campaign_of(Layer.TCP, blocks=6), Standing(given=only))
+    assert "carrier-pigeon" in raised.value.message
+    assert len(list((tmp_path / "run/launches").iterdir())) == 2
+
+
+@pytest.mark.lab
+@pytest.mark.mpi
+def test_a_hung_launch_in_a_lab_is_ended_with_all_its_ranks(tmp_path: Path, lab: Lab, monkeypatch: pytest.MonkeyPatch):
+    mark, environment = new_mark()
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    hanging = tmp_path / "hanging-probe"
+    hanging.write_text("#!/bin/sh\ntrap '' TERM INT\necho hanging >&2\nwhile :; do sleep 1; done\n")
+    hanging.chmod(0o755)
+    directory = RunDirectory(tmp_path / "run")
+    directory.create()
+    plan = plan_run(campaign_of(Layer.TCP), lab.testbed(), seed=1)
+    launcher = LabLauncher(lab, find_starter(), hanging, None)
+    one = plan.model_copy(update={"launches": plan.launches[:1]})
+    with pytest.raises((RunIncomplete, EnvironmentLacks), match="hung: ended at its time limit"):
+        Execution(directory, one, launcher, lambda _event: None, limit=lambda _estimate: 2.0).run()
+    log = (directory.launch(one.launches[0].launch_id) / "stderr.log").read_text()
+    assert log.count("hanging") == 2
+    assert marked_processes(mark) == []
+
+
+@pytest.mark.lab
+@pytest.mark.mpi
+def test_a_node_that_dies_ends_the_run_with_what_to_do(tmp_path: Path, lab: Lab):
+    campaign = campaign_of(Layer.TCP, blocks=6)
+    plan = plan_run(campaign, lab.testbed(), seed=1)
+
+    def kill_a_node(event: Event) -> None:
+        if isinstance(event, LaunchFinished) and event.launch.launch_id == plan.launches[1].launch_id:
+            lab.entry.nodes["n1"].kill()
+
+    with pytest.raises(EnvironmentLacks, match="the measurer does not start") as raised:
+        start_run(tmp_path / "run", campaign, Standing(given=lab.testbed()), plan, notify=kill_a_node)
+    assert "fabricbench resume" in str(raised.value.hint)
+    assert len(Run.open(tmp_path / "run").launches) == 2

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fabricbench.campaign.plan import plan_run
+from fabricbench.campaign.presets import QUICK
+from fabricbench.campaign.run_directory import RunDirectory, StoredPlan
+from fabricbench.campaign.venue import OwnLab, Standing
+from fabricbench.errors import UsageError
+from fabricbench.lab import parse_fabrics
+from fabricbench.testbed.model import Testbed
+
+
+def test_a_directory_that_holds_a_run_is_not_overwritten_but_resumed(tmp_path: Path):
+    (tmp_path / "manifest.json").write_text("{}")
+    with pytest.raises(UsageError, match="it holds a run") as raised:
+        RunDirectory(tmp_path).create()
+    assert raised.value.hint == f"go on with it by `fabricbench resume {tmp_path}`, or give another -o"
+
+
+def test_a_directory_with_something_else_in_it_is_left_alone(tmp_path: Path):
+    (tmp_path / "thesis.tex").write_text("")
+    with pytest.raises(UsageError, match="is not empty"):
+        RunDirectory(tmp_path).create()
+
+
+def test_a_file_is_no_run_directory(tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="is a file"):
+        RunDirectory(tmp_path / "file").create()
+
+
+def test_two_cannot_run_in_one_directory_at_once(tmp_path: Path):
+    first, second = RunDirectory(tmp_path), RunDirectory(tmp_path)
+    with first.locked(), pytest.raises(UsageError, match="another fabricbench is running"), second.locked():
+        pass
+    with second.locked():
+        pass
+
+
+def test_what_is_no_run_cannot_be_resumed(tmp_path: Path):
+    with pytest.raises(UsageError, match="not a run that can be resumed"):
+        RunDirectory(tmp_path).read_plan()
+    with pytest.raises(UsageError, match="there is no run directory"), RunDirectory(tmp_path / "none").locked():
+        pass
+
+
+def test_a_plan_and_its_venue_survive_being_written_down(tmp_path: Path, testbed: Testbed):
+    directory = RunDirectory(tmp_path)
+    lab = OwnLab(nodes=3, fabrics=tuple(parse_fabrics("fast-ethernet,myrinet:delay=5us")))
+    for venue in (Standing(given=testbed), lab):
+        stored = StoredPlan(campaign=QUICK, plan=plan_run(QUICK, venue.testbed(), seed=1), venue=venue)
+        directory.write_plan(stored)
+        assert directory.read_plan() == stored
+
+
+def test_what_an_earlier_attempt_left_is_kept_aside_each_under_its_number(tmp_path: Path):
+    directory = RunDirectory(tmp_path)
+    for content in ("one", "two", "three"):
+        launch = directory.prepare("b00-a")
+        assert list(launch.glob("*.log")) == []
+        (launch / "stderr.log").write_text(content)
+    kept = {path.parent.name: path.read_text() for path in tmp_path.glob("launches/b00-a/attempt-*/stderr.log")}
+    assert kept == {"attempt-1": "one", "attempt-2": "two"}

@@ -1,0 +1,171 @@
+"""What each launcher and each MPI would be started with; nothing is started here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from fabricbench.errors import UsageError
+from fabricbench.launch import guard, mpich, openmpi
+from fabricbench.launch.lab import LabLauncher
+from fabricbench.launch.local import LocalLauncher
+from fabricbench.launch.mpi import Starter
+from fabricbench.launch.placement import Placement
+from fabricbench.launch.ssh import SshLauncher
+from fabricbench.launch.waiting import WAITING_ASLEEP
+from fabricbench.model import Layer
+from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
+
+NET = Fabric(name="net", interface="eth1", subnet="10.1.0.0/24")
+SHM = Fabric(name="shm", layers=(Layer.MEMORY, Layer.MPI))
+HERE = Placement(ranks=2)
+THERE = Placement(
+    ranks=2, hosts=("n0", "n1"), agent=Path("/lab/agent"), control_interface="ctl0", preload=Path("/lib/yield.so")
+)
+HYDRA = Starter("mpiexec", mpich, "5.0.2")
+PROBE, PLAN = Path("/bin/probe"), Path("/run/launches/b00-net/plan.json")
+PROGRAM = ["probe", "plan"]
+
+
+def environment_of(tokens: list[str]) -> dict[str, str]:
+    places = [index for index, token in enumerate(tokens) if token == "-genv"]
+    return {tokens[index + 1]: tokens[index + 2] for index in places}
+
+
+def after(tokens: Sequence[str], option: str) -> str:
+    return tokens[list(tokens).index(option) + 1]
+
+
+class FakeLab:
+    agent = Path("/lab/agent")
+    control_interface = "ctl0"
+
+    def testbed(self) -> Testbed:
+        nodes = tuple(Node(name=f"n{index}") for index in range(4))
+        return Testbed(name="lab", launcher=Launcher.LAB, nodes=nodes, fabrics=(NET,), lab="lab")
+
+    def command_in(
+        self, node: str, command: Sequence[str], *, working_directory: Path, environment: Mapping[str, str]
+    ) -> list[str]:
+        assert environment == {}
+        return ["enter", node, str(working_directory), *command]
+
+    def status(self) -> object:
+        raise AssertionError("building a command asks nothing")
+
+
+def test_mpich_is_told_the_fabric_by_its_interface_and_never_to_take_a_short_cut():
+    tokens = HYDRA.tokens(HERE, NET, PROGRAM)
+    assert tokens[:3] == ["mpiexec", "-launcher", "fork"]
+    assert tokens[-2:] == PROGRAM
+    assert environment_of(tokens) == {
+        "MPIR_CVAR_CH4_NETMOD": "ofi",
+        "FI_PROVIDER": "tcp",
+        "FI_TCP_IFACE": "eth1",
+        "MPIR_CVAR_NOLOCAL": "1",
+    }
+
+
+def test_mpich_reaches_other_hosts_through_the_agent_over_the_control_interface():
+    tokens = HYDRA.tokens(THERE, NET, PROGRAM)
+    assert tokens[1:9] == [
+        *("-launcher", "ssh"),
+        *("-launcher-exec", "/lab/agent"),
+        *("-iface", "ctl0"),
+        *("-hosts", "n0:1,n1:1"),
+    ]
+    assert environment_of(tokens)["LD_PRELOAD"] == "/lib/yield.so"
+
+
+def test_mpich_over_shared_memory_may_take_it():
+    assert "MPIR_CVAR_NOLOCAL" not in environment_of(HYDRA.tokens(HERE, SHM, PROGRAM))
+
+
+def test_mpich_cannot_select_a_fabric_by_subnet_alone():
+    subnet = Fabric(name="net", subnet="10.1.0.0/24")
+    with pytest.raises(UsageError, match="has only a subnet") as raised:
+        HYDRA.tokens(HERE, subnet, PROGRAM)
+    assert "interface" in str(raised.value.hint)
+    told = subnet.model_copy(update={"mpi_environment": {"MPIR_CVAR_CH4_NETMOD": "ucx", "UCX_NET_DEVICES": "ib0"}})
+    assert environment_of(HYDRA.tokens(HERE, told, PROGRAM))["UCX_NET_DEVICES"] == "ib0"
+
+
+def test_what_the_testbed_says_of_mpi_wins():
+    told = NET.model_copy(update={"mpi_environment": {"FI_PROVIDER": "verbs"}, "mpi_arguments": ("-verbose",)})
+    tokens = HYDRA.tokens(HERE, told, PROGRAM)
+    assert environment_of(tokens)["FI_PROVIDER"] == "verbs"
+    assert "-verbose" in tokens
+
+
+@pytest.mark.parametrize(
+    ("version", "agent", "control"),
+    [("5.0.11", "plm_ssh_agent", "prte_if_include"), ("4.1.4", "plm_rsh_agent", "oob_tcp_if_include")],
+)
+def test_open_mpi_is_told_the_same_in_its_own_words(version: str, agent: str, control: str):
+    tokens = Starter("mpiexec", openmpi, version).tokens(THERE, NET, PROGRAM)
+    assert after(tokens, "--host") == "n0:1,n1:1"
+    assert after(tokens, agent) == "/lab/agent"
+    assert after(tokens, control) == "ctl0"
+    assert after(tokens, "--bind-to") == "none"
+    assert after(tokens, "mpi_yield_when_idle") == "1"
+    assert after(tokens, "btl") == "tcp,self"
+    assert after(tokens, "btl_tcp_if_include") == "10.1.0.0/24"
+    assert after(tokens, "-x") == "LD_PRELOAD=/lib/yield.so"
+    assert tokens[-2:] == PROGRAM
+
+
+def test_open_mpi_over_shared_memory_gets_no_network():
+    tokens = Starter("mpiexec", openmpi, "5.0.11").tokens(HERE, SHM, PROGRAM)
+    assert after(tokens, "btl") == "sm,self"
+    assert after(tokens, "--map-by") == ":OVERSUBSCRIBE"
+
+
+@pytest.mark.parametrize(
+    ("text", "implementation"),
+    [
+        ("HYDRA build details:\n    Version:                                 5.0.2\n", mpich),
+        ("mpiexec (Open MPI) 5.0.11\n\nReport bugs to https://www.open-mpi.org/\n", openmpi),
+        ("mpirun (Open MPI) 4.1.4\n", openmpi),
+    ],
+)
+def test_an_implementation_is_recognised_by_what_its_starter_prints(text: str, implementation: object):
+    assert [each for each in (mpich, openmpi) if each.is_it(text)] == [implementation]
+
+
+def test_in_the_lab_the_starter_and_its_guard_run_in_the_first_node():
+    launcher = LabLauncher(FakeLab(), HYDRA, PROBE, Path("/lib/yield.so"))
+    command = launcher.command(NET, PLAN, 2)
+    assert command.tokens[:3] == ("enter", "n0", "/run/launches/b00-net")
+    assert command.tokens[6] == guard.__file__
+    assert after(command.tokens, "-hosts") == "n0:1,n1:1"
+    assert command.tokens[-2:] == ("/bin/probe", str(PLAN))
+    assert command.directory == PLAN.parent
+    assert launcher.conditions(NET) == WAITING_ASLEEP
+
+
+def test_here_ranks_sleep_when_they_wait_for_a_network_and_spin_over_shared_memory():
+    launcher = LocalLauncher(HYDRA, PROBE, Path("/lib/yield.so"))
+    assert "/lib/yield.so" in launcher.command(NET, PLAN, 2).tokens
+    assert "/lib/yield.so" not in launcher.command(SHM, PLAN, 2).tokens
+    assert (launcher.conditions(NET), launcher.conditions(SHM)) == (WAITING_ASLEEP, {})
+
+
+def test_over_ssh_each_rank_has_a_node_of_its_own(testbed_of_three: Testbed):
+    launcher = SshLauncher(HYDRA, PROBE, testbed_of_three)
+    assert after(launcher.command(NET, PLAN, 2).tokens, "-hosts") == "a:1,b:1"
+    assert launcher.in_node("a", ["echo", "it's"]) == ["ssh", "-o", "BatchMode=yes", "a", "echo 'it'\"'\"'s'"]
+    with pytest.raises(UsageError, match="has 3 nodes, the campaign needs 4"):
+        launcher.command(NET, PLAN, 4)
+
+
+@pytest.fixture
+def testbed_of_three() -> Testbed:
+    nodes = tuple(Node(name=name) for name in "abc")
+    return Testbed(name="three", launcher=Launcher.SSH, nodes=nodes, fabrics=(NET,))
+
+
+def test_a_command_reads_as_a_shell_would_take_it():
+    command = LocalLauncher(HYDRA, Path("/opt/my probe"), None).command(NET, PLAN, 2)
+    assert str(command).endswith(f"'/opt/my probe' {PLAN}")

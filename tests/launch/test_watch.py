@@ -1,0 +1,113 @@
+"""Real processes: whatever a launch starts ends with it, however it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fabricbench.errors import EnvironmentLacks
+from fabricbench.launch.command import Command
+from fabricbench.launch.watch import guarded, run_watched, tail
+from support.processes import marked_processes, new_mark
+
+
+class Started:
+    """Commands whose processes, also orphans in other sessions, can be found by a mark."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.mark, self.environment = new_mark()
+
+    def command(self, script: str) -> Command:
+        return Command(guarded(["/bin/sh", "-c", script]), self.directory, self.environment)
+
+    def left(self, seconds: float = 4.0) -> list[str]:
+        deadline = time.monotonic() + seconds
+        while (found := marked_processes(self.mark)) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return found
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Iterator[Started]:
+    yield (each := Started(tmp_path))
+    assert each.left(0.5) == []
+
+
+ORPHAN = "setsid sh -c 'trap \"\" TERM; sleep 300' & "
+"""A process in a session of its own that ignores SIGTERM: what a starter's proxy on a bad day looks like."""
+
+
+def test_output_goes_to_files_and_the_exit_code_and_the_tail_of_stderr_come_back(started: Started):
+    outcome = run_watched(started.command("echo out; seq 100 >&2; exit 3"), limit_seconds=20)
+    assert outcome.exit_code == 3
+    assert not outcome.is_hung
+    assert outcome.stderr_tail.splitlines() == [str(number) for number in range(89, 101)]
+    assert (started.directory / "stdout.log").read_text() == "out\n"
+
+
+def test_death_by_a_signal_is_told_as_a_shell_does(started: Started):
+    assert run_watched(started.command("kill -SEGV $$"), limit_seconds=20).exit_code == 128 + signal.SIGSEGV
+
+
+def test_a_command_that_hangs_is_ended_at_its_limit_with_its_orphans_and_its_log(started: Started):
+    begin = time.monotonic()
+    outcome = run_watched(started.command(ORPHAN + "echo waiting >&2; sleep 300"), limit_seconds=1.0)
+    assert outcome.is_hung
+    assert outcome.stderr_tail == "waiting"
+    assert time.monotonic() - begin < 10
+    assert started.left() == []
+
+
+def test_orphans_do_not_outlive_a_command_that_ended_well(started: Started):
+    assert run_watched(started.command(ORPHAN + "exit 0"), limit_seconds=20).exit_code == 0
+    assert started.left() == []
+
+
+def test_what_is_raised_meanwhile_ends_the_command_first(started: Started):
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_watched(started.command(ORPHAN + "sleep 300"), limit_seconds=60, on_tick=interrupt)
+    assert started.left() == []
+
+
+def test_a_killed_caller_leaves_nothing_behind(started: Started):
+    caller = f"""
+from pathlib import Path
+from fabricbench.launch.command import Command
+from fabricbench.launch.watch import guarded, run_watched
+run_watched(Command(guarded(["/bin/sh", "-c", {ORPHAN + "sleep 300"!r}]), Path({str(started.directory)!r})), limit_seconds=60)
+"""
+    process = subprocess.Popen([sys.executable, "-c", caller], env={**os.environ, **started.environment})
+    deadline = time.monotonic() + 20
+    while len(marked_processes(started.mark)) < 4 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert len(marked_processes(started.mark)) >= 4, "caller, guard, shell, sleep"
+    process.kill()
+    process.wait()
+    assert started.left() == []
+
+
+def test_a_program_that_is_not_there_is_said_in_its_log(started: Started):
+    command = Command(guarded(["/no/such/mpiexec"]), started.directory, started.environment)
+    outcome = run_watched(command, limit_seconds=20)
+    assert outcome.exit_code == 127
+    assert outcome.stderr_tail == "/no/such/mpiexec: No such file or directory"
+
+
+def test_an_enterer_that_is_not_there_is_an_environment_that_lacks_something(started: Started):
+    with pytest.raises(EnvironmentLacks, match="nsenter-of-old cannot be started"):
+        run_watched(Command(("nsenter-of-old",), started.directory), limit_seconds=20)
+
+
+def test_the_tail_of_a_log_that_is_not_there_is_empty(tmp_path: Path):
+    assert tail(tmp_path / "none.log") == ""

@@ -36,6 +36,8 @@ from fabricbench.report.words import (
 CROSS = "M-1,-1L1,1M1,-1L-1,1"
 """Too few launches: crossed out, not a value to read."""
 ROW_HEIGHT = 19
+LABEL_SHARE = 0.26
+"""Of the width, left free for the ratios in figures."""
 READING = (
     "Filled point in a fabric's colour: that fabric is faster. Hollow diamond: equivalent. Grey cross: not enough data. The grey "
     "strip at 1 is the margin of {margin:g} % within which a difference does not matter."
@@ -122,18 +124,11 @@ def _reading(findings: Findings, items: Sequence[Comparison]) -> str:
     return " ".join(filter(None, (READING.format(margin=findings.margin * 100), intervals, emulated_note(findings))))
 
 
-def _label_layers(findings: Findings, items: Sequence[Comparison], labels: list[str], x: Spec, y: Spec) -> list[Spec]:
-    """Return the ratio as text beside each interval, on the side where there is room."""
-    low, high = x["scale"]["domain"]
-    middle = (low * high) ** 0.5
+def _label_layer(findings: Findings, items: Sequence[Comparison], labels: list[str], y: Spec) -> Spec:
+    """Return the ratios as text, in a column at the right edge."""
     rows = [_row(findings, item, label) for item, label in zip(items, labels, strict=True)]
-    layers = []
-    for align, shift, end in (("left", 8, "high"), ("right", -8, "low")):
-        mine = [row | {"value": row[end] or row["value"]} for row in rows if (row["value"] > middle) is (end == "low")]
-        words = {"x": x, "y": y, "text": {"field": "times faster"}}
-        if mine:
-            layers.append(mark("text", words, rows=mine, align=align, dx=shift, baseline="middle"))
-    return layers
+    words = {"x": {"value": "width"}, "y": y, "text": {"field": "times faster"}}
+    return mark("text", words, rows=rows, align="right", baseline="middle")
 
 
 def _ends(items: Sequence[Comparison]) -> list[float]:
@@ -170,11 +165,12 @@ def _panel(
     has_labels: bool = False,
 ) -> Panel:
     low, high = ratio_domain(ends, findings.margin)
+    end = low * (high / low) ** (1 / (1 - LABEL_SHARE)) if has_labels else high
     first = items[0]
     x: Spec = {
         "field": "value",
         "type": "quantitative",
-        "scale": {"type": "log", "domain": [low, high], "nice": False},
+        "scale": {"type": "log", "domain": [low, end], "nice": False},
         "axis": {
             "values": ratio_ticks(low, high),
             "labelExpr": "format(datum.value, '~g') + ' ×'",
@@ -193,7 +189,7 @@ def _panel(
         *_mark_layers(findings, items, labels, x, y),
     ]
     if has_labels:
-        layers += _label_layers(findings, items, labels, x, y)
+        layers.append(_label_layer(findings, items, labels, y))
     if is_interactive:
         layers[0]["params"] = zoom("x")
     sides = (first.fabric_a, first.fabric_b)

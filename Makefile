@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
-DEMO ?= demo
+DEMO ?= demo/$(shell date +%Y%m%d-%H%M%S)
 
 NATIVE_SOURCES := $(shell find native cmake CMakeLists.txt -type f 2>/dev/null)
 
@@ -25,7 +25,7 @@ $(BIN)/fabricbench: $(VENV)/.environment $(NATIVE_SOURCES)
 	touch $@
 
 demo: all ## two emulated fabrics on four virtual nodes: measured, compared, one dossier
-	@echo "make demo: not there yet" && false
+	tools/demo $(BIN)/fabricbench $(DEMO)
 
 test: all lint test-native test-python ## everything that proves it
 

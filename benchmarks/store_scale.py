@@ -1,4 +1,4 @@
-"""What ten million samples cost: reading a record, then the quantiles of every launch and cell. `--help` lists the options.
+"""What ten million samples cost: reading a record, the quantiles of every launch and cell, the comparison. See `--help`.
 
 Writes a synthetic run once, then measures each step in a process of its own, so that peak memory is that step's alone.
 """
@@ -17,6 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+import fabricbench
 from fabricbench.record.launch import SAMPLES
 from fabricbench.record.reading import read_record
 from fabricbench.record.store import Run
@@ -60,7 +61,11 @@ def convert(path: Path) -> int:
     return sum(len(batch.time_ns) for cell in read_record(path).cells for batch in cell.batches)
 
 
-STEPS: dict[str, Callable[[Path], int]] = {"quantiles": quantiles, "scan": scan, "convert": convert}
+def compare(path: Path) -> int:
+    return fabricbench.compare(path).samples
+
+
+STEPS: dict[str, Callable[[Path], int]] = {"quantiles": quantiles, "scan": scan, "convert": convert, "compare": compare}
 
 
 def measured(step: str, path: Path) -> dict[str, float]:
@@ -89,7 +94,7 @@ def main() -> None:
         write_record(record, options.samples)
         size = sum(path.stat().st_size for path in run.rglob(SAMPLES)) / 2**20
         print(f"run of {options.blocks * len(FABRICS)} launches, samples take {size:.0f} MiB on disk")
-        for step, path in (("convert", record), ("scan", run), ("quantiles", run)):
+        for step, path in (("convert", record), ("scan", run), ("quantiles", run), ("compare", run)):
             cost = measured(step, path)
             print(f"{step:10} {cost['samples']:>12,} samples {cost['seconds']:>7.2f} s {cost['peak_MiB']:>7,.0f} MiB")
 

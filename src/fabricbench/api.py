@@ -5,8 +5,6 @@ The analysis is imported when it is first asked for: SciPy alone takes longer to
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 
 from fabricbench.analysis.findings import Findings
@@ -31,6 +29,7 @@ def compare(
 
     `baseline` names the fabric that all others are set against; `margin` is the smallest difference that matters, as a share.
     """
-    analyse: Callable[..., Findings] = import_module("fabricbench.analysis").analyse
+    from fabricbench.analysis import analyse  # noqa: PLC0415
+
     opened = [run if isinstance(run, Run) else load(run) for run in runs]
     return analyse(opened, baseline=baseline, margin=margin, confidence=confidence)

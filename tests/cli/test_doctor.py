@@ -12,6 +12,7 @@ def test_the_doctor_writes_json_that_scripts_can_read():
     assert result.exit_code == 0, result.output
     data = json.loads(result.stdout)
     assert data["processors"]["logical"] >= 1
+    assert data["lab"]["mode"] in {"root", "user-namespace", "none"}
     assert data["inventory"]["kernel.release"] == data["kernel"]["release"]
 
 

@@ -80,16 +80,19 @@ def test_a_folder_that_is_no_run_is_a_usage_error(tmp_path: Path):
     assert b"what to do" in show(tmp_path, code=2).stderr
 
 
-def test_a_full_disk_is_told_with_what_to_do(run: Run):
-    error = show(run.path, "-o", "/dev/full", code=3).stderr
+@pytest.mark.parametrize("format_", ["csv", "json", "parquet"])
+def test_a_full_disk_is_told_with_what_to_do(run: Run, format_: str):
+    error = show(run.path, "--format", format_, "-o", "/dev/full", code=3).stderr
     assert b"no space left" in error
     assert b"Traceback" not in error
 
 
-def test_a_reader_that_has_seen_enough_is_no_error(run: Run):
-    shown = subprocess.Popen([*COMMAND, str(run.path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+@pytest.mark.parametrize("format_", ["csv", "json", "parquet"])
+def test_a_reader_that_has_seen_enough_is_no_error(run: Run, format_: str):
+    command = [*COMMAND, str(run.path), "--format", format_]
+    shown = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert shown.stdout is not None
-    shown.stdout.readline()
+    shown.stdout.read(1)
     shown.stdout.close()
     assert shown.stderr is not None
     assert shown.stderr.read() == b""

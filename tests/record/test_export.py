@@ -40,6 +40,18 @@ def test_the_summary_leaves_invalid_launches_out_and_names_what_failed(tmp_path:
     assert (failed["failed"], failed["reason"], failed["median"]) == (4, "no", None)
 
 
+def test_the_summary_is_ordered_by_fabric_layer_and_size_however_it_was_measured(tmp_path: Path):
+    cells = [
+        SyntheticCell(layer, Pattern.PINGPONG, size, {"slow": 9e3, "fast": 5e3}, samples=5)
+        for size in (1024, 8, 64)
+        for layer in (Layer.MPI, Layer.FRAME)
+    ]
+    frame = summary_frame(write_synthetic_run(tmp_path, cells=cells, blocks=2))
+    rows = frame.select("fabric", "layer", "message_bytes").rows()
+    layers, sizes = ("frame", "mpi"), (8, 64, 1024)
+    assert rows == [(fabric, layer, size) for fabric in ("slow", "fast") for layer in layers for size in sizes]
+
+
 def test_the_mean_of_a_rate_is_total_bits_over_total_time(tmp_path: Path):
     cell = SyntheticCell(Layer.TCP, Pattern.STREAM, 1024, {"a": 90e6}, samples=50)
     run = write_synthetic_run(tmp_path, cells=[cell], blocks=3)

@@ -1,1 +1,15 @@
-"""From stored samples to findings: comparisons, crossovers, the ladder, proofs of path. Pure."""
+"""From stored samples to findings: comparisons, crossovers, the ladder, warnings, the sentence. Prints nothing, writes nothing.
+
+analysing.py   `analyse`: calls the parts, returns `Findings`
+measured.py    reads runs into sides (a fabric of a run) and cells
+comparing.py   sides against each other; crossovers.py, ladder.py, summary.py: the rest of the numbers
+caution.py     warnings; headline.py, wording.py, method.py: words
+gate.py        `check_regressions`; selfcheck.py: `analyse_selfcheck`
+"""
+
+from __future__ import annotations
+
+from fabricbench.analysis.analysing import analyse
+from fabricbench.analysis.findings import Findings
+
+__all__ = ["Findings", "analyse"]

@@ -41,8 +41,9 @@ class CellKey(Model):
 
 
 class CellSummary(Model):
-    """One cell on one fabric. `median` is over launches (the median of launch medians and its interval).
+    """One cell on one fabric. `median` is over launches: the median, with its interval, of one value each.
 
+    The value of a launch is the median of its times, or its total bits over total time of a rate (windows arrive in bursts).
     `quantiles` maps probabilities (as text: "0.01", "0.5", "0.999") to values over all measured samples. `mean` is the arithmetic
     mean of times, or total bits over total time of rates (the harmonic mean). Shares of the line rate and of the physically
     possible payload rate are given for throughput on fabrics whose wire is known.
@@ -101,7 +102,7 @@ class Comparison(Model):
 
 
 class Crossover(Model):
-    """The message size where one fabric overtakes the other; the interval is from resampling blocks."""
+    """The message size where one fabric overtakes the other; the interval inverts a paired t test over blocks."""
 
     layer: Layer
     pattern: Pattern

@@ -9,9 +9,11 @@ import typer
 from fabricbench.errors import FabricbenchError
 
 # Each module here defines `register(app)`. One line for each subcommand.
-from fabricbench.cli import doctor, report, show, version  # isort: skip
+from fabricbench.cli import (  # isort: skip
+    run, plan, resume, compare, report, check, selfcheck, show, lab, doctor, version,
+)  # fmt: skip
 
-COMMANDS = (doctor, report, show, version)
+COMMANDS = (run, plan, resume, compare, report, check, selfcheck, show, lab, doctor, version)
 
 app = typer.Typer(
     name="fabricbench",

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -48,12 +47,11 @@ def register(app: typer.Typer) -> None:
 
 
 def _lab_support() -> dict[str, str]:
-    """Return whether and how a lab can be had here; empty where this build has none."""
-    ask: Any = getattr(import_module("fabricbench.lab"), "lab_support", None)
-    if ask is None:
-        return {}
-    support = ask()
-    return {"mode": str(support.mode), "reason": str(support.reason)}
+    """Try whether and how a lab can be had here."""
+    from fabricbench.lab import lab_support  # noqa: PLC0415
+
+    support = lab_support()
+    return {"mode": str(support.mode), "reason": support.reason}
 
 
 def _text(host: Host, lab: dict[str, str]) -> str:
@@ -61,8 +59,7 @@ def _text(host: Host, lab: dict[str, str]) -> str:
     lines = [f"host {host.name}", ""]
     width = max(len(name) for name in facts)
     lines += [f"  {name.ljust(width)}  {value}" for name, value in facts.items() if not name.startswith("advice.")]
-    lines += [f"  {'lab'.ljust(width)}  {lab['mode']}: {lab['reason']}"] if lab else []
-    lines.append("")
+    lines += [f"  {'lab'.ljust(width)}  {lab['mode']}: {lab['reason']}", ""]
     if not host.advice:
         return "\n".join([*lines, "nothing was found that hurts measurements", ""])
     lines.append("what to know before measuring here:")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Iterator
@@ -29,18 +30,22 @@ def opened_output(path: Path | None) -> Iterator[BinaryIO]:
         else:
             with path.open("wb") as stream:  # a pipe or a device is written to, not replaced
                 yield stream
-    except OSError as error:
+    except Exception as error:
         raise explained(error, path or Path("standard output")) from error
 
 
 @contextmanager
 def _standard_output() -> Iterator[BinaryIO]:
     """Yield stdout; a reader that has seen enough and closes the pipe (`| head`) is no error."""
+    from fabricbench.record.atomic import error_number  # noqa: PLC0415
+
     sys.stdout.flush()
     try:
         yield sys.stdout.buffer
         sys.stdout.flush()
-    except BrokenPipeError:
+    except Exception as error:
+        if error_number(error) != errno.EPIPE:
+            raise
         # Python flushes stdout once more at its end, and would report the closed pipe there.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

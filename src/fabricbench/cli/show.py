@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from enum import StrEnum
+from io import BytesIO
 from pathlib import Path
+from shutil import copyfileobj
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
@@ -85,17 +88,25 @@ def _write_samples(run: Run, chosen: Format, stream: BinaryIO) -> None:
 
     scans = list(sample_scans(run)) or [pl.LazyFrame(schema=dict.fromkeys(SAMPLE_COLUMNS, pl.Null))]
     if chosen is Format.PARQUET:
-        pl.concat(scans).sink_parquet(stream)
+        # By way of a file: polars reports a pipe that was closed on it as a bug of its own, now and then.
+        with TemporaryDirectory() as folder:
+            whole = Path(folder) / "samples.parquet"
+            pl.concat(scans).sink_parquet(whole)
+            with whole.open("rb") as file:
+                copyfileobj(file, stream)
     elif chosen is Format.CSV:
-        stream.writelines(
-            scan.collect().write_csv(include_header=number == 0).encode() for number, scan in enumerate(scans)
-        )
+        for number, scan in enumerate(scans):
+            rows = BytesIO()  # polars hides a closed pipe and a full disk in errors of its own
+            scan.collect().write_csv(rows, include_header=number == 0)
+            stream.write(rows.getbuffer())
     else:
         separator = b"[\n"
         for scan in scans:
-            lines = scan.collect().write_ndjson().rstrip().replace("\n", ",\n")
-            if lines:
-                stream.write(separator + lines.encode())
+            lines = BytesIO()
+            scan.collect().write_ndjson(lines)
+            if lines.tell():
+                stream.write(separator)
+                stream.write(lines.getvalue().rstrip().replace(b"\n", b",\n"))
                 separator = b",\n"
         stream.write(b"\n]\n" if separator == b",\n" else b"[]\n")
 

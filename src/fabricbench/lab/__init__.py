@@ -1,1 +1,23 @@
 """The virtual testbed: nodes in namespaces on this machine, joined by emulated switches."""
+
+from __future__ import annotations
+
+from fabricbench.lab.fabric import EmulatedFabric, Switching
+from fabricbench.lab.lab import Lab, drop_stale_labs, running_labs
+from fabricbench.lab.presets import PRESETS, parse_fabric, parse_fabrics
+from fabricbench.lab.status import LabStatus
+from fabricbench.lab.support import Support, lab_support
+
+__all__ = [
+    "PRESETS",
+    "EmulatedFabric",
+    "Lab",
+    "LabStatus",
+    "Support",
+    "Switching",
+    "drop_stale_labs",
+    "lab_support",
+    "parse_fabric",
+    "parse_fabrics",
+    "running_labs",
+]

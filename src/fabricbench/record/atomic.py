@@ -44,7 +44,7 @@ def replace_text(path: Path, text: str) -> None:
 
 def explained(error: Exception, path: Path) -> Exception:
     """Return what to raise for `error`, met while `path` was written; the error itself where there is nothing to explain."""
-    code = _error_number(error)
+    code = error_number(error)
     reason = os.strerror(code) if code else ""
     if code in FULL:
         return EnvironmentLacks(
@@ -58,7 +58,7 @@ def explained(error: Exception, path: Path) -> Exception:
     return error
 
 
-def _error_number(error: Exception) -> int | None:
+def error_number(error: Exception) -> int | None:
     """Return the system's error number; polars wraps an OSError in errors of its own and leaves the number in the text."""
     if isinstance(error, OSError):
         return error.errno

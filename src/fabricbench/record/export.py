@@ -62,17 +62,25 @@ def summary_frame(run: Run, probabilities: Sequence[float] = SUMMARY_PROBABILITI
             pl.col("reason").drop_nulls().first(),
         )
     )
-    return counted.join(spread, on=key, how="left", nulls_equal=True).select(
-        *key,
-        unit_name(),
-        *(column for column in spread.columns if column not in key),
-        "sent",
-        "lost",
-        "failed",
-        "reason",
+    # A launch measures its cells in random order; people read them by layer and size.
+    by_size = ["fabric", "layer", "pattern", "receive", "variant", "message_bytes"]
+    return (
+        counted.join(spread, on=key, how="left", nulls_equal=True)
+        .sort(by_size)
+        .select(
+            *key,
+            unit_name(),
+            *(column for column in spread.columns if column not in key),
+            "sent",
+            "lost",
+            "failed",
+            "reason",
+        )
     )
 
 
 def unit_name() -> pl.Expr:
     """Return the unit of `metric`."""
-    return pl.col("metric").cast(pl.String).replace_strict({m.value: m.unit for m in Metric}).alias("unit")
+    units = {metric.value: metric.unit for metric in Metric}
+    dtype = pl.Enum(list(dict.fromkeys(units.values())))
+    return pl.col("metric").cast(pl.String).replace_strict(units, return_dtype=dtype).alias("unit")

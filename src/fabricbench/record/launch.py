@@ -30,7 +30,10 @@ ROW_GROUP_ROWS = 262_144
 
 
 class LaunchFacts(Model):
-    """What only the one who ran the launch knows. `is_valid` is False where the path proof failed; `invalid_because` says why."""
+    """What only the one who ran the launch knows. `is_valid` is False where the path proof failed; `invalid_because` says why.
+
+    `conditions` are what a reader must know of how programs were started (how MPI waits, say): what -> fact.
+    """
 
     block: int | None = None
     position: int | None = None
@@ -38,6 +41,7 @@ class LaunchFacts(Model):
     invalid_because: tuple[str, ...] = ()
     exit_code: int | None = None
     path_proof: dict[str, Any] = {}
+    conditions: dict[str, str] = {}
     switches_before: dict[str, Any] = {}
     switches_after: dict[str, Any] = {}
 

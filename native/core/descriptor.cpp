@@ -1,0 +1,97 @@
+#include "core/descriptor.hpp"
+
+#include <sys/time.h>
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <string>
+
+#include "core/failure.hpp"
+#include "core/interface.hpp"
+
+namespace fabricbench {
+namespace {
+
+// A thousand frames of 1500 bytes with the kernel's bookkeeping.
+constexpr int receive_buffer_bytes = 8 << 20;
+
+timeval to_timeval(double seconds) {
+  const double whole = std::floor(seconds);
+  timeval time{static_cast<time_t>(whole), static_cast<suseconds_t>((seconds - whole) * 1e6)};
+  if (time.tv_sec == 0 && time.tv_usec == 0) time.tv_usec = 1;  // 0 would mean: without a bound
+  return time;
+}
+
+std::string shown(const sockaddr_in& address) {
+  return address_text(ntohl(address.sin_addr.s_addr)) + ":" + std::to_string(ntohs(address.sin_port));
+}
+
+}  // namespace
+
+Descriptor open_socket(int domain, int type, int protocol, std::string_view name) {
+  Descriptor socket(::socket(domain, type | SOCK_CLOEXEC, protocol));
+  if (socket.get() < 0) fail_with_errno("socket(" + std::string(name) + ")");
+  return socket;
+}
+
+void set_option(const Descriptor& socket, int level, int option, int value, std::string_view name) {
+  if (setsockopt(socket.get(), level, option, &value, sizeof value) != 0) {
+    fail_with_errno("setsockopt(" + std::string(name) + ")");
+  }
+}
+
+void set_receive_bound(const Descriptor& socket, double seconds) {
+  const timeval time = to_timeval(seconds);
+  if (setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time) != 0) {
+    fail_with_errno("setsockopt(SO_RCVTIMEO)");
+  }
+}
+
+void set_send_bound(const Descriptor& socket, double seconds) {
+  const timeval time = to_timeval(seconds);
+  if (setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time) != 0) {
+    fail_with_errno("setsockopt(SO_SNDTIMEO)");
+  }
+}
+
+void enlarge_receive_buffer(const Descriptor& socket) {
+  const int bytes = receive_buffer_bytes;
+  if (setsockopt(socket.get(), SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) == 0) return;
+  setsockopt(socket.get(), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);  // cut to net.core.rmem_max
+}
+
+sockaddr_in socket_address(std::uint32_t address, std::uint16_t port) {
+  sockaddr_in result{};
+  result.sin_family = AF_INET;
+  result.sin_port = htons(port);
+  result.sin_addr.s_addr = htonl(address);
+  return result;
+}
+
+void bind_to(const Descriptor& socket, const sockaddr_in& address) {
+  if (bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    fail_with_errno("bind(" + shown(address) + ")");
+  }
+}
+
+void connect_to(const Descriptor& socket, const sockaddr_in& address) {
+  if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    fail_with_errno("connect(" + shown(address) + ")");
+  }
+}
+
+std::uint16_t bound_port(const Descriptor& socket) {
+  sockaddr_in address{};
+  socklen_t size = sizeof address;
+  if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) fail_with_errno("getsockname");
+  return ntohs(address.sin_port);
+}
+
+void drain(const Descriptor& socket) {
+  std::array<std::byte, 64> scrap{};
+  while (recv(socket.get(), scrap.data(), scrap.size(), MSG_DONTWAIT | MSG_TRUNC) >= 0) {
+  }
+}
+
+}  // namespace fabricbench

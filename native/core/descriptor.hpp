@@ -1,0 +1,52 @@
+// A file descriptor that closes itself, and the socket calls that every socket transport makes before the timing.
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+namespace fabricbench {
+
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int number) : number_(number) {}
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+  ~Descriptor() {
+    if (number_ >= 0) close(number_);
+  }
+
+  int get() const { return number_; }
+
+ private:
+  int number_ = -1;
+};
+
+/// Open a socket or throw the Failure that names it, "socket(AF_PACKET)" say.
+Descriptor open_socket(int domain, int type, int protocol, std::string_view name);
+
+void set_option(const Descriptor& socket, int level, int option, int value, std::string_view name);
+/// Bound how long a blocking receive sleeps.
+void set_receive_bound(const Descriptor& socket, double seconds);
+/// Bound how long a blocking send sleeps for room.
+void set_send_bound(const Descriptor& socket, double seconds);
+/// Ask for a receive buffer that holds a burst while the receiver is not running; the system may grant less.
+void enlarge_receive_buffer(const Descriptor& socket);
+
+sockaddr_in socket_address(std::uint32_t address, std::uint16_t port);
+void bind_to(const Descriptor& socket, const sockaddr_in& address);
+void connect_to(const Descriptor& socket, const sockaddr_in& address);
+std::uint16_t bound_port(const Descriptor& socket);
+
+/// Let go of everything that has come so far.
+void drain(const Descriptor& socket);
+
+}  // namespace fabricbench

@@ -1,0 +1,90 @@
+// What a pattern works with and what it hands back.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/clock.hpp"
+#include "core/control.hpp"
+#include "core/plan.hpp"
+
+namespace fabricbench {
+
+/// What unreliable layers lost and what verification found; counts messages.
+struct Counters {
+  std::uint64_t sent = 0;
+  std::uint64_t lost = 0;
+  std::uint64_t reordered = 0;
+  std::uint64_t duplicated = 0;
+  std::uint64_t corrupted = 0;
+  std::uint64_t verified = 0;
+
+  void add(const Counters& other) {
+    sent += other.sent;
+    lost += other.lost;
+    reordered += other.reordered;
+    duplicated += other.duplicated;
+    corrupted += other.corrupted;
+    verified += other.verified;
+  }
+};
+
+/// Samples of one phase in the order they were taken. Memory is taken and touched beforehand; `push` never allocates.
+class Series {
+ public:
+  /// Make room. `with_messages`: also note how many messages each sample held.
+  void prepare(std::size_t capacity, bool with_messages) {
+    count_ = 0;
+    if (ticks_.size() < capacity) ticks_.resize(capacity);
+    if (with_messages && messages_.size() < capacity) messages_.resize(capacity);
+  }
+  std::span<const std::uint64_t> ticks() const { return std::span(ticks_).first(count_); }
+  std::span<const std::uint32_t> messages() const {
+    return std::span(messages_).first(std::min(count_, messages_.size()));
+  }
+  std::size_t size() const { return count_; }
+  std::size_t room() const { return ticks_.size() - count_; }
+
+  void push(std::uint64_t ticks) { ticks_[count_++] = ticks; }
+  void push(std::uint64_t ticks, std::uint32_t messages) {
+    messages_[count_] = messages;
+    ticks_[count_++] = ticks;
+  }
+
+ private:
+  std::vector<std::uint64_t> ticks_;
+  std::vector<std::uint32_t> messages_;
+  std::size_t count_ = 0;
+};
+
+/// Both phases of a cell; kept from cell to cell so that memory is touched once.
+struct Samples {
+  Series warmup;
+  Series measured;
+};
+
+/// What a pattern is asked to do on one rank of a cell.
+struct Task {
+  const PlanProbe& probe;
+  const CellTeam& team;
+  Timebase timebase;
+  double clock_overhead_ns;
+  std::uint32_t token;
+  std::uint32_t& sequence;  // of the next message on this path, unreliable layers only; goes on from cell to cell
+  Samples& samples;
+  Counters& counters;
+};
+
+/// What a pattern knows after it has measured. `stop` is there on the rank that applied the stopping rule.
+struct Outcome {
+  std::optional<StopReason> stop;
+  double seconds = 0;
+  std::size_t operations_per_sample = 1;
+  std::size_t bytes_per_sample = 0;
+};
+
+}  // namespace fabricbench

@@ -1,0 +1,161 @@
+#include "core/plan.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace fabricbench {
+namespace {
+
+using nlohmann::json;
+
+// Sample buffers are allocated and touched before the timing: this many are 800 MB, and no campaign comes near.
+constexpr std::int64_t most_samples = 100'000'000;
+// Message buffers likewise; a rank holds two or three of them.
+constexpr std::int64_t largest_message_bytes = std::int64_t{1} << 32;
+constexpr std::int64_t most_ranks = 1 << 20;
+constexpr std::int64_t largest_mtu = 65536;
+constexpr std::int64_t largest_token = 0xffffffffLL;
+
+template <class Enum>
+Enum read_word(ObjectReader& reader, std::string_view key, std::optional<Enum> fallback = std::nullopt) {
+  if (fallback && reader.find(key) == nullptr) return *fallback;
+  const std::string word = reader.text(key);
+  if (const auto value = value_of<Enum>(word)) return *value;
+  std::string list;
+  for (const std::string_view name : names_of<Enum>) list += (list.empty() ? "" : ", ") + std::string(name);
+  throw PlanError(reader.path_of(key), "'" + word + "' is unknown; known are " + list);
+}
+
+std::size_t read_size(ObjectReader& reader, std::string_view key, Range range,
+                      std::optional<std::size_t> fallback = {}) {
+  std::optional<std::int64_t> otherwise;
+  if (fallback) otherwise = static_cast<std::int64_t>(*fallback);
+  return static_cast<std::size_t>(reader.integer(key, range, otherwise));
+}
+
+PlanFabric read_fabric(const json& value, const std::string& path) {
+  ObjectReader reader(value, path);
+  PlanFabric fabric;
+  fabric.name = reader.text("name");
+  fabric.interface = reader.text_or_null("interface");
+  if (const auto subnet = reader.text_or_null("subnet")) {
+    fabric.subnet = parse_subnet(*subnet);
+    if (!fabric.subnet) {
+      throw PlanError(reader.path_of("subnet"),
+                      "must be an IPv4 network such as 10.98.1.0/24, found '" + *subnet + "'");
+    }
+  }
+  fabric.mtu = static_cast<int>(reader.integer("mtu", {68, largest_mtu}, fabric.mtu));
+  reader.refuse_unknown();
+  return fabric;
+}
+
+Stopping read_stopping(const json& value, const std::string& path) {
+  ObjectReader reader(value, path);
+  Stopping stopping;
+  stopping.minimum_samples = read_size(reader, "minimum_samples", {1, most_samples}, stopping.minimum_samples);
+  stopping.maximum_samples = read_size(reader, "maximum_samples", {1, most_samples}, stopping.maximum_samples);
+  stopping.maximum_seconds = reader.positive("maximum_seconds", stopping.maximum_seconds);
+  stopping.relative_width = reader.positive("relative_width", stopping.relative_width);
+  stopping.confidence = reader.positive("confidence", stopping.confidence);
+  if (stopping.confidence >= 1) throw PlanError(reader.path_of("confidence"), "must be less than 1");
+  reader.refuse_unknown();
+  return stopping;
+}
+
+std::vector<int> read_ranks(const json& value, const std::string& path) {
+  if (!value.is_array() || value.empty()) throw PlanError(path, "must be a list of ranks with at least one of them");
+  std::vector<int> ranks;
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    const std::string element = path + "[" + std::to_string(i) + "]";
+    const int rank = static_cast<int>(read_integer(value[i], element, {0, most_ranks}));
+    if (std::ranges::find(ranks, rank) != ranks.end()) throw PlanError(element, "names the same rank twice");
+    ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+json read_parameters(const json& value, const std::string& path) {
+  if (!value.is_object()) throw PlanError(path, "must be an object");
+  for (const auto& [key, parameter] : value.items()) {
+    if (!parameter.is_string() && !parameter.is_number()) {
+      throw PlanError(path + "." + key, "must be a string or a number");
+    }
+  }
+  return value;
+}
+
+PlanProbe read_probe(const json& value, const std::string& path) {
+  ObjectReader reader(value, path);
+  PlanProbe probe;
+  probe.id = static_cast<int>(reader.integer("id", {0, std::numeric_limits<int>::max()}));
+  probe.layer = read_word<Layer>(reader, "layer");
+  probe.pattern = read_word<Pattern>(reader, "pattern");
+  probe.message_bytes = read_size(reader, "message_bytes", {0, largest_message_bytes});
+  probe.receive = read_word<Receive>(reader, "receive", probe.receive);
+  if (const json* ranks = reader.find("ranks")) probe.ranks = read_ranks(*ranks, reader.path_of("ranks"));
+  probe.messages_per_sample = read_size(reader, "messages_per_sample", {1, most_samples}, probe.messages_per_sample);
+  probe.warmup_samples = read_size(reader, "warmup_samples", {0, most_samples}, probe.warmup_samples);
+  probe.verify_messages = read_size(reader, "verify_messages", {0, most_samples}, probe.verify_messages);
+  probe.reply_timeout_seconds = reader.positive("reply_timeout_seconds", probe.reply_timeout_seconds);
+  if (const json* stopping = reader.find("stopping")) {
+    probe.stopping = read_stopping(*stopping, reader.path_of("stopping"));
+  }
+  if (const json* parameters = reader.find("parameters")) {
+    probe.parameters = read_parameters(*parameters, reader.path_of("parameters"));
+  }
+  reader.refuse_unknown();
+  return probe;
+}
+
+}  // namespace
+
+Plan parse_plan(std::string_view text) {
+  json document;
+  try {
+    document = json::parse(text);
+  } catch (const json::parse_error& error) {
+    throw PlanError("$", std::string("is not JSON: ") + error.what());
+  }
+  ObjectReader reader(document, "$");
+  constexpr std::string_view schema = "fabricbench/plan/1";
+  if (reader.find("schema") != nullptr && reader.text("schema") != schema) {
+    throw PlanError("$.schema", "must be " + std::string(schema) + ", found " + reader.text("schema"));
+  }
+  Plan plan;
+  plan.launch_id = reader.text("launch_id");
+  plan.token = static_cast<std::uint32_t>(reader.integer("token", {0, largest_token}));
+  plan.fabric = read_fabric(reader.need("fabric"), "$.fabric");
+  plan.output = reader.text("output");
+  const json& probes = reader.need("probes");
+  if (!probes.is_array() || probes.empty()) throw PlanError("$.probes", "must be a list with at least one probe");
+  std::set<int> ids;
+  for (std::size_t i = 0; i < probes.size(); ++i) {
+    const std::string path = "$.probes[" + std::to_string(i) + "]";
+    plan.probes.push_back(read_probe(probes[i], path));
+    if (!ids.insert(plan.probes.back().id).second) throw PlanError(path + ".id", "is used twice");
+  }
+  reader.refuse_unknown();
+  return plan;
+}
+
+void check_ranks(const Plan& plan, int world_size) {
+  for (std::size_t i = 0; i < plan.probes.size(); ++i) {
+    const PlanProbe& probe = plan.probes[i];
+    // Memory is measured by ranks[0] alone, whoever else is named.
+    const std::size_t needed = probe.layer == Layer::memory ? 1 : probe.ranks.size();
+    const std::string path = "$.probes[" + std::to_string(i) + "].ranks";
+    if (probe.layer != Layer::memory && needed != 2) {
+      throw PlanError(path, std::string(name_of(probe.pattern)) + " over " + std::string(name_of(probe.layer)) +
+                                " needs two ranks, found " + std::to_string(needed));
+    }
+    for (std::size_t k = 0; k < needed; ++k) {
+      if (probe.ranks[k] < world_size) continue;
+      throw PlanError(
+          path + "[" + std::to_string(k) + "]",
+          "rank " + std::to_string(probe.ranks[k]) + " is not in this launch, which has " + std::to_string(world_size));
+    }
+  }
+}
+
+}  // namespace fabricbench

@@ -1,0 +1,62 @@
+// The plan: what one launch is told to measure. Its contract is src/fabricbench/record/probe_plan.py.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/interface.hpp"
+#include "core/object_reader.hpp"
+#include "core/vocabulary.hpp"
+
+namespace fabricbench {
+
+struct PlanFabric {
+  std::string name;
+  std::optional<std::string> interface;
+  std::optional<Subnet> subnet;
+  int mtu = 1500;
+};
+
+struct Stopping {
+  std::size_t minimum_samples = 20;
+  std::size_t maximum_samples = 100'000;
+  double maximum_seconds = 0.5;
+  double relative_width = 0.02;
+  double confidence = 0.95;
+};
+
+struct PlanProbe {
+  int id = 0;
+  Layer layer = Layer::tcp;
+  Pattern pattern = Pattern::pingpong;
+  std::size_t message_bytes = 0;
+  Receive receive = Receive::blocking;
+  std::vector<int> ranks{0, 1};
+  std::size_t messages_per_sample = 1;
+  std::size_t warmup_samples = 10;
+  std::size_t verify_messages = 0;
+  double reply_timeout_seconds = 0.25;
+  Stopping stopping;
+  nlohmann::json parameters = nlohmann::json::object();
+};
+
+struct Plan {
+  std::string launch_id;
+  std::uint32_t token = 0;
+  PlanFabric fabric;
+  std::string output;
+  std::vector<PlanProbe> probes;
+};
+
+/// Read a plan from JSON text; PlanError names the JSON path of the first thing that is wrong.
+Plan parse_plan(std::string_view text);
+
+/// Refuse a plan that names ranks which this launch does not have.
+void check_ranks(const Plan& plan, int world_size);
+
+}  // namespace fabricbench

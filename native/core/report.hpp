@@ -1,0 +1,50 @@
+// What a rank reports to rank 0 when it has done its part of a cell.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/failure.hpp"
+#include "core/interface.hpp"
+#include "core/measurement.hpp"
+
+namespace fabricbench {
+
+/// The samples of one phase in nanoseconds; `bytes` is empty unless losses made some sample smaller.
+struct PhaseSamples {
+  std::vector<std::uint64_t> time_ns;
+  std::vector<std::uint64_t> bytes;
+};
+
+struct CellFailure {
+  FailureCode code = FailureCode::error;
+  std::string reason;
+};
+
+struct CellReport {
+  std::optional<CellFailure> failure;
+  Outcome outcome;
+  Counters counters;
+  Receive receive = Receive::blocking;
+  PhaseSamples warmup;
+  PhaseSamples measured;
+  std::map<std::string, InterfaceBytes> interfaces;
+};
+
+/// Pack a report for the control plane, and unpack it.
+std::string pack(const CellReport& report);
+CellReport unpack_report(const std::string& bytes);
+
+/// Pack a failure for the agreement between the ranks of a cell, and unpack it.
+nlohmann::json to_json(const std::optional<CellFailure>& failure);
+std::optional<CellFailure> failure_from(const nlohmann::json& value);
+
+/// Join what the ranks of a cell report: one failure is the cell's, counters add up, samples come from whoever took
+/// them.
+CellReport merge(const std::vector<CellReport>& reports);
+
+}  // namespace fabricbench

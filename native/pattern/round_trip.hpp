@@ -1,0 +1,203 @@
+// One message there and one back, many times: what ping-pong times and what verification checks. Two kinds: over a
+// reliable path every reply comes; over an unreliable one messages carry a header, replies may be missing, late or
+// doubled, and every wait has a bound.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "core/measurement.hpp"
+#include "core/message_buffer.hpp"
+#include "transport/datagram.hpp"
+#include "transport/transport.hpp"
+
+namespace fabricbench {
+
+/// What the leader tells the follower over the control plane: answer the messages [first, first + count), then ask
+/// again. A count of 0 ends the rounds.
+struct RoundOrder {
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+};
+
+inline constexpr std::size_t leader = 0;
+inline constexpr std::size_t follower = 1;
+
+/// A payload that every position and every message has its own part in.
+inline void fill_payload(std::span<std::byte> payload, std::uint64_t seed) {
+  std::uint64_t state = seed;
+  for (std::size_t i = 0; i < payload.size(); ++i) {
+    if (i % sizeof state == 0) state = state * 6364136223846793005U + 1442695040888963407U;
+    payload[i] = static_cast<std::byte>(state >> (8 * (i % sizeof state)));
+  }
+}
+
+template <class Clock, Transport T>
+  requires(T::traits.is_reliable)
+class ReliableRounds {
+ public:
+  ReliableRounds(T& path, Task& task) : path_(path), out_(task.probe.message_bytes), in_(task.probe.message_bytes) {
+    path_.set_bound(task.probe.reply_timeout_seconds);
+  }
+
+  /// Time this many round trips, each alone. One more goes first, untimed: the follower comes from its sleep.
+  void lead(std::size_t count, Series& series, std::uint64_t /*deadline*/) {
+    const std::span<const std::byte> out = out_.span();
+    const std::span<std::byte> in = in_.span();
+    path_.send(out);
+    path_.receive(in);
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::uint64_t begin = Clock::now();
+      path_.send(out);
+      path_.receive(in);
+      series.push(Clock::now() - begin);
+    }
+    sent_ += count;
+  }
+
+  /// Send a known payload and compare what comes back; true if it is the same.
+  std::optional<bool> lead_checked(std::uint64_t seed) {
+    fill_payload(out_.span(), seed);
+    path_.send(out_.span());
+    path_.receive(in_.span());
+    return std::ranges::equal(out_.span(), in_.span());
+  }
+
+  RoundOrder order(std::size_t messages) { return {0, static_cast<std::uint32_t>(messages)}; }
+
+  RoundOrder follow(RoundOrder order, const CellTeam& team) {
+    const std::span<std::byte> message = in_.span();
+    for (std::uint32_t i = 0; i < order.count; ++i) {
+      path_.receive(message);
+      path_.send(message);
+    }
+    return team.receive<RoundOrder>(leader);
+  }
+
+  void start_counting() { sent_ = 0; }
+  Counters counters() const { return {.sent = sent_}; }
+
+ private:
+  T& path_;
+  MessageBuffer out_;
+  MessageBuffer in_;
+  std::uint64_t sent_ = 0;
+};
+
+template <class Clock, Transport T>
+  requires(!T::traits.is_reliable)
+class CountedRounds {
+ public:
+  CountedRounds(T& path, Task& task)
+      : path_(path), task_(task), out_(task.probe.message_bytes), in_(task.probe.message_bytes) {
+    path_.set_bound(task.team.member() == leader ? task.probe.reply_timeout_seconds : follower_bound_seconds);
+    timeout_ = task.timebase.to_ticks(task.probe.reply_timeout_seconds);
+  }
+
+  /// Time this many round trips, each alone, or fewer: what is lost has no time, and past the deadline a loss ends the
+  /// batch. One more goes first, untimed: the follower comes from its sleep.
+  void lead(std::size_t count, Series& series, std::uint64_t deadline) {
+    round_trip();
+    for (std::size_t i = 0; i < count; ++i) {
+      ++counters_.sent;
+      if (const auto ticks = round_trip()) [[likely]] {
+        series.push(*ticks);
+        continue;
+      }
+      ++counters_.lost;
+      if (Clock::now() > deadline) break;
+    }
+  }
+
+  std::optional<bool> lead_checked(std::uint64_t seed) {
+    fill_payload(out_.span().subspan(sizeof(DatagramHeader)), seed);
+    if (!round_trip()) return std::nullopt;
+    return std::ranges::equal(out_.span(), in_.span());
+  }
+
+  RoundOrder order(std::size_t messages) { return {task_.sequence, static_cast<std::uint32_t>(messages)}; }
+
+  RoundOrder follow(RoundOrder order, const CellTeam& team) {
+    const std::span<std::byte> message = in_.span();
+    for (;;) {
+      if (path_.receive(message)) [[likely]] {
+        const DatagramHeader header = read_header(message);
+        const std::uint32_t position = header.sequence - order.first;
+        if (header.token == task_.token && position < order.count) [[likely]] {
+          path_.send(message);
+          if (position + 1 != order.count) [[likely]]
+            continue;
+          return finish(order, team.receive<RoundOrder>(leader));
+        }
+      }
+      // Nothing, or a stranger's: the last message of the order may have been lost, and the leader be further on.
+      if (const auto next = team.try_receive<RoundOrder>(leader)) return finish(order, *next);
+    }
+  }
+
+  void start_counting() { counters_ = {}; }
+  Counters counters() const { return counters_; }
+
+ private:
+  // How soon a follower sees that the leader has given up on a lost message.
+  static constexpr double follower_bound_seconds = 0.02;
+  static constexpr std::size_t remembered_losses = 64;
+
+  RoundOrder finish(RoundOrder order, RoundOrder next) {
+    task_.sequence = order.first + order.count;
+    return next;
+  }
+
+  std::optional<std::uint64_t> round_trip() {
+    const DatagramHeader expected{task_.token, task_.sequence++};
+    write_header(out_.span(), expected);
+    const std::uint64_t begin = Clock::now();
+    path_.send(out_.span());
+    while (path_.receive(in_.span())) {
+      const std::uint64_t end = Clock::now();
+      const DatagramHeader header = read_header(in_.span());
+      if (header == expected) [[likely]]
+        return end - begin;
+      note_unexpected(header);
+      if (end - begin > timeout_) break;
+    }
+    lost_[expected.sequence % remembered_losses] = expected.sequence;
+    return std::nullopt;
+  }
+
+  /// A reply to a message that was given up is late; one to a message that was answered is doubled.
+  void note_unexpected(DatagramHeader header) {
+    if (header.token != task_.token) return;
+    const bool is_late = lost_[header.sequence % remembered_losses] == header.sequence;
+    ++(is_late ? counters_.reordered : counters_.duplicated);
+  }
+
+  T& path_;
+  Task& task_;
+  MessageBuffer out_;
+  MessageBuffer in_;
+  std::uint64_t timeout_ = 0;
+  Counters counters_;
+  std::array<std::uint32_t, remembered_losses> lost_{};
+};
+
+template <class Clock, Transport T>
+struct RoundsOver {
+  using type = CountedRounds<Clock, T>;
+};
+template <class Clock, Transport T>
+  requires(T::traits.is_reliable)
+struct RoundsOver<Clock, T> {
+  using type = ReliableRounds<Clock, T>;
+};
+template <class Clock, Transport T>
+using Rounds = typename RoundsOver<Clock, T>::type;
+
+/// Answer what the leader orders until it says that it is done.
+template <class Rounds>
+void follow_orders(Rounds& rounds, const CellTeam& team) {
+  RoundOrder order = team.receive<RoundOrder>(leader);
+  while (order.count > 0) order = rounds.follow(order, team);
+}
+
+}  // namespace fabricbench

@@ -1,0 +1,47 @@
+// Pattern stream: messages flow from the first rank to the second without a pause; the second keeps the time. A sample
+// is a window of messages, from the arrival of the last message of the window before to that of its own last: remote
+// completion, nothing else. The receiver applies the stopping rule while messages flow and asks the sender over the
+// control plane to end.
+#pragma once
+
+#include "core/failure.hpp"
+#include "pattern/local_batches.hpp"
+#include "pattern/stream_counted.hpp"
+#include "pattern/stream_reliable.hpp"
+
+namespace fabricbench {
+
+class Stream {
+ public:
+  static constexpr Pattern pattern = Pattern::stream;
+  static constexpr std::size_t smallest_message = 1;
+  static constexpr std::size_t timing_member = stream_receiver;
+
+  static std::size_t bytes_per_sample(const PlanProbe& probe) {
+    return probe.messages_per_sample * probe.message_bytes;
+  }
+
+  template <class Clock, Transport T>
+  static Outcome run(T& path, Task& task) {
+    Outcome outcome;
+    if (task.team.member() == stream_sender) {
+      send_stream<Clock>(path, task);
+    } else {
+      outcome = receive_stream<Clock>(path, task);
+      if (task.samples.measured.size() == 0) {
+        throw Failure(FailureCode::timeout,
+                      "no window of messages arrived in time: is something filtering this protocol on the way?");
+      }
+    }
+    outcome.bytes_per_sample = bytes_per_sample(task.probe);
+    return outcome;
+  }
+
+  template <class Clock, LocalTransport T>
+  static Outcome run(T& local, Task& task) {
+    return take_local_batches<Clock>(task, local.bytes_of_sweep(),
+                                     [&](std::size_t operations) { local.sweep(operations); });
+  }
+};
+
+}  // namespace fabricbench

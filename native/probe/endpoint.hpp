@@ -1,0 +1,88 @@
+// A transport whose type is forgotten between cells: the one place with virtual calls, none of them on a timed path.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "core/clock.hpp"
+#include "core/failure.hpp"
+#include "core/measurement.hpp"
+#include "pattern/patterns.hpp"
+#include "pattern/verification.hpp"
+#include "transport/transport.hpp"
+
+namespace fabricbench {
+
+class Endpoint {
+ public:
+  Endpoint() = default;
+  virtual ~Endpoint() = default;
+  Endpoint(const Endpoint&) = delete;
+  Endpoint& operator=(const Endpoint&) = delete;
+
+  virtual std::string address() const = 0;
+  virtual void meet(std::string_view peer) = 0;
+  /// Refuse messages that this layer does not carry.
+  virtual void check_size(std::size_t message_bytes, std::size_t smallest_of_pattern) const = 0;
+  virtual void verify_messages(Task& task) = 0;
+  virtual Outcome run(Pattern pattern, bool is_counter_clock, Task& task) = 0;
+
+  std::uint32_t sequence = 1;  // of the next message, unreliable layers only
+};
+
+/// Run the listed pattern of that name over a transport.
+template <class T, class... Each>
+Outcome run_pattern(PatternList<Each...>, Pattern pattern, bool is_counter_clock, T& transport, Task& task) {
+  Outcome outcome;
+  const auto run_if_named = [&]<class P>() {
+    if (P::pattern != pattern) return;
+    outcome = is_counter_clock ? P::template run<CounterClock>(transport, task)
+                               : P::template run<KernelClock>(transport, task);
+  };
+  (run_if_named.template operator()<Each>(), ...);
+  return outcome;
+}
+
+template <Transport T>
+class EndpointOver final : public Endpoint {
+ public:
+  explicit EndpointOver(const Site& site) : path_(site) {}
+
+  std::string address() const override { return path_.address(); }
+  void meet(std::string_view peer) override { path_.meet(peer); }
+  void check_size(std::size_t message_bytes, std::size_t smallest_of_pattern) const override {
+    const std::size_t smallest = std::max(T::traits.smallest_message, smallest_of_pattern);
+    if (message_bytes >= smallest && message_bytes <= path_.largest_message()) return;
+    throw Failure(FailureCode::unsupported,
+                  "messages of " + std::to_string(message_bytes) + " bytes are not possible here: choose from " +
+                      std::to_string(smallest) + " to " + std::to_string(path_.largest_message()));
+  }
+  void verify_messages(Task& task) override { verify(path_, task); }
+  Outcome run(Pattern pattern, bool is_counter_clock, Task& task) override {
+    return run_pattern(Patterns{}, pattern, is_counter_clock, path_, task);
+  }
+
+ private:
+  T path_;
+};
+
+template <LocalTransport T>
+class LocalEndpoint final : public Endpoint {
+ public:
+  explicit LocalEndpoint(T local) : local_(std::move(local)) {}
+
+  std::string address() const override { return {}; }
+  void meet(std::string_view) override {}
+  void check_size(std::size_t, std::size_t) const override {
+  }  // the transport refused what it cannot do when it was made
+  void verify_messages(Task&) override {}
+  Outcome run(Pattern pattern, bool is_counter_clock, Task& task) override {
+    return run_pattern(Patterns{}, pattern, is_counter_clock, local_, task);
+  }
+
+ private:
+  T local_;
+};
+
+}  // namespace fabricbench

@@ -1,0 +1,36 @@
+// The switch's configuration as a value, read from JSON. Every problem is a ConfigError that names the key.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "switch/forwarding.hpp"
+#include "switch/timing.hpp"
+
+namespace fabricbench::emulated_switch {
+
+struct PortConfig {
+  std::string interface;
+  Mac mac;
+};
+
+struct Config {
+  std::string name;
+  std::vector<PortConfig> ports;
+  FabricTiming timing;
+  std::int64_t mtu;
+  std::optional<int> cpu;
+  std::string status;
+};
+
+/// Reads the file; its text is as in parse_config.
+Config read_config(const std::string& path);
+
+/// Parses the text. Keys: name, ports [{interface, mac, delay_ns?, line_rate_bit_s?}], line_rate_bit_s, delay_ns,
+/// switching
+/// ("store-and-forward" | "cut-through"), mtu, status; and with defaults switch_latency_ns, port_buffer_bytes,
+/// overhead_bytes, minimum_bytes, cell (null | {payload_bytes, cell_bytes}), host_queue_bytes, cpu (null | int).
+Config parse_config(const std::string& text);
+
+}  // namespace fabricbench::emulated_switch

@@ -1,0 +1,41 @@
+// What each port counts. The forwarding thread writes, the status thread reads; no lock, no atomic addition.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace fabricbench::emulated_switch {
+
+/// A counter with one writer.
+class Counter {
+ public:
+  void add(std::uint64_t amount) {
+    value_.store(value_.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
+  }
+  [[nodiscard]] std::uint64_t value() const { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::uint64_t> value_ = 0;
+};
+
+struct Traffic {
+  Counter frames;
+  Counter bytes;
+
+  void count(std::uint64_t frame_bytes) {
+    frames.add(1);
+    bytes.add(frame_bytes);
+  }
+};
+
+/// Bytes are those of the frame with its Ethernet header. A frame that is too long, that finds its host's queue full or
+/// that would go back where it came from is dropped at the port it came in by; one that finds the egress buffer full,
+/// at the port it would have left by.
+struct PortCounters {
+  Traffic received;
+  Traffic sent;
+  Traffic dropped;
+  Counter ring_lost_frames;  // the kernel found the receive ring full; written by the status thread
+};
+
+}  // namespace fabricbench::emulated_switch

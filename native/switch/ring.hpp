@@ -1,0 +1,61 @@
+// A receive ring (TPACKET_V2) shared with the kernel: frames are read where the kernel put them, and stay there until
+// they are given back, so nothing is copied before send(). The kernel fills slots in order and drops frames at the
+// first that is not back.
+#pragma once
+
+#include <linux/if_packet.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "switch/socket.hpp"
+
+namespace fabricbench::emulated_switch {
+
+struct ReceivedFrame {
+  std::uint32_t slot;
+  std::uint32_t bytes;      // as sent, Ethernet header included
+  std::int64_t arrival_ns;  // CLOCK_REALTIME
+  bool is_whole;            // false where the frame is longer than a slot
+  bool has_checksum;        // false where the sender left its checksum to hardware that does not exist
+};
+
+class ReceiveRing {
+ public:
+  /// A ring for frames up to `frame_bytes` that takes about `ring_bytes` of memory.
+  ReceiveRing(const std::string& interface, std::int64_t frame_bytes, std::int64_t ring_bytes);
+  ~ReceiveRing();
+  ReceiveRing(const ReceiveRing&) = delete;
+  ReceiveRing& operator=(const ReceiveRing&) = delete;
+  ReceiveRing(ReceiveRing&& other) noexcept;
+  ReceiveRing& operator=(ReceiveRing&&) = delete;
+
+  /// Takes the next frame, if one has come. Its slot is held once; hold() adds holders.
+  std::optional<ReceivedFrame> take();
+  void hold(std::uint32_t slot) { ++holders_[slot]; }
+  /// Gives up one hold; the slot goes back to the kernel with the last.
+  void release(std::uint32_t slot);
+
+  [[nodiscard]] const std::uint8_t* data(std::uint32_t slot) const;
+  [[nodiscard]] int fd() const { return socket_.fd(); }
+  [[nodiscard]] std::uint32_t slots() const { return slots_; }
+
+  /// Frames that the kernel dropped since the last call because the ring was full.
+  std::uint64_t take_lost_frames();
+
+ private:
+  [[nodiscard]] tpacket2_hdr* header(std::uint32_t slot) const;
+
+  PacketSocket socket_;
+  std::uint32_t slot_bytes_;
+  std::uint32_t slots_per_block_;
+  std::uint32_t slots_;
+  std::uint32_t next_ = 0;
+  std::size_t mapped_bytes_ = 0;
+  std::uint8_t* memory_ = nullptr;
+  std::vector<std::uint16_t> holders_;
+};
+
+}  // namespace fabricbench::emulated_switch

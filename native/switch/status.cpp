@@ -1,0 +1,101 @@
+#include "switch/status.hpp"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "switch/failure.hpp"
+
+namespace fabricbench::emulated_switch {
+namespace {
+
+using nlohmann::json;
+
+constexpr timespec kPeriod{0, 500'000'000};
+
+sigset_t awaited_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) sigaddset(&signals, signal);
+  return signals;
+}
+
+}  // namespace
+
+StatusKeeper::StatusKeeper(const Config& config, Board& board, Forwarder& forwarder)
+    : config_(config), board_(board), forwarder_(forwarder) {}
+
+void StatusKeeper::block_signals() {
+  const sigset_t signals = awaited_signals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
+
+void StatusKeeper::run_until_stopped() {
+  const sigset_t signals = awaited_signals();
+  while (true) {
+    const int signal = sigtimedwait(&signals, nullptr, &kPeriod);
+    if (signal == SIGTERM || signal == SIGINT) return;
+    const bool has_changed = refresh();
+    if (!has_changed && signal != SIGUSR1) continue;
+    try {
+      write();
+    } catch (const Failure& failure) {
+      // A full disk is no reason to stop the network; the next write may work.
+      std::fprintf(stderr, "fabricbench-switch: %s\n", failure.what());
+    }
+  }
+}
+
+bool StatusKeeper::refresh() {
+  std::uint64_t counted = 0;
+  for (std::size_t i = 0; i < board_.ports.size(); ++i) {
+    PortCounters& port = board_.ports[i];
+    port.ring_lost_frames.add(forwarder_.take_lost_frames(i));
+    counted += port.received.frames.value() + port.sent.frames.value() + port.dropped.frames.value() +
+               port.ring_lost_frames.value();
+  }
+  const bool is_busy = board_.is_busy.load(std::memory_order_relaxed);
+  const bool has_changed = counted != counted_ || is_busy != was_busy_;
+  counted_ = counted;
+  was_busy_ = is_busy;
+  return has_changed;
+}
+
+void StatusKeeper::write() {
+  refresh();
+  const std::string unfinished = config_.status + ".new";
+  std::ofstream file(unfinished, std::ios::trunc);
+  file << text() << '\n';
+  file.close();
+  if (!file || std::rename(unfinished.c_str(), config_.status.c_str()) != 0) {
+    throw EnvironmentLacks::from_errno("cannot write the status file " + config_.status);
+  }
+}
+
+std::string StatusKeeper::text() const {
+  json ports = json::array();
+  for (std::size_t i = 0; i < board_.ports.size(); ++i) {
+    const PortCounters& port = board_.ports[i];
+    ports.push_back({{"interface", config_.ports[i].interface},
+                     {"received_frames", port.received.frames.value()},
+                     {"received_bytes", port.received.bytes.value()},
+                     {"sent_frames", port.sent.frames.value()},
+                     {"sent_bytes", port.sent.bytes.value()},
+                     {"dropped_frames", port.dropped.frames.value()},
+                     {"dropped_bytes", port.dropped.bytes.value()},
+                     {"ring_lost_frames", port.ring_lost_frames.value()}});
+  }
+  const Lateness::Summary late = board_.lateness.summary();
+  const json status = {
+      {"name", config_.name},
+      {"pid", getpid()},
+      {"state", was_busy_ ? "busy" : "idle"},
+      {"ports", ports},
+      {"lateness_ns", {{"count", late.count}, {"p50", late.p50}, {"p99", late.p99}, {"maximum", late.maximum}}}};
+  return status.dump();
+}
+
+}  // namespace fabricbench::emulated_switch

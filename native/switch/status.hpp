@@ -1,0 +1,38 @@
+// The status file, and the thread that writes it and answers signals, so that the forwarding loop does neither.
+#pragma once
+
+#include <atomic>
+#include <string>
+
+#include "switch/board.hpp"
+#include "switch/config.hpp"
+#include "switch/forwarder.hpp"
+
+namespace fabricbench::emulated_switch {
+
+class StatusKeeper {
+ public:
+  StatusKeeper(const Config& config, Board& board, Forwarder& forwarder);
+
+  /// Replaces the status file in one step; EnvironmentLacks where it cannot be written.
+  void write();
+
+  /// Blocks the signals that run_until_stopped() waits for; to be called before any thread is started.
+  static void block_signals();
+
+  /// Writes on SIGUSR1 and twice a second while there is traffic. Returns on SIGTERM and SIGINT.
+  void run_until_stopped();
+
+ private:
+  /// Takes in what the rings lost; returns whether anything was counted since the last time.
+  bool refresh();
+  [[nodiscard]] std::string text() const;
+
+  const Config& config_;
+  Board& board_;
+  Forwarder& forwarder_;
+  std::uint64_t counted_ = 0;
+  bool was_busy_ = false;
+};
+
+}  // namespace fabricbench::emulated_switch

@@ -1,0 +1,69 @@
+#include "switch/timing.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace fabricbench::emulated_switch {
+namespace {
+
+constexpr std::int64_t kBitNanoseconds = 8 * 1'000'000'000LL;  // wire bytes x this / (bit/s) = ns
+
+}  // namespace
+
+Link::Occupation Link::occupy(std::int64_t earliest_ns, std::int64_t wire_bytes, std::int64_t not_before_ns) {
+  const std::int64_t work = wire_bytes * kBitNanoseconds + remainder_;
+  const std::int64_t start_ns = std::max(earliest_ns, busy_until_ns_);
+  busy_until_ns_ = std::max(start_ns + work / line_rate_bit_s_, not_before_ns);
+  remainder_ = work % line_rate_bit_s_;
+  return {start_ns, busy_until_ns_};
+}
+
+std::int64_t Link::backlog_bytes(std::int64_t now_ns) const {
+  const std::int64_t left_ns = busy_until_ns_ - now_ns;
+  if (left_ns <= 0) return 0;
+  return static_cast<std::int64_t>(static_cast<double>(left_ns) * static_cast<double>(line_rate_bit_s_) /
+                                   static_cast<double>(kBitNanoseconds));
+}
+
+std::int64_t Link::serialisation_ns(std::int64_t wire_bytes) const {
+  return wire_bytes * kBitNanoseconds / line_rate_bit_s_;
+}
+
+TimingModel::TimingModel(const FabricTiming& timing)
+    : wire_(timing.wire),
+      switching_(timing.switching),
+      switch_latency_ns_(timing.switch_latency_ns),
+      port_buffer_bytes_(timing.port_buffer_bytes),
+      host_queue_bytes_(timing.host_queue_bytes),
+      lookahead_ns_(std::numeric_limits<std::int64_t>::max()) {
+  const std::int64_t least_bytes = wire_.wire_bytes(0);
+  const std::int64_t read_bytes =
+      switching_ == Switching::cut_through ? std::min(least_bytes, wire_.header_bytes()) : least_bytes;
+  for (const PortTiming& port : timing.ports) {
+    ports_.push_back({Link(port.line_rate_bit_s), Link(port.line_rate_bit_s), port.delay_ns});
+    lookahead_ns_ = std::min(lookahead_ns_,
+                             ports_.back().ingress.serialisation_ns(read_bytes) + port.delay_ns + switch_latency_ns_);
+  }
+}
+
+std::optional<Crossing> TimingModel::offer(std::size_t port, std::int64_t arrival_ns, std::int64_t frame_bytes) {
+  Port& from = ports_[port];
+  if (from.ingress.backlog_bytes(arrival_ns) > host_queue_bytes_) return std::nullopt;
+  const std::int64_t wire_bytes = wire_.wire_bytes(frame_bytes);
+  const Link::Occupation carried = from.ingress.occupy(arrival_ns, wire_bytes);
+  const std::int64_t behind_ns = from.delay_ns + switch_latency_ns_;
+  const std::int64_t tail_ns = carried.end_ns + behind_ns;
+  if (switching_ == Switching::store_and_forward) return Crossing{tail_ns, tail_ns, wire_bytes};
+  const std::int64_t header_ns = from.ingress.serialisation_ns(std::min(wire_bytes, wire_.header_bytes()));
+  return Crossing{carried.start_ns + header_ns + behind_ns, tail_ns, wire_bytes};
+}
+
+std::optional<std::int64_t> TimingModel::admit(std::size_t port, const Crossing& crossing) {
+  Port& to = ports_[port];
+  const std::int64_t waiting_bytes = to.egress.backlog_bytes(crossing.ready_ns);
+  if (waiting_bytes > 0 && waiting_bytes + crossing.wire_bytes > port_buffer_bytes_) return std::nullopt;
+  // A faster egress link that cut through too soon would run dry: it ends no sooner than the tail allows.
+  return to.egress.occupy(crossing.ready_ns, crossing.wire_bytes, crossing.tail_ns).end_ns + to.delay_ns;
+}
+
+}  // namespace fabricbench::emulated_switch

@@ -1,0 +1,99 @@
+// When a frame gets where: the timing model of a switch and its links. Pure, no I/O, no clock.
+//
+// A frame passes two stages, each of which must see frames in the order of time:
+//   offer(ingress port, arrival)  the host's link carries it to the switch: when could it be forwarded?
+//   admit(egress port, crossing)  the egress link carries it to the other host: when does its last bit get there?
+// The caller (forwarder.hpp) calls offer() as frames come and admit() in the order of `ready_ns` over all ports.
+//
+// All times are whole nanoseconds of one clock. A link carries the fraction that a division leaves over into its next
+// frame, so that a million frames take what a million frames must, to the nanosecond.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "switch/wire.hpp"
+
+namespace fabricbench::emulated_switch {
+
+enum class Switching { store_and_forward, cut_through };
+
+/// One direction of one link: serves frames one after another at its line rate.
+class Link {
+ public:
+  explicit Link(std::int64_t line_rate_bit_s) : line_rate_bit_s_(line_rate_bit_s) {}
+
+  struct Occupation {
+    std::int64_t start_ns;
+    std::int64_t end_ns;
+  };
+
+  /// Puts a frame on the link as soon as it is free, not before `earliest_ns`; it does not end before `not_before_ns`.
+  Occupation occupy(std::int64_t earliest_ns, std::int64_t wire_bytes, std::int64_t not_before_ns = 0);
+
+  /// The bytes that are still to be sent at `now_ns`.
+  [[nodiscard]] std::int64_t backlog_bytes(std::int64_t now_ns) const;
+
+  /// How long `wire_bytes` take, rounded down, without occupying the link.
+  [[nodiscard]] std::int64_t serialisation_ns(std::int64_t wire_bytes) const;
+
+ private:
+  std::int64_t line_rate_bit_s_;
+  std::int64_t busy_until_ns_ = 0;
+  std::int64_t remainder_ = 0;  // of the division by the line rate, carried into the next frame
+};
+
+struct PortTiming {
+  std::int64_t line_rate_bit_s;
+  std::int64_t delay_ns;  // propagation between the node and the switch, each way
+};
+
+struct FabricTiming {
+  Wire wire;
+  Switching switching = Switching::store_and_forward;
+  std::int64_t switch_latency_ns = 0;
+  std::int64_t port_buffer_bytes = 0;  // wire bytes an egress port may have waiting, the frame on the wire included
+  std::int64_t host_queue_bytes = 0;   // the same for the host's interface
+  std::vector<PortTiming> ports;
+};
+
+/// A frame that is on its way through the switch.
+struct Crossing {
+  std::int64_t ready_ns;  // when the egress link may start to send it
+  std::int64_t tail_ns;   // when its last bit can be forwarded at the earliest
+  std::int64_t wire_bytes;
+};
+
+class TimingModel {
+ public:
+  explicit TimingModel(const FabricTiming& timing);
+
+  /// A host hands over a frame at `arrival_ns`; nothing is returned where the host's queue is full.
+  std::optional<Crossing> offer(std::size_t port, std::int64_t arrival_ns, std::int64_t frame_bytes);
+
+  /// Returns when the frame is received behind `port`, or nothing where the port's buffer is full (drop-tail). An empty
+  /// port takes any frame, however small its buffer.
+  std::optional<std::int64_t> admit(std::size_t port, const Crossing& crossing);
+
+  /// The shortest time from any arrival to its `ready_ns`: a frame that has not arrived by now cannot be ready before
+  /// now + lookahead, so whatever is ready by then may be admitted in order (Chandy and Misra, 1979).
+  [[nodiscard]] std::int64_t lookahead_ns() const { return lookahead_ns_; }
+
+ private:
+  struct Port {
+    Link ingress;
+    Link egress;
+    std::int64_t delay_ns;
+  };
+
+  Wire wire_;
+  Switching switching_;
+  std::int64_t switch_latency_ns_;
+  std::int64_t port_buffer_bytes_;
+  std::int64_t host_queue_bytes_;
+  std::vector<Port> ports_;
+  std::int64_t lookahead_ns_;
+};
+
+}  // namespace fabricbench::emulated_switch

@@ -1,0 +1,73 @@
+// Layer frame: Ethernet frames of our own type, a message in each. The two local experimental types of IEEE 802 are
+// used, one for each direction, because both ends may sit on one interface (the loopback), where everybody sees every
+// frame. Frames go through the interface's queue, so that a full queue slows the sender down instead of losing its
+// frames.
+#pragma once
+
+#include <netpacket/packet.h>
+#include <sys/socket.h>
+
+#include "core/descriptor.hpp"
+#include "transport/datagram.hpp"
+#include "transport/transport.hpp"
+#include "transport/waiting.hpp"
+
+namespace fabricbench {
+
+/// The part of a path's life that is not timed.
+class FrameSocket {
+ public:
+  explicit FrameSocket(const Site& site);
+  std::string address() const;
+  void meet(std::string_view peer);
+  const Descriptor& socket() const { return socket_; }
+  const sockaddr_ll& peer() const { return peer_; }
+  std::size_t mtu() const { return static_cast<std::size_t>(interface_.mtu); }
+
+ private:
+  Interface interface_;
+  sockaddr_ll peer_{};
+  Descriptor socket_;
+};
+
+template <Receive mode>
+class Frame {
+ public:
+  static constexpr Traits traits{.is_reliable = false, .is_ordered = false, .smallest_message = sizeof(DatagramHeader)};
+
+  explicit Frame(const Site& site) : ends_(site), socket_(ends_.socket().get()) {}
+  std::size_t largest_message() const { return ends_.mtu(); }
+  std::string address() const { return ends_.address(); }
+  void meet(std::string_view peer) { ends_.meet(peer); }
+  void set_bound(double seconds) {
+    bound_ns_ = seconds_to_ns(seconds);
+    set_receive_bound(ends_.socket(), seconds);
+    set_send_bound(ends_.socket(), reliable_bound_seconds);
+  }
+
+  void send(std::span<const std::byte> message) {
+    const auto* to = reinterpret_cast<const sockaddr*>(&ends_.peer());
+    send_whole("sendto(AF_PACKET)",
+               [&] { return ::sendto(socket_, message.data(), message.size(), 0, to, sizeof(sockaddr_ll)); });
+  }
+
+  bool receive(std::span<std::byte> message) {
+    for (;;) {
+      const ssize_t size = wait_for<mode>(bound_ns_, "recv(AF_PACKET)", [&](int flags) {
+        return ::recv(socket_, message.data(), message.size(), flags);
+      });
+      if (size >= static_cast<ssize_t>(sizeof(DatagramHeader))) [[likely]]
+        return true;
+      if (size < 0) return false;
+    }
+  }
+
+ private:
+  FrameSocket ends_;
+  int socket_;
+  std::uint64_t bound_ns_ = 0;
+};
+
+static_assert(Transport<Frame<Receive::blocking>> && Transport<Frame<Receive::polling>>);
+
+}  // namespace fabricbench

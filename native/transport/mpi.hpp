@@ -1,0 +1,53 @@
+// Layer mpi: MPI_Send and MPI_Recv of the library that the measurer was built with, on a communicator of its own.
+#pragma once
+
+#include <mpi.h>
+
+#include <limits>
+
+#include "core/failure.hpp"
+#include "transport/transport.hpp"
+
+namespace fabricbench {
+
+class MpiPath {
+ public:
+  static constexpr Traits traits{.is_reliable = true, .is_ordered = true, .smallest_message = 0};
+
+  explicit MpiPath(const Site& site) : communicator_(site.communicator), peer_(site.peer_rank) {
+    MPI_Comm_set_errhandler(communicator_, MPI_ERRORS_RETURN);
+  }
+  std::size_t largest_message() const { return std::numeric_limits<int>::max(); }
+  std::string address() const { return {}; }  // MPI knows where its ranks are
+  void meet(std::string_view) {}
+  void set_bound(double) {}  // MPI has none; the launch's time limit stands for it
+
+  void send(std::span<const std::byte> message) {
+    check(MPI_Send(message.data(), static_cast<int>(message.size()), MPI_BYTE, peer_, tag, communicator_), "MPI_Send");
+  }
+  bool receive(std::span<std::byte> message) {
+    check(MPI_Recv(message.data(), static_cast<int>(message.size()), MPI_BYTE, peer_, tag, communicator_,
+                   MPI_STATUS_IGNORE),
+          "MPI_Recv");
+    return true;
+  }
+
+ private:
+  static constexpr int tag = 1;
+
+  static void check(int error, const char* call) {
+    if (error == MPI_SUCCESS) [[likely]]
+      return;
+    std::array<char, MPI_MAX_ERROR_STRING> text{};
+    int length = 0;
+    MPI_Error_string(error, text.data(), &length);
+    throw Failure(FailureCode::error, std::string(call) + " failed: " + text.data());
+  }
+
+  MPI_Comm communicator_;
+  int peer_;
+};
+
+static_assert(Transport<MpiPath>);
+
+}  // namespace fabricbench

@@ -1,0 +1,91 @@
+#include "transport/tcp.hpp"
+
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+
+#include "transport/socket_text.hpp"
+
+namespace fabricbench {
+namespace {
+
+/// What the connecting end says first. Both ends run on the same kind of machine, as MPI programs do.
+struct Greeting {
+  std::uint32_t token;
+};
+
+// A stranger that connects and says nothing must not keep the peer out.
+constexpr double greeting_bound_seconds = 1.0;
+
+/// Whether the descriptor became ready before the deadline.
+bool wait_until(const Descriptor& descriptor, short event, std::uint64_t deadline_ns) {
+  for (;;) {
+    const std::uint64_t now = KernelClock::now();
+    if (now >= deadline_ns) return false;
+    pollfd entry{descriptor.get(), event, 0};
+    const int ready = poll(&entry, 1, static_cast<int>((deadline_ns - now) / 1'000'000) + 1);
+    if (ready > 0) return true;
+    if (ready < 0 && errno != EINTR) fail_with_errno("poll(tcp)");
+  }
+}
+
+}  // namespace
+
+TcpConnection::TcpConnection(const Site& site)
+    : site_(site), own_address_(needed_address(site)), socket_(open_socket(AF_INET, SOCK_STREAM, 0, "SOCK_STREAM")) {
+  if (site.is_first) return;
+  listener_ = std::move(socket_);
+  bind_to(listener_, socket_address(own_address_, 0));
+  if (listen(listener_.get(), 16) != 0) fail_with_errno("listen(tcp)");
+}
+
+std::string TcpConnection::address() const {
+  return endpoint_text(own_address_, site_.is_first ? std::uint16_t{0} : bound_port(listener_));
+}
+
+void TcpConnection::meet(std::string_view peer) {
+  const sockaddr_in address = parse_endpoint(peer);
+  if (site_.is_first) {
+    connect_and_prove(address);
+  } else {
+    accept_and_check(address.sin_addr.s_addr);
+  }
+  set_option(socket_, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
+}
+
+void TcpConnection::connect_and_prove(const sockaddr_in& peer) {
+  // From the fabric's own address, so that the route taken is the fabric's.
+  bind_to(socket_, socket_address(own_address_, 0));
+  // SO_SNDTIMEO bounds connect() too.
+  set_send_bound(socket_, meeting_bound_seconds);
+  if (connect(socket_.get(), reinterpret_cast<const sockaddr*>(&peer), sizeof peer) != 0) {
+    const int error = errno == EINPROGRESS || errno == EAGAIN ? ETIMEDOUT : errno;
+    fail_with_errno(error, "connect(" + endpoint_text(ntohl(peer.sin_addr.s_addr), ntohs(peer.sin_port)) + ")");
+  }
+  const Greeting greeting{site_.token};
+  if (::send(socket_.get(), &greeting, sizeof greeting, MSG_NOSIGNAL) != sizeof greeting) fail_with_errno("send(tcp)");
+}
+
+bool TcpConnection::is_proven(const Descriptor& candidate) const {
+  Greeting greeting{};
+  set_receive_bound(candidate, greeting_bound_seconds);
+  return recv(candidate.get(), &greeting, sizeof greeting, MSG_WAITALL) == sizeof greeting &&
+         greeting.token == site_.token;
+}
+
+void TcpConnection::accept_and_check(std::uint32_t peer_address) {
+  const std::uint64_t deadline = KernelClock::now() + seconds_to_ns(meeting_bound_seconds);
+  while (wait_until(listener_, POLLIN, deadline)) {
+    sockaddr_in from{};
+    socklen_t size = sizeof from;
+    Descriptor candidate(accept4(listener_.get(), reinterpret_cast<sockaddr*>(&from), &size, SOCK_CLOEXEC));
+    if (candidate.get() < 0 || from.sin_addr.s_addr != peer_address || !is_proven(candidate)) continue;
+    socket_ = std::move(candidate);
+    listener_ = Descriptor();
+    return;
+  }
+  throw Failure(FailureCode::timeout, "the peer at " + address_text(ntohl(peer_address)) +
+                                          " did not connect within 5 s: check the route and the firewall");
+}
+
+}  // namespace fabricbench

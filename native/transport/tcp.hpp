@@ -1,0 +1,90 @@
+// Layer tcp: a connection between the two addresses of the fabric, small messages sent at once (TCP_NODELAY). The first
+// end connects; the other accepts only the expected peer with the token of the launch.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "core/descriptor.hpp"
+#include "transport/transport.hpp"
+#include "transport/waiting.hpp"
+
+namespace fabricbench {
+
+/// The part of a connection's life that is not timed.
+class TcpConnection {
+ public:
+  explicit TcpConnection(const Site& site);
+  /// Where the accepting end listens, `10.98.1.2:40123`.
+  std::string address() const;
+  void meet(std::string_view peer);
+
+  const Descriptor& socket() const { return socket_; }
+
+ private:
+  void connect_and_prove(const sockaddr_in& peer);
+  void accept_and_check(std::uint32_t peer_address);
+  bool is_proven(const Descriptor& candidate) const;
+
+  Site site_;
+  std::uint32_t own_address_;
+  Descriptor listener_;
+  Descriptor socket_;
+};
+
+template <Receive mode>
+class Tcp {
+ public:
+  static constexpr Traits traits{.is_reliable = true, .is_ordered = true, .smallest_message = 1};
+
+  explicit Tcp(const Site& site) : connection_(site) {}
+  std::size_t largest_message() const { return std::numeric_limits<std::size_t>::max(); }
+  std::string address() const { return connection_.address(); }
+  void meet(std::string_view peer) {
+    connection_.meet(peer);
+    socket_ = connection_.socket().get();
+  }
+  void set_bound(double) {
+    set_receive_bound(connection_.socket(), reliable_bound_seconds);
+    set_send_bound(connection_.socket(), reliable_bound_seconds);
+  }
+
+  void send(std::span<const std::byte> message) {
+    std::size_t done = 0;
+    do {
+      const ssize_t size = ::send(socket_, message.data() + done, message.size() - done, MSG_NOSIGNAL);
+      if (size >= 0) [[likely]] {
+        done += static_cast<std::size_t>(size);
+      } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+        throw Failure(FailureCode::timeout, "the peer has taken nothing for 10 s: is the link up and the peer alive?");
+      } else if (errno != EINTR) {
+        fail_with_errno("send(tcp)");
+      }
+    } while (done < message.size());
+  }
+
+  bool receive(std::span<std::byte> message) {
+    std::size_t done = 0;
+    do {
+      const ssize_t size = wait_for<mode>(seconds_to_ns(reliable_bound_seconds), "recv(tcp)", [&](int flags) {
+        return ::recv(socket_, message.data() + done, message.size() - done, flags | MSG_WAITALL);
+      });
+      if (size <= 0) [[unlikely]] {
+        if (size < 0) throw Failure(FailureCode::timeout, "nothing came for 10 s: is the link up and the peer alive?");
+        throw Failure(FailureCode::unreachable, "the peer closed the connection: see what it reports");
+      }
+      done += static_cast<std::size_t>(size);
+    } while (done < message.size());
+    return true;
+  }
+
+ private:
+  TcpConnection connection_;
+  int socket_ = -1;
+};
+
+static_assert(Transport<Tcp<Receive::blocking>> && Transport<Tcp<Receive::polling>>);
+
+}  // namespace fabricbench

@@ -1,0 +1,75 @@
+// What a transport is: this rank's end of a path to one peer at one layer. Patterns are written against this concept
+// and know no transport by name. Made by `Transport(site)`, which opens the local end; then the peers exchange
+// `address()` over the control plane and each calls `meet()`. send() and receive() are on the timed path: no virtual
+// call, no allocation.
+#pragma once
+
+#include <mpi.h>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/interface.hpp"
+#include "core/vocabulary.hpp"
+
+namespace fabricbench {
+
+/// Where an end of a path stands.
+struct Site {
+  std::optional<Interface> interface;     // that leads into the fabric under test
+  std::uint32_t token = 0;                // of the launch: strangers do not know it
+  int peer_rank = 0;                      // in MPI_COMM_WORLD
+  bool is_first = false;                  // of the two: it connects, and it takes the first of two protocol numbers
+  MPI_Comm communicator = MPI_COMM_NULL;  // for the layer mpi, apart from the control plane
+};
+
+/// What a layer guarantees and allows.
+struct Traits {
+  bool is_reliable;
+  bool is_ordered;
+  std::size_t smallest_message;
+};
+
+/// A path on which messages are sent to a peer.
+///
+/// send() returns when the layer has taken the message. receive() returns true with a message, or, on unreliable layers
+/// only, false when the bound has passed without one; reliable layers throw a Failure then. A message has the size of
+/// the span; an unreliable layer may deliver another one, which its header tells. set_bound() is called before each
+/// cell.
+template <class T>
+concept Transport =
+    requires(T path, std::span<const std::byte> out, std::span<std::byte> in, std::string_view address) {
+      { T::traits } -> std::convertible_to<Traits>;
+      { path.largest_message() } -> std::same_as<std::size_t>;
+      { path.address() } -> std::same_as<std::string>;
+      path.meet(address);
+      path.set_bound(1.0);
+      path.send(out);
+      { path.receive(in) } -> std::same_as<bool>;
+    };
+
+/// A transport without a peer: the processor moves the bytes by itself. `operations` repetitions make one sample.
+template <class T>
+concept LocalTransport = requires(T local, std::size_t operations) {
+  local.there_and_back(operations);
+  local.sweep(operations);
+  { local.bytes_there_and_back() } -> std::same_as<std::size_t>;
+  { local.bytes_of_sweep() } -> std::same_as<std::size_t>;
+};
+
+/// A reliable path on which nothing moves for this long is given up.
+inline constexpr double reliable_bound_seconds = 10.0;
+/// Two ends that do not find each other within this time do not meet.
+inline constexpr double meeting_bound_seconds = 5.0;
+
+/// The interface of a site, or the Failure that says what is missing.
+const Interface& needed_interface(const Site& site);
+/// Its IPv4 address in host byte order, likewise.
+std::uint32_t needed_address(const Site& site);
+
+}  // namespace fabricbench

@@ -1,0 +1,63 @@
+// Layer udp: connected sockets, so that the kernel drops what strangers send.
+#pragma once
+
+#include <sys/socket.h>
+
+#include "core/descriptor.hpp"
+#include "transport/datagram.hpp"
+#include "transport/transport.hpp"
+#include "transport/waiting.hpp"
+
+namespace fabricbench {
+
+/// The part of a UDP path's life that is not timed.
+class UdpSocket {
+ public:
+  explicit UdpSocket(const Site& site);
+  std::string address() const;
+  void meet(std::string_view peer);
+  const Descriptor& socket() const { return socket_; }
+
+ private:
+  std::uint32_t own_address_;
+  Descriptor socket_;
+};
+
+template <Receive mode>
+class Udp {
+ public:
+  static constexpr Traits traits{.is_reliable = false, .is_ordered = false, .smallest_message = sizeof(DatagramHeader)};
+
+  explicit Udp(const Site& site) : ends_(site), socket_(ends_.socket().get()) {}
+  std::size_t largest_message() const { return 65535 - 20 - 8; }
+  std::string address() const { return ends_.address(); }
+  void meet(std::string_view peer) { ends_.meet(peer); }
+  void set_bound(double seconds) {
+    bound_ns_ = seconds_to_ns(seconds);
+    set_receive_bound(ends_.socket(), seconds);
+    set_send_bound(ends_.socket(), reliable_bound_seconds);
+  }
+
+  void send(std::span<const std::byte> message) {
+    send_whole("send(udp)", [&] { return ::send(socket_, message.data(), message.size(), 0); });
+  }
+
+  bool receive(std::span<std::byte> message) {
+    for (;;) {
+      const ssize_t size = wait_for<mode>(
+          bound_ns_, "recv(udp)", [&](int flags) { return ::recv(socket_, message.data(), message.size(), flags); });
+      if (size >= static_cast<ssize_t>(sizeof(DatagramHeader))) [[likely]]
+        return true;
+      if (size < 0) return false;
+    }
+  }
+
+ private:
+  UdpSocket ends_;
+  int socket_;
+  std::uint64_t bound_ns_ = 0;
+};
+
+static_assert(Transport<Udp<Receive::blocking>> && Transport<Udp<Receive::polling>>);
+
+}  // namespace fabricbench

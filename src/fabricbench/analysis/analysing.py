@@ -1,0 +1,163 @@
+"""From runs to findings: calls each part of the analysis once, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fabricbench.analysis.caution import Material, find_warnings
+from fabricbench.analysis.comparing import Pairing, compare_all, pair
+from fabricbench.analysis.crossovers import find_crossovers
+from fabricbench.analysis.findings import FabricFacts, Findings, Severity, Warning  # noqa: A004 - the field's word
+from fabricbench.analysis.headline import write_headline
+from fabricbench.analysis.ladder import build_ladder
+from fabricbench.analysis.measured import Side, read_sides
+from fabricbench.analysis.method import method
+from fabricbench.analysis.summary import distribution, summarise
+from fabricbench.analysis.wording import count, enumeration, percent
+from fabricbench.errors import UsageError
+from fabricbench.record.store import Run, StoredLaunch
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+DEFAULT_MARGIN = 0.02
+DEFAULT_CONFIDENCE = 0.95
+
+
+def analyse(
+    runs: Sequence[Run],
+    *,
+    baseline: str | None = None,
+    margin: float = DEFAULT_MARGIN,
+    confidence: float = DEFAULT_CONFIDENCE,
+) -> Findings:
+    """Return everything that a report shows about one run, or about two runs of the same fabrics (before, after).
+
+    In one run all fabrics are compared with `baseline` (default: the testbed's first), which is A. `margin` is the
+    smallest relative difference that matters. UsageError if the arguments make no sense or nothing was measured.
+    """
+    check_levels(margin, confidence)
+    sides = read_sides(runs)
+    sides, pairings = arrange(sides, baseline, is_one_run=len(runs) == 1)
+    summaries = [summarise(side, cell, confidence) for side in sides for cell in side.cells.values()]
+    cells, curves = compare_all(pairings, summaries, margin, confidence)
+    crossovers = find_crossovers(pairings, cells, confidence)
+    ladder = build_ladder(sides, confidence)
+    distributions = [one for side in sides for cell in side.cells.values() if (one := distribution(side, cell))]
+    warnings = find_warnings(Material(sides, pairings, cells, ladder, distributions, margin, confidence))
+    manifest = runs[0].manifest
+    launches = [launch for side in sides for launch in side.launches]
+    invalid = sum(len(side.invalid) for side in sides)
+    samples = sum(cell.pooled.size for side in sides for cell in side.cells.values())
+    blocks = len({(id(side.run), block) for side in sides for block in side.blocks})
+    conditions = _conditions(sides, blocks, len(launches), samples, margin, confidence, warnings)
+    return Findings(
+        title=_title(sides, pairings),
+        run_directories=tuple(str(run.path) for run in runs),
+        campaign=manifest.campaign_name,
+        testbed=manifest.testbed.name,
+        started=manifest.created.isoformat(timespec="seconds"),
+        seconds_measured=sum(_seconds(launch) for launch in launches),
+        blocks=blocks,
+        launches=len(launches) + invalid,
+        launches_invalid=invalid,
+        samples=samples,
+        confidence=confidence,
+        margin=margin,
+        is_emulated=any(side.fabric.is_emulated for side in sides),
+        fabrics=tuple(_facts(side, letter) for side, letter in zip(sides, LETTERS, strict=False)),
+        headline=write_headline(cells, curves, crossovers, ladder, margin, conditions),
+        summaries=tuple(summaries),
+        cells=tuple(cells),
+        curves=tuple(curves),
+        crossovers=tuple(crossovers),
+        ladder=tuple(ladder),
+        distributions=tuple(distributions),
+        warnings=tuple(warnings),
+        method=method(margin, confidence, is_paired=len(runs) == 1, seed=manifest.seed),
+        inventory=manifest.inventory,
+    )
+
+
+def check_levels(margin: float, confidence: float) -> None:
+    """Raise UsageError unless both are shares that the statistics can use."""
+    if not 0.0 < margin < 1.0:
+        raise UsageError(f"the margin is {margin:g}", hint="give a share between 0 and 1, `--margin 2%` say")
+    if not 0.5 <= confidence < 1.0:
+        raise UsageError(
+            f"the confidence is {confidence:g}", hint="give a share from 0.5 to below 1, `--confidence 0.95` say"
+        )
+
+
+def arrange(sides: Sequence[Side], baseline: str | None, *, is_one_run: bool) -> tuple[list[Side], list[Pairing]]:
+    """Return the sides with the baseline first, and who is compared with whom."""
+    if not is_one_run:
+        if baseline is not None:
+            raise UsageError(
+                f"--baseline {baseline} does not go with two run directories",
+                hint="of two runs the first is the baseline; leave --baseline out",
+            )
+        return list(sides), [pair(a, b) for a, b in zip(sides[::2], sides[1::2], strict=True)]
+    names = [side.name for side in sides]
+    if baseline is not None and baseline not in names:
+        raise UsageError(f"there is no fabric {baseline} in the run", hint=f"choose one of {', '.join(names)}")
+    first = names.index(baseline) if baseline is not None else 0
+    ordered = [sides[first], *sides[:first], *sides[first + 1 :]]
+    return ordered, [pair(ordered[0], other) for other in ordered[1:]]
+
+
+def _title(sides: Sequence[Side], pairings: Sequence[Pairing]) -> str:
+    if not pairings:
+        return sides[0].name
+    if not pairings[0].is_paired:
+        return f"{enumeration([side.fabric.name for side in sides[::2]])}, before and after"
+    return f"{enumeration([pairing.b.name for pairing in pairings])} against {pairings[0].a.name}"
+
+
+def _seconds(launch: StoredLaunch) -> float:
+    header, footer = launch.summary.header, launch.summary.footer
+    return (footer.finished_unix_ns - header.started_unix_ns) / 1e9 if header and footer else 0.0
+
+
+def _facts(side: Side, letter: str) -> FabricFacts:
+    fabric = side.fabric
+    return FabricFacts(
+        name=side.name,
+        letter=letter,
+        description=fabric.description,
+        line_rate_bit_s=fabric.wire.line_rate_bit_s if fabric.wire else None,
+        mtu=fabric.mtu,
+        is_emulated=fabric.is_emulated,
+        layers=fabric.layers,
+        price_per_node=fabric.price_per_node,
+        currency=fabric.currency,
+    )
+
+
+def _conditions(
+    sides: Sequence[Side],
+    blocks: int,
+    launches: int,
+    samples: int,
+    margin: float,
+    confidence: float,
+    warnings: Sequence[Warning],
+) -> str:
+    parts = [
+        f"{count(blocks, 'block')}, {count(launches, 'valid launch')}, {count(samples, 'sample')}",
+        f"{percent(confidence)} intervals",
+        f"differences below {percent(margin)} count as equivalent",
+    ]
+    emulated = [side.name for side in sides if side.fabric.is_emulated]
+    if emulated:
+        everything = len(emulated) == len(sides)
+        parts.append(f"{'all fabrics' if everything else enumeration(emulated)} emulated on one machine")
+    left_out = sum(len(side.invalid) for side in sides)
+    if left_out:
+        parts.append(f"{count(left_out, 'invalid launch')} left out")
+    grave = [one.subject for one in warnings if one.subject == "memory control"]
+    if grave:
+        parts.append("the memory control differs between the fabrics: see the warnings")
+    others = sum(one.severity is not Severity.NOTE for one in warnings)
+    if others:
+        parts.append(count(others, "warning"))
+    return "; ".join(parts) + "."

@@ -1,0 +1,41 @@
+"""What the reader must know before believing a number: every check that becomes a warning, a function each.
+
+Each takes `Material` and yields warnings; many cells with the same trouble become one line. A check is added by writing it and
+listing it in CHECKS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from fabricbench.analysis.caution import data, machine, noise
+from fabricbench.analysis.caution.material import Material
+from fabricbench.analysis.findings import Severity, Warning  # noqa: A004 - the field's word
+
+__all__ = ["CHECKS", "Material", "find_warnings"]
+
+CHECKS: tuple[Callable[[Material], Iterator[Warning]], ...] = (
+    data.invalid_launches,
+    data.missing_launches,
+    data.failed_cells,
+    data.losses,
+    data.few_launches,
+    noise.drifts,
+    noise.ratio_drifts,
+    noise.outlying_launches,
+    machine.memory_control,
+    machine.ladder_order,
+    machine.beyond_the_wire,
+    machine.emulated,
+    machine.unpaired_runs,
+    noise.clock_cost,
+    noise.dependent_samples,
+    noise.two_modes,
+    machine.random_order,
+)
+
+
+def find_warnings(material: Material) -> list[Warning]:
+    """Return all warnings, the gravest first."""
+    found = [warning for check in CHECKS for warning in check(material)]
+    return sorted(found, key=lambda warning: list(Severity).index(warning.severity))

@@ -1,0 +1,91 @@
+"""Warnings about the data themselves: left out, missing, failed, lost, few."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabricbench.analysis.caution.material import Material, name_of, named, warn
+from fabricbench.analysis.findings import Severity, Warning  # noqa: A004 - the field's word
+from fabricbench.analysis.wording import count, percent
+from fabricbench.model import Pattern
+from fabricbench.statistics.order import median_interval
+
+Floats = NDArray[np.float64]
+
+LOSS_SHARE = 0.01
+"""A stream over an unreliable layer that loses more than this is a warning, less is a note."""
+
+
+def invalid_launches(material: Material) -> Iterator[Warning]:
+    """Tell which launches were left out, and why."""
+    for side in material.sides:
+        for launch in side.invalid:
+            why = "; ".join(launch.summary.facts.invalid_because) or "its path proof failed"
+            yield warn(Severity.INVALID, f"launch {launch.launch_id}", f"left out of everything here: {why}")
+
+
+def missing_launches(material: Material) -> Iterator[Warning]:
+    """Tell which planned launches have no data, and which records were damaged."""
+    for run in dict.fromkeys(id(side.run) for side in material.sides):
+        of_run = next(side.run for side in material.sides if id(side.run) == run)
+        names = [launch.launch_id for launch in of_run.missing]
+        if names:
+            text = (
+                f"{count(len(names), 'planned launch')} without data ({named(names)}); `fabricbench resume "
+                f"{of_run.path}` measures them"
+            )
+            yield warn(Severity.WARNING, "incomplete run", text)
+        cut = [launch.launch_id for launch in of_run.launches if not launch.summary.complete or launch.summary.damage]
+        if cut:
+            yield warn(Severity.WARNING, "damaged records", f"{named(cut)}: what could be read of them is used")
+
+
+def failed_cells(material: Material) -> Iterator[Warning]:
+    """Tell which cells could not be measured, once for each reason."""
+    for side in material.sides:
+        by_reason: dict[str, list[str]] = {}
+        for cell, reason, _ in side.failed:
+            by_reason.setdefault(reason, []).append(cell)
+        for reason, cells in by_reason.items():
+            yield warn(Severity.WARNING, side.name, f"{named(cells)} could not be measured: {reason}")
+
+
+def losses(material: Material) -> Iterator[Warning]:
+    """Tell of messages that were lost, and of payloads that arrived changed."""
+    for side in material.sides:
+        for pattern in Pattern:
+            shares = {
+                name_of(cell): cell.counts["lost"] / max(cell.counts["sent"], 1)
+                for cell in side.cells.values()
+                if cell.counts["lost"] > 0 and cell.key.pattern is pattern
+            }
+            if shares:
+                worst = max(shares, key=lambda name: shares[name])
+                severity = Severity.WARNING if shares[worst] >= LOSS_SHARE else Severity.NOTE
+                text = (
+                    f"messages were lost in {count(len(shares), f'{pattern.value} cell')}, most in {worst}: "
+                    f"{percent(shares[worst])}"
+                )
+                yield warn(severity, side.name, text)
+        bad = [name_of(cell) for cell in side.cells.values() if cell.counts["corrupted"] > 0]
+        if bad:
+            yield warn(
+                Severity.INVALID,
+                side.name,
+                f"payloads arrived changed in {named(bad)}: do not trust this fabric's numbers",
+            )
+
+
+def few_launches(material: Material) -> Iterator[Warning]:
+    """Tell where too few launches give an interval of the median."""
+    for side in material.sides:
+        launches = len(side.launches)
+        if median_interval(np.arange(launches, dtype=np.float64), material.confidence).low is None:
+            text = (
+                f"{count(launches, 'valid launch')}: too few for an interval of the median at "
+                f"{percent(material.confidence)} confidence"
+            )
+            yield warn(Severity.WARNING, side.name, text)

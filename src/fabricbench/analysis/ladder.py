@@ -1,0 +1,93 @@
+"""The ladder: what each layer adds to the round trip of the layer below, and what it loses of the line rate."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from fabricbench.analysis.findings import CellKey, Interval, LadderStep
+from fabricbench.analysis.measured import CellMeasured, Side
+from fabricbench.analysis.summary import interval, wire_shares
+from fabricbench.model import Layer, Metric, Receive
+from fabricbench.statistics.order import median_interval
+
+
+def build_ladder(sides: Sequence[Side], confidence: float) -> list[LadderStep]:
+    """Return a step for each network layer of each side, from the lowest up.
+
+    Round trips are those of the smallest message that all network layers of all sides have, and what a layer adds is
+    the median over launches of the difference within a launch. Without such a message each layer has its own smallest one and
+    nothing is said about what it adds. Throughput is the best over message sizes.
+    """
+    receive = _main_receive(sides)
+    size = _common_size(sides, receive)
+    return [step for side in sides for step in _of_side(side, receive, size, confidence)]
+
+
+def _main_receive(sides: Sequence[Side]) -> Receive:
+    """Return how most layers wait: a ladder must not mix sleeping and spinning; blocking where both are as many."""
+    rungs = {(key.layer, key.receive) for side in sides for key in side.cells if _is_network(key)}
+    seen = Counter(receive for _, receive in rungs if receive is not Receive.LIBRARY)
+    return Receive.POLLING if seen[Receive.POLLING] > seen[Receive.BLOCKING] else Receive.BLOCKING
+
+
+def _is_network(key: CellKey) -> bool:
+    return key.layer is not Layer.MEMORY
+
+
+def _rungs(side: Side, receive: Receive, metric: Metric) -> dict[Layer, dict[int, CellMeasured]]:
+    rungs: dict[Layer, dict[int, CellMeasured]] = {}
+    for key, cell in side.cells.items():
+        if _is_network(key) and key.metric is metric and not key.variant and key.receive in (receive, Receive.LIBRARY):
+            rungs.setdefault(key.layer, {})[key.message_bytes] = cell
+    return {layer: rungs[layer] for layer in Layer if layer in rungs}
+
+
+def _common_size(sides: Sequence[Side], receive: Receive) -> int | None:
+    sizes = [set(cells) for side in sides for cells in _rungs(side, receive, Metric.ROUND_TRIP_TIME).values()]
+    common = set.intersection(*sizes) if sizes else set()
+    return min(common, default=None)
+
+
+def _of_side(side: Side, receive: Receive, size: int | None, confidence: float) -> list[LadderStep]:
+    trips = _rungs(side, receive, Metric.ROUND_TRIP_TIME)
+    rates = _rungs(side, receive, Metric.THROUGHPUT)
+    steps: list[LadderStep] = []
+    below: CellMeasured | None = None
+    share_below: float | None = None
+    for layer in [layer for layer in Layer if layer in trips or layer in rates]:
+        trip = trips[layer][size if size is not None else min(trips[layer])] if layer in trips else None
+        best = (
+            max(rates[layer].values(), key=lambda cell: float(np.nanmedian(cell.launch_values)))
+            if layer in rates
+            else None
+        )
+        rate = interval(median_interval(best.launch_values, confidence)) if best else None
+        shares = wire_shares(side, best, rate.value) if best and rate else (None, None)
+        waits = next(cell.key.receive for cell in (trip, best) if cell)
+        steps.append(
+            LadderStep(
+                fabric=side.name,
+                layer=layer,
+                receive=waits,
+                round_trip_message_bytes=trip.key.message_bytes if trip else None,
+                round_trip=interval(median_interval(trip.launch_values, confidence)) if trip else None,
+                added_round_trip=_added(trip, below, confidence) if size is not None else None,
+                throughput_message_bytes=best.key.message_bytes if best else None,
+                throughput=rate,
+                share_of_line_rate=shares[0],
+                share_of_payload_rate=shares[1],
+                lost_share_of_line_rate=None if share_below is None or shares[0] is None else share_below - shares[0],
+            )
+        )
+        below, share_below = trip or below, shares[0] if shares[0] is not None else share_below
+    return steps
+
+
+def _added(trip: CellMeasured | None, below: CellMeasured | None, confidence: float) -> Interval | None:
+    if trip is None or below is None:
+        return None
+    differences = trip.launch_values - below.launch_values
+    return None if np.isnan(differences).all() else interval(median_interval(differences, confidence))

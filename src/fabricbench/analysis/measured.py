@@ -1,0 +1,234 @@
+"""Reads runs into what the analysis works on: for each fabric and cell one value of each launch, and all samples pooled.
+
+The value of a launch is the median of its round trips, but its total payload over its total time for a throughput: windows of a
+stream arrive in bursts from a socket's buffer, at the speed of memory, so that the median window can be many times what the
+wire carries. Both are as `Run.launch_quantiles` has them (a test holds that). One launch is read at a time, each
+sample once. Invalid launches are left out here, once, and named.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from fabricbench.analysis.findings import CellKey
+from fabricbench.errors import UsageError
+from fabricbench.model import Layer, Metric, Pattern, Receive
+from fabricbench.record.launch import SAMPLES
+from fabricbench.record.lines import Phase
+from fabricbench.record.store import Run, StoredLaunch
+from fabricbench.statistics.dependence import effective_samples, side_autocorrelation
+from fabricbench.testbed.model import Fabric
+
+Floats = NDArray[np.float64]
+
+COUNTS = ("sent", "lost", "reordered", "duplicated", "corrupted", "verified", "warmup")
+
+
+@dataclass
+class CellMeasured:
+    """One cell on one side. Arrays over launches follow the side's `launches`; NaN where a launch has no value.
+
+    `pooled` holds all measured samples, sorted, in the metric's unit. `clock_share` is the resolution of the clock relative to a
+    sample, `overhead_share` the cost of reading it. `effective_share` is the median over launches of the share of its samples
+    that count as independent.
+    """
+
+    key: CellKey
+    launch_values: Floats
+    pooled: Floats
+    total_bytes: int
+    total_ns: int
+    counts: dict[str, int]
+    clock_share: float
+    overhead_share: float
+    effective_share: float
+
+    @property
+    def log_values(self) -> Floats:
+        """Logarithms of the launches' values; a rate of 0 (a stream that lost everything) has none and becomes NaN."""
+        is_positive = self.launch_values > 0
+        return np.where(is_positive, np.log(np.where(is_positive, self.launch_values, 1.0)), np.nan)
+
+
+@dataclass
+class Side:
+    """One fabric of one run, as comparisons see it. `name` tells two runs of a fabric apart."""
+
+    name: str
+    fabric: Fabric
+    run: Run
+    launches: tuple[StoredLaunch, ...]
+    invalid: tuple[StoredLaunch, ...]
+    cells: dict[CellKey, CellMeasured]
+    failed: tuple[tuple[str, str, str], ...]
+    """Cells that could not be measured: what, reason, failure code; each once."""
+
+    @property
+    def blocks(self) -> list[int]:
+        """The block of each launch."""
+        return [launch.block for launch in self.launches]
+
+
+@dataclass
+class _Parts:
+    """What has been read of one cell so far."""
+
+    launch_values: Floats
+    values: list[Floats] = field(default_factory=list)
+    autocorrelations: list[tuple[int, float]] = field(default_factory=list)
+    total_bytes: int = 0
+    total_ns: int = 0
+    resolution_ns: float = 1.0
+    overhead_ns: float = 0.0
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
+
+
+def read_sides(runs: Sequence[Run]) -> list[Side]:
+    """Return the sides of one run (its fabrics) or of two (each fabric before and after), in the testbed's order.
+
+    UsageError if there are more than two runs, or two that share no fabric, or nothing was measured at all.
+    """
+    if len(runs) not in (1, 2):
+        raise UsageError(
+            f"{len(runs)} run directories were given", hint="give one (its fabrics are compared) or two (before, after)"
+        )
+    tables = [run.cells() for run in runs]
+    suffixes = [""] if len(runs) == 1 else [" (before)", " (after)"]
+    names = [[fabric.name for fabric in run.manifest.testbed.fabrics] for run in runs]
+    shared = [name for name in names[0] if all(name in others for others in names)]
+    if not shared:
+        raise UsageError(
+            (
+                f"the runs share no fabric: {', '.join(names[0])} in {runs[0].path}, {', '.join(names[-1])} in "
+                f"{runs[-1].path}"
+            ),
+            hint="a comparison of two runs sets each fabric against itself, before and after",
+        )
+    sides = [
+        _read_side(run, run.manifest.testbed.fabric(name), name + suffix, table)
+        for name in shared
+        for run, suffix, table in zip(runs, suffixes, tables, strict=True)
+    ]
+    if not any(side.cells for side in sides):
+        raise UsageError(
+            (
+                f"there is nothing to analyse in {' and '.join(str(run.path) for run in runs)}: no valid launch "
+                "has a measured cell"
+            ),
+            hint="see the launches' stderr.log, or run `fabricbench resume` to measure what is missing",
+        )
+    return sides
+
+
+def _read_side(run: Run, fabric: Fabric, name: str, table: pl.DataFrame) -> Side:
+    of_fabric = [launch for launch in run.launches if launch.fabric == fabric.name]
+    launches = tuple(launch for launch in of_fabric if launch.is_valid)
+    invalid = tuple(launch for launch in of_fabric if not launch.is_valid)
+    parts: dict[CellKey, _Parts] = defaultdict(lambda: _Parts(np.full(len(launches), np.nan)))
+    mine = table.filter(pl.col("fabric").cast(pl.String) == fabric.name, pl.col("is_valid"))
+    by_launch = {str(key[0]): rows for key, rows in mine.partition_by("launch_id", as_dict=True).items()}
+    for index, launch in enumerate(launches):
+        if launch.launch_id in by_launch:
+            _read_launch(launch, index, by_launch[launch.launch_id].filter(pl.col("status") == "done"), parts)
+    cells = {key: _whole(key, parts[key]) for key in sorted(parts, key=in_order) if parts[key].values}
+    return Side(name, fabric, run, launches, invalid, cells, _failures(mine))
+
+
+def in_order(key: CellKey) -> tuple[int, str, str, str, str, int]:
+    """Sort cells as a reader expects them: up the ladder, then by what is measured, then by size."""
+    layer = list(Layer).index(key.layer)
+    return layer, key.metric, key.pattern, key.receive, key.variant, key.message_bytes
+
+
+def _read_launch(launch: StoredLaunch, index: int, rows: pl.DataFrame, parts: dict[CellKey, _Parts]) -> None:
+    samples = (
+        pl.scan_parquet(launch.directory / SAMPLES)
+        .filter(pl.col("phase") == Phase.MEASURED.value)
+        .select("cell", "time_ns", "bytes")
+        .collect()
+    )
+    cell, time_ns, moved = (samples[name].to_numpy() for name in ("cell", "time_ns", "bytes"))
+    starts = np.flatnonzero(np.diff(cell, prepend=cell[:1] + 1)) if cell.size else np.zeros(0, dtype=np.int64)
+    ends = np.append(starts[1:], cell.size)
+    where: dict[int, list[slice]] = defaultdict(list)
+    for start, end in zip(starts, ends, strict=True):
+        where[int(cell[start])].append(slice(int(start), int(end)))
+    clock = launch.summary.header.clock if launch.summary.header else None
+    for row in rows.iter_rows(named=True):
+        key = _key(row)
+        part = parts[key]
+        for name in COUNTS:
+            part.counts[name] += row[name] or 0
+        if clock is not None:
+            part.resolution_ns = max(part.resolution_ns, clock.resolution_ns)
+            part.overhead_ns = max(part.overhead_ns, clock.overhead_ns)
+        for span in where.get(row["cell"], []):
+            _add(part, index, key, time_ns[span], moved[span], row["operations_per_sample"] or 1)
+
+
+def _add(
+    part: _Parts,
+    index: int,
+    key: CellKey,
+    time_ns: NDArray[np.uint64],
+    moved: NDArray[np.uint64],
+    operations: int,
+) -> None:
+    if key.metric is Metric.ROUND_TRIP_TIME:
+        values = time_ns.astype(np.float64) / operations
+    else:
+        values = moved * 8.0e9 / np.maximum(time_ns, 1)
+    part.values.append(values)
+    part.total_bytes += int(moved.sum())
+    part.total_ns += int(time_ns.sum())
+    part.autocorrelations.append((values.size, side_autocorrelation(values)))
+    part.launch_values[index] = _launch_value(key.metric, values, moved, time_ns)
+
+
+def _launch_value(metric: Metric, values: Floats, moved: NDArray[np.uint64], time_ns: NDArray[np.uint64]) -> float:
+    if metric is Metric.ROUND_TRIP_TIME:
+        return float(np.median(values))
+    return float(moved.sum()) * 8.0e9 / max(float(time_ns.sum()), 1.0)
+
+
+def _key(row: dict[str, object]) -> CellKey:
+    return CellKey(
+        layer=Layer(str(row["layer"])),
+        pattern=Pattern(str(row["pattern"])),
+        receive=Receive(str(row["receive"])),
+        message_bytes=int(str(row["message_bytes"])),
+        metric=Metric(str(row["metric"])),
+        variant=str(row["variant"]),
+    )
+
+
+def _whole(key: CellKey, part: _Parts) -> CellMeasured:
+    pooled = np.sort(np.concatenate(part.values))
+    mean_ns = max(part.total_ns / pooled.size, 1e-9)
+    shares = [effective_samples(count, r) / count for count, r in part.autocorrelations]
+    return CellMeasured(
+        key=key,
+        launch_values=part.launch_values,
+        pooled=pooled,
+        total_bytes=part.total_bytes,
+        total_ns=part.total_ns,
+        counts=part.counts,
+        clock_share=part.resolution_ns / mean_ns,
+        overhead_share=part.overhead_ns / mean_ns,
+        effective_share=float(np.median(shares)),
+    )
+
+
+def _failures(rows: pl.DataFrame) -> tuple[tuple[str, str, str], ...]:
+    failed = rows.filter(pl.col("status") == "failed")
+    found = {
+        (f"{row['layer']} {row['pattern']} of {row['message_bytes']} B", row["reason"] or "", row["failure_code"] or "")
+        for row in failed.iter_rows(named=True)
+    }
+    return tuple(sorted(found))

@@ -1,0 +1,66 @@
+"""The method in words, a paragraph each, with sources: what a dossier prints beneath its figures."""
+
+from __future__ import annotations
+
+from fabricbench.analysis.wording import percent
+
+LAUNCHES = """
+A launch, one start of the measuring program on the nodes, is the unit of replication; every sample is kept, warm-up
+apart, and no outlier is dropped. Fabrics follow each other within a block in random order (seed {seed}). After
+Hoefler and Belli, "Scientific Benchmarking of Parallel Computing Systems" (SC'15), and Hunold and Carpen-Amarie,
+"Reproducible MPI Benchmarking Is Still Not as Easy as You Think" (IEEE TPDS, 2016).
+"""
+
+SUMMARIES = """
+A launch's value is the median of its round trips, or its total payload over its total time for a throughput (windows
+of a stream arrive in bursts, so their median can exceed the wire). A cell's number is the median of these values over
+launches, with its {level} interval from order statistics, interpolated (Hettmansperger and Sheather, 1986); quantiles
+pool the samples of all launches. Times are averaged arithmetically, rates as total bits over total time (the harmonic
+mean), ratios geometrically.
+"""
+
+PAIRED = """
+Two fabrics are compared within blocks, so that drift they share cancels: the ratio is the geometric mean over blocks
+of the ratio of launches' values; its {level} interval and p-value come from Student's t on the logarithms, so that
+they agree. Simulation chose it over the exact signed-rank test, which six blocks cannot make significant once many
+cells are corrected for.
+"""
+
+UNPAIRED = """
+Two runs share no blocks: the ratio is that of geometric means over launches, its {level} interval and p-value come
+from Welch's t on the logarithms of launches' values. What changed between the runs besides the fabric is in the
+ratio.
+"""
+
+CORRECTION = """
+All comparisons of a report, of cells and of curves, are one family: p-values are adjusted for the false discovery
+rate (Benjamini and Hochberg, 1995). Memory cells, the control, are adjusted among themselves as well. Where nothing
+differs at all, the chance of any verdict that names a faster fabric is at most {error}. The intervals shown are of
+each comparison alone.
+"""
+
+VERDICTS = """
+Verdicts: "faster" if the adjusted p-value is below {error} and the ratio is beyond {margin}, the margin that matters;
+"equivalent" if the {level} interval lies within that margin (two one-sided tests, Schuirmann, 1987); else "not enough
+data", with the number of further blocks that would settle it with 80 % probability if ratio and noise stay as they
+are.
+"""
+
+CROSSOVERS = """
+A crossover lies between neighbouring decided sizes with opposite verdicts, by linear interpolation of the log ratio
+over log2(size); its interval holds the sizes at which a paired t test of "no difference" does not reject (Fieller,
+1954).
+"""
+
+LADDER = """
+The ladder sets the smallest message that all network layers share side by side; what a layer adds is the median over
+launches of its difference to the layer below in the same launch. A layer's throughput is the best over message sizes.
+Memory is the control: no fabric changes it.
+"""
+
+
+def method(margin: float, confidence: float, *, is_paired: bool, seed: int) -> tuple[str, ...]:
+    """Return the paragraphs for a run compared by block, or for two runs."""
+    facts = {"level": percent(confidence), "error": percent(1.0 - confidence), "margin": percent(margin), "seed": seed}
+    texts = (LAUNCHES, SUMMARIES, PAIRED if is_paired else UNPAIRED, CORRECTION, VERDICTS, CROSSOVERS, LADDER)
+    return tuple(" ".join(text.split()).format(**facts) for text in texts)

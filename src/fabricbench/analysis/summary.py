@@ -1,0 +1,80 @@
+"""Summaries and distributions of each cell on each side."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fabricbench.analysis.findings import CellSummary, Distribution, Interval
+from fabricbench.analysis.measured import CellMeasured, Side
+from fabricbench.model import Layer, Metric
+from fabricbench.statistics.order import Estimate, median_interval
+from fabricbench.statistics.shape import log_edges
+
+PROBABILITIES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999)
+
+HISTOGRAM_BINS = 50
+TAIL = 0.002
+"""Share of the samples on each side that one wide bin holds: else a single straggler would squeeze all others into two bins."""
+
+
+def summarise(side: Side, cell: CellMeasured, confidence: float) -> CellSummary:
+    """Return the summary of one cell on one side."""
+    is_time = cell.key.metric is Metric.ROUND_TRIP_TIME
+    median = interval(median_interval(cell.launch_values, confidence))
+    pooled = cell.pooled
+    shares = wire_shares(side, cell, median.value)
+    return CellSummary(
+        fabric=side.name,
+        key=cell.key,
+        launches=int(np.count_nonzero(~np.isnan(cell.launch_values))),
+        samples=pooled.size,
+        warmup_samples=cell.counts["warmup"],
+        median=median,
+        mean=float(pooled.mean()) if is_time else cell.total_bytes * 8.0e9 / max(cell.total_ns, 1),
+        minimum=float(pooled[0]),
+        maximum=float(pooled[-1]),
+        quantiles={f"{p:g}": float(_quantile_of_sorted(pooled, p)) for p in PROBABILITIES},
+        **{name: cell.counts[name] for name in ("lost", "sent", "reordered", "duplicated", "corrupted", "verified")},
+        share_of_line_rate=shares[0],
+        share_of_payload_rate=shares[1],
+    )
+
+
+def interval(estimate: Estimate) -> Interval:
+    """Return an estimate as findings carry it."""
+    return Interval(value=estimate.value, low=estimate.low, high=estimate.high)
+
+
+def wire_shares(side: Side, cell: CellMeasured, rate_bit_s: float) -> tuple[float | None, float | None]:
+    """Return the shares of the line rate and of the physically possible payload rate; None where they make no sense."""
+    wire = side.fabric.wire
+    if wire is None or cell.key.metric is not Metric.THROUGHPUT or cell.key.layer is Layer.MEMORY:
+        return None, None
+    possible = wire.payload_rate_bit_s(cell.key.layer, cell.key.message_bytes, side.fabric.mtu)
+    return rate_bit_s / wire.line_rate_bit_s, rate_bit_s / possible if possible else None
+
+
+def distribution(side: Side, cell: CellMeasured) -> Distribution | None:
+    """Return the histogram of all samples, bins even in the logarithm but for a wide one at each tail; None without a spread."""
+    pooled = cell.pooled[cell.pooled > 0]
+    if pooled.size == 0:
+        return None
+    core_low, core_high = _quantile_of_sorted(pooled, TAIL), _quantile_of_sorted(pooled, 1.0 - TAIL)
+    edges = log_edges(core_low, core_high, HISTOGRAM_BINS)
+    edges[0], edges[-1] = min(edges[0], pooled[0]), max(edges[-1], pooled[-1])
+    below = np.searchsorted(pooled, edges, side="left")
+    below[-1] = pooled.size
+    return Distribution(
+        fabric=side.name,
+        key=cell.key,
+        edges=tuple(float(f"{edge:.6g}") for edge in edges),
+        counts=tuple(int(count) for count in np.diff(below)),
+    )
+
+
+def _quantile_of_sorted(ordered: np.ndarray[tuple[int], np.dtype[np.float64]], probability: float) -> float:
+    """Return the quantile of sorted values by linear interpolation (Hyndman and Fan 1996, type 7) without sorting again."""
+    place = probability * (ordered.size - 1)
+    lower = int(place)
+    upper = min(lower + 1, ordered.size - 1)
+    return float(ordered[lower] + (place - lower) * (ordered[upper] - ordered[lower]))

@@ -1,0 +1,63 @@
+"""What a run tells while it goes on; whoever wants to show progress takes these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fabricbench.campaign.plan import LaunchPlan
+
+
+@dataclass(frozen=True)
+class RunStarted:
+    """The first event: how many launches there are and how many are already finished."""
+
+    launches: int
+    finished: int
+    blocks: int
+    seconds_left: float
+
+
+@dataclass(frozen=True)
+class LaunchStarted:
+    """A launch begins; `attempt` counts from 1."""
+
+    launch: LaunchPlan
+    attempt: int
+    seconds_left: float
+
+
+@dataclass(frozen=True)
+class Tick:
+    """Time passes while a launch goes on."""
+
+    seconds_left: float
+
+
+@dataclass(frozen=True)
+class LaunchFinished:
+    """A launch is measured and stored. `violations` is not empty where its path proof failed and it is not believed."""
+
+    launch: LaunchPlan
+    seconds: float
+    cells: int
+    failed: int
+    violations: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LaunchFailed:
+    """A launch did not come to its end."""
+
+    launch: LaunchPlan
+    reason: str
+    is_retried: bool
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Something to be told loudly, once."""
+
+    text: str
+
+
+Event = RunStarted | LaunchStarted | Tick | LaunchFinished | LaunchFailed | Notice

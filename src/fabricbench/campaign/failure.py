@@ -1,0 +1,99 @@
+"""Failed launches: what is said of them, and when a run has seen enough of one failure. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fabricbench.campaign.plan import LaunchPlan
+from fabricbench.errors import EnvironmentLacks, RunIncomplete
+from fabricbench.launch.command import Command
+from fabricbench.launch.watch import STDERR_FILE, Outcome
+from fabricbench.quantity import format_duration
+from fabricbench.record.launch import LaunchSummary
+
+NO_SPACE = "No space left on device"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One attempt of a launch that did not come to its end. `has_started` tells whether the measurer wrote anything."""
+
+    launch: LaunchPlan
+    command: Command
+    reason: str
+    has_started: bool
+    stderr_tail: str
+
+    @property
+    def signature(self) -> str:
+        """What two failures have in common when they are the same one: numbers (processes, ports, times) do not count."""
+        return re.sub(r"[0-9a-f]*[0-9][0-9a-f]*", "#", f"{self.reason}\n{self.stderr_tail}")
+
+
+def failure_of(launch: LaunchPlan, command: Command, outcome: Outcome, summary: LaunchSummary | None) -> Failure | None:
+    """Return why an attempt failed; None if it came to its end with a whole record. `summary` is None without any record."""
+    has_started = summary is not None and summary.header is not None
+    if outcome.is_hung:
+        reason = f"hung: ended at its time limit after {format_duration(outcome.seconds)}"
+    elif outcome.exit_code != 0:
+        reason = f"ended with exit code {outcome.exit_code}"
+    elif summary is None:
+        reason = "ended well but wrote no record: is the run directory the same on the node of rank 0?"
+    elif not summary.complete:
+        damage = summary.damage[0].reason if summary.damage else "it has no header or no footer"
+        reason = f"its record is not whole: {damage}"
+    else:
+        return None
+    return Failure(launch, command, reason, has_started, outcome.stderr_tail)
+
+
+def is_hopeless(failures: Sequence[Failure]) -> bool:
+    """Tell whether to stop: the last failure is like the one before it, or like the one before it on its fabric.
+
+    Only failures to start count, of those since a launch last came to its end on any fabric (the whole machine's trouble) or on
+    that fabric (its own); a launch that has measured something is worth trying again.
+    """
+    if len(failures) < 2:
+        return False
+    last = failures[-1]
+    same_fabric = [each for each in failures[:-1] if each.launch.fabric == last.launch.fabric]
+    before = [failures[-2], *same_fabric[-1:]]
+    return any(not last.has_started and not each.has_started and each.signature == last.signature for each in before)
+
+
+def does_not_start(failure: Failure, directory: Path) -> EnvironmentLacks:
+    """Return the error of a run that stops early because the measurer does not start."""
+    return EnvironmentLacks(
+        f"the measurer does not start: {failure.launch.launch_id} {failure.reason}, as the one before\n"
+        f"  command: {failure.command}\n{_quoted(failure)}",
+        hint=f"mend what the log says, then `fabricbench resume {directory}`; the log is {_log(failure)}",
+    )
+
+
+def run_incomplete(failures: Sequence[Failure], launches: int, directory: Path) -> RunIncomplete:
+    """Return the error of a run that came to its end with launches that failed."""
+    named = "; ".join(f"{failure.launch.launch_id} {failure.reason}" for failure in failures)
+    return RunIncomplete(
+        f"{len(failures)} of {launches} launches failed: {named}\n{_quoted(failures[-1])}",
+        hint=f"`fabricbench resume {directory}` runs them again; everything else is kept",
+    )
+
+
+def no_space(directory: Path) -> EnvironmentLacks:
+    """Return the error of a full disk that the measurer met."""
+    return EnvironmentLacks(
+        f"no space left on the disk that holds {directory}",
+        hint=f"free some space, then `fabricbench resume {directory}`; what was measured so far is kept",
+    )
+
+
+def _quoted(failure: Failure) -> str:
+    lines = failure.stderr_tail.splitlines() or ["(it wrote nothing to stderr)"]
+    return f"  the end of {_log(failure)}:\n" + "\n".join(f"    {line}" for line in lines)
+
+
+def _log(failure: Failure) -> Path:
+    return failure.command.directory / STDERR_FILE

@@ -1,0 +1,62 @@
+"""Starting a run and going on with one: the run directory, the venue and the execution put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from fabricbench.campaign.events import Event
+from fabricbench.campaign.execute import Execution
+from fabricbench.campaign.inventory import read_inventories, read_versions
+from fabricbench.campaign.journal import Happened, Journal
+from fabricbench.campaign.plan import RunPlan
+from fabricbench.campaign.run_directory import RunDirectory, StoredPlan
+from fabricbench.campaign.specification import Campaign
+from fabricbench.campaign.venue import OwnLab, Standing
+from fabricbench.launch.launcher import Launcher
+from fabricbench.record.manifest import MANIFEST, Manifest, PlannedLaunch, write_manifest
+
+Notify = Callable[[Event], None]
+
+
+def start_run(path: Path, campaign: Campaign, venue: OwnLab | Standing, plan: RunPlan, *, notify: Notify) -> None:
+    """Run a plan into a new run directory. Raises what `Execution.run` raises, and UsageError if the directory is not empty."""
+    directory = RunDirectory(path)
+    directory.create()
+    with directory.locked():
+        stored = StoredPlan(campaign=campaign, plan=plan, venue=venue)
+        directory.write_plan(stored)
+        Journal(directory.path).append(Happened.PLANNED, launches=len(plan.launches), seed=plan.seed)
+        _execute(directory, stored, notify)
+
+
+def resume_run(path: Path, *, notify: Notify) -> None:
+    """Go on with a run: what is finished stays, all else is run. UsageError where the directory holds no run, or one that runs."""
+    directory = RunDirectory(path)
+    with directory.locked():
+        stored = directory.read_plan()
+        Journal(directory.path).append(Happened.RESUMED)
+        _execute(directory, stored, notify)
+
+
+def _execute(directory: RunDirectory, stored: StoredPlan, notify: Notify) -> None:
+    with stored.venue.open() as launcher:
+        if not (directory.path / MANIFEST).exists():
+            write_manifest(directory.path, _manifest(stored, launcher))
+        Execution(directory, stored.plan, launcher, notify).run()
+
+
+def _manifest(stored: StoredPlan, launcher: Launcher) -> Manifest:
+    testbed = stored.venue.testbed()
+    return Manifest(
+        campaign_name=stored.campaign.name,
+        campaign=stored.campaign.model_dump(mode="json"),
+        testbed=testbed,
+        seed=stored.plan.seed,
+        planned=tuple(
+            PlannedLaunch(**launch.model_dump(include=set(PlannedLaunch.model_fields)))
+            for launch in stored.plan.launches
+        ),
+        versions=read_versions(),
+        inventory=read_inventories(testbed, launcher),
+    )

@@ -1,0 +1,129 @@
+"""The run directory while it is written: created, locked, asked which launches are finished. Reading it is `record.store`."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, ValidationError
+
+from fabricbench.campaign.plan import LaunchPlan, RunPlan
+from fabricbench.campaign.specification import Campaign
+from fabricbench.campaign.venue import AnyVenue
+from fabricbench.errors import UsageError
+from fabricbench.model import Model
+from fabricbench.record.atomic import explained, replace_text
+from fabricbench.record.launch import LAUNCH, RECORDS, is_converted, read_launch
+from fabricbench.record.manifest import MANIFEST
+from fabricbench.record.store import LAUNCHES
+
+PLAN = "plan.json"
+LOCK = ".lock"
+
+
+class StoredPlan(Model):
+    """What a resumed run follows: every launch in its order, and where it takes place."""
+
+    schema_name: Literal["fabricbench/run-plan/1"] = Field(default="fabricbench/run-plan/1", alias="schema")
+    campaign: Campaign
+    plan: RunPlan
+    venue: AnyVenue
+
+    model_config = {**Model.model_config, "populate_by_name": True}
+
+
+class RunDirectory:
+    """A run directory by its path; nothing is created before `create`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+
+    def create(self) -> None:
+        """Create the directory; UsageError if there is something in it already, which is never overwritten."""
+        if self.path.is_dir() and any(not path.name.startswith(".") for path in self.path.iterdir()):
+            is_run = (self.path / MANIFEST).exists()
+            raise UsageError(
+                f"{self.path} is not empty" + (": it holds a run" if is_run else ""),
+                hint=f"go on with it by `fabricbench resume {self.path}`, or give another -o"
+                if is_run
+                else "give a directory that is empty or does not exist",
+            )
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise UsageError(f"{self.path} is a file", hint="give a directory that does not exist") from error
+        except OSError as error:
+            raise explained(error, self.path) from error
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep others from running the same run; the kernel frees the lock however this process ends."""
+        try:
+            file = (self.path / LOCK).open("a")
+        except FileNotFoundError as error:
+            raise UsageError(f"there is no run directory {self.path}", hint="check the path") from error
+        except OSError as error:
+            raise explained(error, self.path) from error
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UsageError(
+                    f"another fabricbench is running in {self.path}", hint="wait for it, or end it, then resume"
+                ) from None
+            yield
+
+    def write_plan(self, stored: StoredPlan) -> None:
+        """Write the plan, whole or not at all."""
+        replace_text(self.path / PLAN, stored.model_dump_json(by_alias=True, indent=1) + "\n")
+
+    def read_plan(self) -> StoredPlan:
+        """Return the plan; UsageError where this is no run that can be resumed."""
+        path = self.path / PLAN
+        try:
+            return StoredPlan.model_validate_json(path.read_bytes())
+        except FileNotFoundError:
+            raise UsageError(
+                f"{self.path} is not a run that can be resumed: it has no {PLAN}",
+                hint="give the folder that `fabricbench run -o` wrote; if it died before its first launch, run it again",
+            ) from None
+        except (OSError, ValidationError) as error:
+            raise UsageError(f"{path} cannot be read: {error}", hint="restore the file from a copy") from error
+
+    def launch(self, launch_id: str) -> Path:
+        """Return a launch's directory."""
+        return self.path / LAUNCHES / launch_id
+
+    def is_finished(self, launch: LaunchPlan) -> bool:
+        """Tell whether a launch was measured to its end and stored, whatever the journal says."""
+        directory = self.launch(launch.launch_id)
+        if not is_converted(directory):
+            return False
+        try:
+            return read_launch(directory).complete
+        except UsageError:
+            return False
+
+    def prepare(self, launch_id: str) -> Path:
+        """Return an empty directory for a launch; what an earlier attempt left is kept aside in `attempt-N`."""
+        directory = self.launch(launch_id)
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            left = [path for path in directory.iterdir() if not path.name.startswith("attempt-")]
+            if left:
+                number = 1 + sum(path.name.startswith("attempt-") for path in directory.iterdir())
+                aside = directory / f"attempt-{number}"
+                aside.mkdir()
+                # launch.json first: without it no reader takes the rest for a launch.
+                for path in sorted(left, key=lambda each: each.name != LAUNCH):
+                    path.rename(aside / path.name)
+        except OSError as error:
+            raise explained(error, directory) from error
+        return directory
+
+    def holds_record(self, launch_id: str) -> bool:
+        """Tell whether a launch has left something that can be converted."""
+        return (self.launch(launch_id) / RECORDS).exists()

@@ -1,0 +1,152 @@
+"""Where a run takes place: what people ask for with `--testbed`, the testbed that it is, and opening it for launching.
+
+A venue is written down with the plan, so that a resumed run takes place in the same one: an own lab is built anew.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from fabricbench.errors import EnvironmentLacks, UsageError
+from fabricbench.lab import Lab, lab_support, parse_fabrics, running_labs
+from fabricbench.lab.fabric import EmulatedFabric
+from fabricbench.lab.presets import PRESETS
+from fabricbench.lab.topology import CONTROL_INTERFACE, plan_lab
+from fabricbench.launch.lab import LabLauncher
+from fabricbench.launch.launcher import Launcher
+from fabricbench.launch.local import LocalLauncher
+from fabricbench.launch.mpi import find_starter
+from fabricbench.launch.ssh import SshLauncher
+from fabricbench.launch.waiting import yield_library
+from fabricbench.model import Model
+from fabricbench.native import native_file
+from fabricbench.testbed.local import local_testbed
+from fabricbench.testbed.model import Launcher as LauncherName
+from fabricbench.testbed.model import Testbed
+from fabricbench.testbed.reading import read_testbed
+
+PROBE = "fabricbench-probe"
+LAB_PREFIX = "lab:"
+LOCAL = "local"
+USUAL_NODES = 4
+
+
+class OwnLab(Model):
+    """A lab of the run's own: built for it, gone with it, however it ends."""
+
+    kind: Literal["own lab"] = "own lab"
+    nodes: int
+    fabrics: tuple[EmulatedFabric, ...]
+
+    def testbed(self) -> Testbed:
+        """Return the testbed that the lab will be."""
+        return plan_lab("own", self.nodes, self.fabrics, sorted(os.sched_getaffinity(0))).testbed()
+
+    def sketch(self) -> Launcher:
+        """Return a launcher whose commands can be shown but not run: the lab is not there yet."""
+        return LabLauncher(_SketchedLab(self.testbed()), find_starter(), native_file(PROBE), yield_library())
+
+    @contextmanager
+    def open(self) -> Iterator[Launcher]:
+        """Build the lab, give its launcher, take it down."""
+        support = lab_support()
+        if support.mode == "none":
+            raise EnvironmentLacks(
+                f"no lab can be had on this machine: {support.reason}",
+                hint="use `--testbed local` (this machine's loopback and shared memory), or a machine that allows namespaces",
+            )
+        name = f"run-{os.getpid()}-{secrets.token_hex(3)}"
+        lab = Lab.up(name, self.nodes, self.fabrics, owned=True)
+        try:
+            yield LabLauncher(lab, find_starter(), native_file(PROBE), yield_library())
+        finally:
+            lab.down()
+
+
+class Standing(Model):
+    """A testbed that stands there by itself: this machine, machines reached over ssh, or a lab that somebody else runs."""
+
+    kind: Literal["standing"] = "standing"
+    given: Testbed
+
+    def testbed(self) -> Testbed:
+        """Return the testbed."""
+        return self.given
+
+    def sketch(self) -> Launcher:
+        """Return the launcher; nothing needs to be opened."""
+        starter, probe = find_starter(), native_file(PROBE)
+        match self.given.launcher:
+            case LauncherName.LOCAL:
+                return LocalLauncher(starter, probe, yield_library())
+            case LauncherName.SSH:
+                return SshLauncher(starter, probe, self.given)
+            case LauncherName.LAB:
+                return LabLauncher(Lab.open(str(self.given.lab)), starter, probe, yield_library())
+
+    @contextmanager
+    def open(self) -> Iterator[Launcher]:
+        """Give the launcher and leave the testbed as it is."""
+        yield self.sketch()
+
+
+AnyVenue = Annotated[OwnLab | Standing, Field(discriminator="kind")]
+
+
+def find_venue(text: str, nodes: int | None = None) -> OwnLab | Standing:
+    """Return the venue that `--testbed` and `--nodes` ask for: a file, `local`, `lab:FABRICS` or `lab:NAME`. Raises UsageError."""
+    if text.startswith(LAB_PREFIX):
+        asked = text.removeprefix(LAB_PREFIX)
+        first = asked.split(",", maxsplit=1)[0].partition(":")[0].strip()
+        if first in PRESETS:
+            return OwnLab(nodes=nodes or USUAL_NODES, fabrics=tuple(parse_fabrics(asked)))
+    if nodes is not None:
+        raise UsageError(
+            f"--nodes says how large a lab is to be built, and --testbed {text} builds none",
+            hint="leave --nodes out; a testbed file names its nodes",
+        )
+    if text == LOCAL:
+        return Standing(given=local_testbed())
+    if text.startswith(LAB_PREFIX):
+        return Standing(given=_running_lab(text.removeprefix(LAB_PREFIX)))
+    return Standing(given=read_testbed(Path(text)))
+
+
+def _running_lab(name: str) -> Testbed:
+    if name not in running_labs():
+        running = ", ".join(running_labs()) or "none is running"
+        raise UsageError(
+            f"{LAB_PREFIX}{name} is neither a fabric nor a running lab",
+            hint=f"fabrics: {', '.join(PRESETS)}; labs: {running}",
+        )
+    return Lab.open(name).testbed()
+
+
+class _SketchedLab:
+    """Stands for a lab that is not built yet, so that its commands can be shown."""
+
+    agent = Path("LAB/agent")
+    control_interface = CONTROL_INTERFACE
+
+    def __init__(self, testbed: Testbed) -> None:
+        self._testbed = testbed
+
+    def testbed(self) -> Testbed:
+        return self._testbed
+
+    def command_in(
+        self, node: str, command: Sequence[str], *, working_directory: Path, environment: Mapping[str, str]
+    ) -> list[str]:
+        del working_directory
+        added = [f"{name}={value}" for name, value in environment.items()]
+        return ["fabricbench", "lab", "exec", "LAB", node, "--", *(["env", *added] if added else []), *command]
+
+    def status(self) -> object:
+        raise EnvironmentLacks("the lab is not built yet")

@@ -1,0 +1,87 @@
+"""What `run` and `plan` have in common: the options that say what is to be run where, and what becomes of them."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fabricbench.errors import UsageError
+from fabricbench.quantity import parse_seconds
+
+if TYPE_CHECKING:
+    from fabricbench.campaign.plan import RunPlan
+    from fabricbench.campaign.specification import Campaign
+    from fabricbench.campaign.venue import OwnLab, Standing
+
+CampaignArgument = Annotated[
+    str, typer.Argument(metavar="CAMPAIGN", help="quick, standard, full, or a TOML file (docs/campaigns.md).")
+]
+TestbedOption = Annotated[
+    str,
+    typer.Option(
+        "--testbed",
+        metavar="WHERE",
+        help="A testbed file, lab:FABRIC,FABRIC (a lab is built for the run), lab:NAME (a running lab), or local.",
+    ),
+]
+NodesOption = Annotated[
+    int | None, typer.Option("--nodes", min=2, help="Nodes of the lab that is built; 4 if not given.")
+]
+BudgetOption = Annotated[
+    str | None,
+    typer.Option("--budget", metavar="TIME", help="Fit into this time, 5min say: shorter cells, then fewer blocks."),
+]
+BlocksOption = Annotated[int | None, typer.Option("--blocks", help="Instead of the campaign's number of blocks.")]
+SeedOption = Annotated[
+    int | None, typer.Option("--seed", min=0, help="Orders everything that is random. Drawn and recorded if not given.")
+]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A campaign, where it is to be run, and its plan there."""
+
+    campaign: Campaign
+    venue: OwnLab | Standing
+    plan: RunPlan
+
+
+def prepare(
+    campaign: str, testbed: str, nodes: int | None, budget: str | None, blocks: int | None, seed: int | None
+) -> Prepared:
+    """Return the plan that the options ask for; UsageError says which of them cannot be."""
+    from fabricbench.campaign.plan import plan_run  # noqa: PLC0415 - keeps the start of the program fast
+    from fabricbench.campaign.venue import find_venue  # noqa: PLC0415
+
+    wanted = _find_campaign(campaign)
+    venue = find_venue(testbed, nodes)
+    plan = plan_run(
+        wanted,
+        venue.testbed(),
+        seed=secrets.randbits(32) if seed is None else seed,
+        budget_seconds=None if budget is None else _budget_seconds(budget),
+        blocks=blocks,
+    )
+    return Prepared(wanted, venue, plan)
+
+
+def _find_campaign(text: str) -> Campaign:
+    from fabricbench.campaign.presets import PRESETS, preset  # noqa: PLC0415
+    from fabricbench.campaign.specification import read_campaign  # noqa: PLC0415
+
+    is_file = text not in PRESETS and (text.endswith(".toml") or "/" in text or Path(text).exists())
+    return read_campaign(Path(text)) if is_file else preset(text)
+
+
+def _budget_seconds(text: str) -> float:
+    try:
+        seconds = parse_seconds(text)
+    except ValueError as error:
+        raise UsageError(f"--budget: {error}", hint="write 5min, 90s or 2h") from error
+    if seconds <= 0:
+        raise UsageError(f"--budget {text} leaves no time", hint="write 5min, 90s or 2h")
+    return seconds

@@ -1,0 +1,195 @@
+"""`fabricbench lab`: start, look at, enter and end virtual testbeds."""
+
+from __future__ import annotations
+
+import json
+import os
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from fabricbench.errors import EnvironmentLacks, UsageError
+from fabricbench.lab import PRESETS, EmulatedFabric, Lab, LabStatus, drop_stale_labs, parse_fabric, running_labs
+from fabricbench.lab.fabric import FIGURES, KEYS
+from fabricbench.quantity import format_bit_s, format_bytes, format_seconds
+
+lab_app = typer.Typer(
+    name="lab",
+    help="Virtual testbeds on this machine: nodes in namespaces, joined by emulated switches.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+)
+
+
+class Format(StrEnum):
+    """How data is written to stdout."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+FormatOption = Annotated[Format, typer.Option("--format", help="How to write it.")]
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The lab's name.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.add_typer(lab_app)
+
+
+@lab_app.command(
+    epilog="Example: `fabricbench lab up demo --nodes 4 --fabric fast-ethernet --fabric myrinet:delay=5us,mtu=9000`"
+)
+def up(
+    name: NameArgument,
+    nodes: Annotated[int, typer.Option(help="How many nodes.")] = 4,
+    fabric: Annotated[
+        list[str] | None,
+        typer.Option(help="A preset, perhaps with overrides: `PRESET[:KEY=VALUE,...]`. Give it once for each fabric."),
+    ] = None,
+) -> None:
+    """Start a lab and leave it running."""
+    _say_dropped()
+    fabrics = [parse_fabric(text) for text in fabric or []]
+    if not fabrics:
+        raise UsageError("no fabric is asked for", hint=f"add --fabric with one of {', '.join(PRESETS)}")
+    lab = Lab.up(name, nodes, fabrics, owned=False)
+    names = ", ".join(planned.fabric.name for planned in lab.topology.fabrics)
+    _say(f"lab {name} is up: {nodes} nodes, emulated fabrics {names}")
+    _say(
+        f"enter a node with `fabricbench lab exec {name} n0 -- COMMAND`, end the lab with `fabricbench lab down {name}`"
+    )
+
+
+@lab_app.command(epilog="Example: `fabricbench lab status demo --format json`")
+def status(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The lab's name; without it, every lab.")] = None,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Show nodes, addresses, and what each switch has counted."""
+    _say_dropped()
+    found = [Lab.open(each).status() for each in ([name] if name else running_labs())]
+    if form is Format.JSON:
+        documents = [one.model_dump(mode="json") for one in found]
+        typer.echo(json.dumps(documents[0] if name else documents, indent=2))
+        return
+    if not found:
+        _say("no lab is running")
+    for one in found:
+        _print_status(one)
+
+
+@lab_app.command(
+    name="exec",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    epilog="Example: `fabricbench lab exec demo n0 -- iperf3 -s`",
+)
+def exec_(
+    name: NameArgument,
+    node: Annotated[str, typer.Argument(help="The node: n0, n1, ...")],
+    command: Annotated[list[str], typer.Argument(help="The command and its arguments.")],
+) -> None:
+    """Run any command inside a node; its exit code is this one's."""
+    tokens = Lab.open(name).command_in(node, command, working_directory=Path.cwd(), environment={})
+    try:
+        # The command takes this process's place: terminal, signals and exit code are its own.
+        os.execvp(tokens[0], tokens)  # noqa: S606
+    except OSError as error:
+        raise EnvironmentLacks(f"cannot start {tokens[0]}: {error}") from None
+
+
+@lab_app.command(epilog="Example: `fabricbench lab down demo`")
+def down(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The lab's name.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="End every lab of this user.")] = False,
+) -> None:
+    """End a lab and wait until all of it is gone."""
+    if bool(name) == every:
+        raise UsageError("say which lab to end", hint="give its NAME, or --all")
+    _say_dropped()
+    for each in running_labs() if name is None else [name]:
+        Lab.open(each).down()
+        _say(f"lab {each} is gone")
+
+
+@lab_app.command(name="list", epilog="Example: `fabricbench lab list --format json`")
+def list_(form: FormatOption = Format.TEXT) -> None:
+    """List the running labs of this user."""
+    _say_dropped()
+    names = running_labs()
+    typer.echo(json.dumps(names) if form is Format.JSON else "\n".join(names))
+
+
+@lab_app.command(epilog="Example: `fabricbench lab presets --format json`")
+def presets(form: FormatOption = Format.TEXT) -> None:
+    """Show the fabrics that can be asked for, each figure with its source."""
+    if form is Format.JSON:
+        typer.echo(json.dumps([preset.model_dump(mode="json") for preset in PRESETS.values()], indent=2))
+        return
+    console = Console()
+    for preset in PRESETS.values():
+        table = Table(title=f"{preset.name}: {preset.description}", title_justify="left", box=None, title_style="bold")
+        for heading in ("key", "figure", "source"):
+            table.add_column(heading)
+        keys = {field: key for key, field in KEYS.items()}
+        for field in FIGURES:
+            table.add_row(keys[field], _figure(preset, field), preset.sources[field])
+        console.print(table, "")
+    _say(f"override any with PRESET:KEY=VALUE,...; the keys are {', '.join(KEYS)}")
+
+
+def _figure(fabric: EmulatedFabric, field: str) -> str:
+    value = getattr(fabric, field)
+    if field == "line_rate_bit_s":
+        return format_bit_s(value, 5)
+    if field.endswith("_s"):
+        return format_seconds(value, 2) if value else "0"
+    if field == "cell":
+        return "none" if value is None else f"{value.payload_bytes}/{value.cell_bytes}"
+    return format_bytes(value) if field.endswith("_bytes") and value >= 0 else str(value)
+
+
+def _print_status(lab: LabStatus) -> None:
+    console = Console()
+    owner = f", dies with process {lab.owner_pid}" if lab.is_owned else ""
+    console.print(f"[bold]{lab.name}[/bold]: up since {lab.started_at}, as {lab.mode}{owner}, keeper {lab.keeper_pid}")
+    nodes = Table(box=None)
+    for heading in ("node", "control", *(f"{fabric.name} ({fabric.interface})" for fabric in lab.fabrics)):
+        nodes.add_column(heading)
+    for node in lab.nodes:
+        nodes.add_row(node.name, str(node.control_address), *(str(address) for address in node.addresses.values()))
+    switches = Table(box=None)
+    for heading in ("switch", "state", "frames in", "out", "dropped", "lost", "late by (median, p99)"):
+        switches.add_column(heading)
+    for fabric in lab.fabrics:
+        ports, late = fabric.switch.ports, fabric.switch.lateness_ns
+        switches.add_row(
+            fabric.name,
+            fabric.switch.state,
+            str(sum(port.received_frames for port in ports)),
+            str(sum(port.sent_frames for port in ports)),
+            str(sum(port.dropped_frames for port in ports)),
+            str(sum(port.ring_lost_frames for port in ports)),
+            f"{format_seconds(late.p50 * 1e-9)}, {format_seconds(late.p99 * 1e-9)}" if late and late.count else "-",
+        )
+    console.print(nodes, "", switches, "")
+    for fabric in lab.fabrics:
+        asked = fabric.asked
+        rate, delay = (
+            format_bit_s(asked.line_rate_bit_s, 5),
+            format_seconds(asked.delay_s, 2) if asked.delay_s else "no delay",
+        )
+        console.print(f"{fabric.name} is emulated: {rate}, {asked.switching.value}, {delay} a link, MTU {asked.mtu}")
+
+
+def _say_dropped() -> None:
+    for name in drop_stale_labs():
+        _say(f"dropped what a killed process left of lab {name}")
+
+
+def _say(text: str) -> None:
+    typer.echo(text, err=True)

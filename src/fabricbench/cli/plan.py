@@ -1,0 +1,132 @@
+"""`fabricbench plan`: what a run would start, exactly, and how long it would take; starts nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fabricbench.cli.campaign_options import (
+    BlocksOption,
+    BudgetOption,
+    CampaignArgument,
+    NodesOption,
+    Prepared,
+    SeedOption,
+    TestbedOption,
+    prepare,
+)
+from fabricbench.cli.output import write_output
+from fabricbench.quantity import format_bytes, format_duration, format_seconds
+
+if TYPE_CHECKING:
+    from fabricbench.campaign.plan import LaunchPlan
+    from fabricbench.launch.command import Command
+
+RUNDIR = Path("RUNDIR")
+"""Stands for the run directory, which `plan` does not ask for."""
+
+
+class Format(StrEnum):
+    """How `plan` writes."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+
+    @app.command()
+    def plan(
+        campaign: CampaignArgument,
+        testbed: TestbedOption,
+        nodes: NodesOption = None,
+        budget: BudgetOption = None,
+        blocks: BlocksOption = None,
+        seed: SeedOption = None,
+        format_: Annotated[Format, typer.Option("--format")] = Format.TEXT,
+        output: Annotated[
+            Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")
+        ] = None,
+    ) -> None:
+        """Print what `run` would start with the same arguments: order, commands, cells, and how long it takes at most.
+
+        Example: `fabricbench plan quick --testbed lab:fast-ethernet,myrinet --budget 5min`
+        """
+        prepared = prepare(campaign, testbed, nodes, budget, blocks, seed)
+        commands = _commands(prepared)
+        if format_ is Format.JSON:
+            text = json.dumps(_data(prepared, commands), indent=1) + "\n"
+        else:
+            text = "\n".join(_lines(prepared, commands)) + "\n"
+        write_output(text, output)
+
+
+def _commands(prepared: Prepared) -> dict[str, Command]:
+    """The command of each launch by its name; in a lab that is not built yet, as `fabricbench lab exec` would do it."""
+    launcher = prepared.venue.sketch()
+    plan = prepared.plan
+    return {
+        launch.launch_id: launcher.command(
+            plan.fabric(launch.fabric), RUNDIR / "launches" / launch.launch_id / "plan.json", plan.ranks
+        )
+        for launch in plan.launches
+    }
+
+
+def _data(prepared: Prepared, commands: dict[str, Command]) -> dict[str, Any]:
+    plan = prepared.plan
+    return {
+        "campaign": prepared.campaign.model_dump(mode="json"),
+        "testbed": prepared.venue.testbed().model_dump(mode="json"),
+        "seed": plan.seed,
+        "blocks": plan.blocks,
+        "ranks": plan.ranks,
+        "estimated_seconds": plan.estimated_seconds,
+        "notes": list(plan.notes),
+        "cells": [cell.model_dump(mode="json") for cell in plan.cells],
+        "launches": [
+            {
+                **launch.model_dump(mode="json"),
+                "command": list(commands[launch.launch_id].tokens),
+                "environment": dict(commands[launch.launch_id].environment),
+            }
+            for launch in plan.launches
+        ],
+    }
+
+
+def _lines(prepared: Prepared, commands: dict[str, Command]) -> Iterator[str]:
+    plan, testbed = prepared.plan, prepared.venue.testbed()
+    fabrics = ", ".join(fabric.name for fabric in plan.fabrics)
+    yield f"campaign {plan.campaign} on {testbed.name}: {len(testbed.nodes)} nodes, fabrics {fabrics}"
+    yield (
+        f"{plan.blocks} blocks, {len(plan.launches)} launches of {plan.ranks} ranks, {len(plan.cells)} cells, "
+        f"at most {format_duration(plan.estimated_seconds)}, seed {plan.seed}"
+    )
+    yield from (f"note: {note}" for note in plan.notes)
+    yield ""
+    yield "launches, in this order:"
+    yield from (_launch_line(launch) for launch in plan.launches)
+    yield ""
+    yield "commands, one for each fabric (LAUNCH stands for the launch's name; --format json has them all):"
+    for launch in plan.launches[: len(plan.fabrics)]:
+        yield f"  {launch.fabric}: {str(commands[launch.launch_id]).replace(launch.launch_id, 'LAUNCH')}"
+    yield ""
+    yield "cells, by number:"
+    for cell in plan.cells:
+        parameters = "".join(f" {name}={value}" for name, value in cell.parameters.items())
+        yield (
+            f"  {cell.id:3}  {cell.layer:6} {cell.pattern:8} {format_bytes(cell.message_bytes):>8}  {cell.receive:8} "
+            f"at most {format_seconds(cell.stopping.maximum_seconds)}{parameters}"
+        )
+
+
+def _launch_line(launch: LaunchPlan) -> str:
+    order = " ".join(str(cell) for cell in launch.cells)
+    return f"  {launch.launch_id:24} at most {format_duration(launch.estimated_seconds):>10}  cells {order}"

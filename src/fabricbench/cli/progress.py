@@ -1,0 +1,89 @@
+"""Shows how a run goes on: a bar with the time left on a terminal, a line a launch elsewhere. All of it on stderr."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from fabricbench.quantity import format_duration
+
+if TYPE_CHECKING:
+    from fabricbench.campaign.events import Event, LaunchFinished
+
+
+class RunProgress:
+    """Takes the events of a run. Draws only when an event comes: a thread of its own would steal time from the measuring."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = console or Console(stderr=True)
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[left]}"),
+            console=self._console,
+            auto_refresh=False,
+            transient=True,
+            disable=not self._console.is_terminal,
+        )
+        self._task = self._progress.add_task("starting", total=None, left="")
+        self._blocks = 0
+        self._done = 0
+        self._total = 0
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def show(self, event: Event) -> None:
+        """Show one event."""
+        from fabricbench.campaign import events  # noqa: PLC0415 - keeps the start of the program fast
+
+        match event:
+            case events.RunStarted():
+                self._blocks, self._done, self._total = event.blocks, event.finished, event.launches
+                self._progress.update(self._task, total=event.launches, completed=event.finished)
+                done = f", {event.finished} of them done already" if event.finished else ""
+                self._say(f"{event.launches} launches in {event.blocks} blocks{done}; {_left(event.seconds_left)}")
+            case events.LaunchStarted():
+                again = f", try {event.attempt}" if event.attempt > 1 else ""
+                description = f"block {event.launch.block + 1} of {self._blocks}: {event.launch.fabric}{again}"
+                self._update(description=description, left=_left(event.seconds_left))
+            case events.Tick():
+                self._update(left=_left(event.seconds_left))
+            case events.LaunchFinished():
+                self._finished(event)
+            case events.LaunchFailed():
+                then = "it is tried again later" if event.is_retried else "it is given up"
+                self._say(f"{event.launch.launch_id} failed: {event.reason}; {then}", style="red")
+            case events.Notice():
+                self._say(event.text, style="yellow")
+
+    def _finished(self, event: LaunchFinished) -> None:
+        self._done += 1
+        self._update(completed=self._done)
+        failed = f", {event.failed} not" if event.failed else ""
+        line = f"{event.launch.launch_id} {format_duration(event.seconds)}, {event.cells} cells measured{failed}"
+        if event.violations:
+            self._say(f"{line}, INVALID, it is kept but not used: {event.violations[0]}", style="bold red")
+        elif not self._console.is_terminal:
+            self._say(f"[{self._done}/{self._total}] {line}")
+
+    def _say(self, text: str, style: str | None = None) -> None:
+        self._progress.console.print(escape(text), style=style, highlight=False, soft_wrap=True)
+
+    def _update(self, **fields: object) -> None:
+        self._progress.update(self._task, refresh=True, **fields)  # type: ignore[arg-type]
+
+
+def _left(seconds: float) -> str:
+    return f"at most {format_duration(seconds)} left"

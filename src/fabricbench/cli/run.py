@@ -1,0 +1,73 @@
+"""`fabricbench run`: measure a campaign on a testbed, block by block, and keep everything in a run directory."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
+
+import typer
+
+from fabricbench.cli.campaign_options import (
+    BlocksOption,
+    BudgetOption,
+    CampaignArgument,
+    NodesOption,
+    SeedOption,
+    TestbedOption,
+    prepare,
+)
+from fabricbench.cli.progress import RunProgress
+from fabricbench.cli.verdict import show_verdict
+from fabricbench.errors import Interrupted
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+
+    @app.command()
+    def run(
+        campaign: CampaignArgument,
+        testbed: TestbedOption,
+        output: Annotated[
+            Path, typer.Option("--output", "-o", metavar="RUNDIR", help="The run directory; must be empty or new.")
+        ],
+        nodes: NodesOption = None,
+        budget: BudgetOption = None,
+        blocks: BlocksOption = None,
+        seed: SeedOption = None,
+    ) -> None:
+        """Measure a campaign on every fabric of a testbed, in blocks of random order. Ctrl-C keeps what was measured.
+
+        Example: `fabricbench run quick --testbed lab:fast-ethernet,myrinet -o runs/today`
+        """
+        from fabricbench.campaign.run import start_run  # noqa: PLC0415 - keeps the start of the program fast
+
+        prepared = prepare(campaign, testbed, nodes, budget, blocks, seed)
+        for note in (*prepared.venue.testbed().notes, *prepared.plan.notes):
+            sys.stderr.write(f"note: {note}\n")
+        with interruptible(output), RunProgress() as progress:
+            start_run(output, prepared.campaign, prepared.venue, prepared.plan, notify=progress.show)
+        show_verdict(output)
+
+
+@contextmanager
+def interruptible(directory: Path) -> Iterator[None]:
+    """Make Ctrl-C and SIGTERM end the run in order; Interrupted says how to go on."""
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Interrupted(
+            "interrupted; everything measured so far is kept", hint=f"go on with `fabricbench resume {directory}`"
+        ) from None
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,22 @@
+"""The verdict at the end of a run: the same findings as the dossier's, as text."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from fabricbench.cli.output import write_output
+
+
+def show_verdict(directory: Path) -> None:
+    """Write the verdict of a finished run to stdout, and to stderr where the run is and what to do with it."""
+    from fabricbench.analysis import analyse  # noqa: PLC0415 - keeps the start of the program fast
+    from fabricbench.record.store import Run  # noqa: PLC0415
+    from fabricbench.report.terminal import render_terminal  # noqa: PLC0415
+
+    findings = analyse([Run.open(directory)], baseline=None)
+    has_colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    write_output(render_terminal(findings, shutil.get_terminal_size().columns, color=has_colour), None)
+    sys.stderr.write(f"\nthe run is in {directory}\nthe dossier: fabricbench report {directory}\n")

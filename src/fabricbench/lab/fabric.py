@@ -1,0 +1,153 @@
+"""What an emulated fabric is, and how people write one: `myrinet:delay=5us,mtu=9000`. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+from pydantic import Field, ValidationError, model_validator
+
+from fabricbench.errors import UsageError
+from fabricbench.model import Model
+from fabricbench.quantity import BitPerSecond, Bytes, Seconds
+from fabricbench.testbed.wire import ETHERNET_HEADER_BYTES, CellTax, Wire
+
+FIGURES = (
+    "line_rate_bit_s",
+    "delay_s",
+    "switching",
+    "switch_latency_s",
+    "port_buffer_bytes",
+    "mtu",
+    "overhead_bytes",
+    "minimum_bytes",
+    "cell",
+)
+"""The fields that say how the fabric behaves: a preset names the source of each."""
+
+KEYS = {
+    "rate": "line_rate_bit_s",
+    "delay": "delay_s",
+    "switching": "switching",
+    "latency": "switch_latency_s",
+    "buffer": "port_buffer_bytes",
+    "mtu": "mtu",
+    "overhead": "overhead_bytes",
+    "minimum": "minimum_bytes",
+    "cell": "cell",
+    "name": "name",
+}
+"""What can be written after a preset's name, and the field that it overrides."""
+
+ASKED_FOR = "asked for when the lab was started"
+"""The source of a figure that overrides the preset's."""
+
+
+CUT_THROUGH_HEADER_BYTES = 64
+"""What a cut-through switch reads before it forwards, where there are no cells: native/switch/wire.hpp."""
+
+
+class Switching(StrEnum):
+    """When a switch begins to pass a frame on: after its last byte came in, or after its header."""
+
+    STORE_AND_FORWARD = "store-and-forward"
+    CUT_THROUGH = "cut-through"
+
+
+class EmulatedFabric(Model):
+    """One emulated interconnect: a switch with a link to each node.
+
+    `delay_s` is the propagation delay of one link; a path has two. `switch_latency_s` is what the switch adds to every frame
+    beside storing it. `overhead_bytes`, `minimum_bytes` and `cell` are those of `Wire`. `sources` says for each of `FIGURES`
+    where it comes from.
+    """
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=40)
+    preset: str
+    description: str
+    interface_stem: str = Field(pattern=r"^[a-z]{2,4}$")
+    line_rate_bit_s: BitPerSecond = Field(ge=1e6, le=400e9)
+    delay_s: Seconds = Field(ge=0, le=1)
+    switching: Switching
+    switch_latency_s: Seconds = Field(ge=0, le=1)
+    port_buffer_bytes: Bytes = Field(gt=0, le=2**31)
+    mtu: Bytes = Field(ge=256, le=65521)
+    overhead_bytes: int = Field(ge=-14, le=1000)
+    minimum_bytes: Bytes = Field(ge=0, le=1000)
+    cell: CellTax | None = None
+    sources: dict[str, str]
+
+    @model_validator(mode="after")
+    def _buffer_holds_a_frame(self) -> EmulatedFabric:
+        if self.port_buffer_bytes < self.wire.wire_bytes(self.mtu + ETHERNET_HEADER_BYTES):
+            raise ValueError(f"a port buffer of {self.port_buffer_bytes} B does not hold one frame of MTU {self.mtu}")
+        return self
+
+    @property
+    def wire(self) -> Wire:
+        """The arithmetic of one link."""
+        return Wire(
+            line_rate_bit_s=self.line_rate_bit_s,
+            overhead_bytes=self.overhead_bytes,
+            minimum_bytes=self.minimum_bytes,
+            cell=self.cell,
+        )
+
+    def added_delay_s(self, frame_bytes: int) -> float:
+        """Return the time from a frame's leaving the sender's driver to its last bit's reaching the receiver, on idle links.
+
+        Store-and-forward serialises a frame twice. Cut-through overlaps the two links but for what the switch must read first.
+        """
+        serialisation_s = self.wire.serialisation_s(frame_bytes)
+        before_forwarding_s = serialisation_s
+        if self.switching is Switching.CUT_THROUGH:
+            read_bytes = CUT_THROUGH_HEADER_BYTES if self.cell is None else self.cell.cell_bytes
+            before_forwarding_s = min(serialisation_s, read_bytes * 8 / self.line_rate_bit_s)
+        return before_forwarding_s + serialisation_s + 2 * self.delay_s + self.switch_latency_s
+
+
+def override(fabric: EmulatedFabric, text: str) -> EmulatedFabric:
+    """Return `fabric` with what `text` says (`delay=5us,mtu=9000`); UsageError names the keys that there are."""
+    changed: dict[str, object] = {}
+    for part in filter(None, text.split(",")):
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals or key not in KEYS:
+            raise UsageError(
+                f"fabric {fabric.name}: {part!r} is not something that can be set",
+                hint=f"write KEY=VALUE with one of the keys {', '.join(KEYS)}, such as delay=5us or rate=100Mbit/s",
+            )
+        changed[KEYS[key]] = _cell(fabric.name, value) if key == "cell" else value
+    sources = {**fabric.sources, **{field: ASKED_FOR for field in changed if field in FIGURES}}
+    try:
+        return EmulatedFabric.model_validate({**fabric.model_dump(), **changed, "sources": sources})
+    except ValidationError as error:
+        raise UsageError(
+            f"fabric {fabric.name}: {_first_problem(error)}", hint="see `fabricbench lab presets`"
+        ) from None
+
+
+def refuse_twins(fabrics: Sequence[EmulatedFabric]) -> None:
+    """Raise UsageError where two fabrics bear one name."""
+    names = [fabric.name for fabric in fabrics]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise UsageError(
+            f"fabric {', '.join(twice)} is asked for twice",
+            hint=f"give one of them a name of its own: {twice[0]}:name={twice[0]}-b",
+        )
+
+
+def _cell(fabric: str, value: str) -> dict[str, str] | None:
+    if value == "none":
+        return None
+    payload, slash, cell = value.partition("/")
+    if not slash:
+        raise UsageError(f"fabric {fabric}: cell={value} is not understood", hint="write cell=48/53 or cell=none")
+    return {"payload_bytes": payload, "cell_bytes": cell}
+
+
+def _first_problem(error: ValidationError) -> str:
+    problem = error.errors()[0]
+    field = str(problem["loc"][0]) if problem["loc"] else ""
+    key = next((key for key, name in KEYS.items() if name == field), field)
+    return f"{key}: {problem['msg']}" if key else problem["msg"]

@@ -1,0 +1,210 @@
+"""The keeper: PID 1 of a lab, started by `Lab.up` as `python -m fabricbench.lab.keeper`.
+
+Reads its order (JSON, one line) from stdin, makes namespaces, forks the nodes, lays the links, starts the switches, says
+`{"ready": ...}` or `{"failed": ...}` on stdout, and waits. When it dies, the kernel ends every process and frees every
+interface of the lab. Until it reads `stay` on stdin it dies with the process that holds the other end: so a caller that
+is killed leaves nothing behind, and a lab that is owned never gets the word.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import socket
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyroute2 import IPRoute
+
+from fabricbench.lab import namespaces
+from fabricbench.lab.node import NodeOrder, become_node, quieten_network
+from fabricbench.lab.offloads import turn_offloads_off
+from fabricbench.lab.order import STAY, KeeperOrder
+from fabricbench.lab.sender_limit import SenderLimit, sender_limit
+from fabricbench.lab.topology import CONTROL_INTERFACE, Topology
+
+_BRIDGE = "control"
+_CONTROL_MTU = 1500
+_NODE_TIMEOUT_S = 20.0
+_SWITCH_TIMEOUT_S = 20.0
+
+
+@dataclass(frozen=True)
+class HeldNode:
+    """A node being made: its PID inside, and the socket to it."""
+
+    name: str
+    pid: int
+    talk: socket.socket
+
+    def hear(self, expected: bytes) -> None:
+        """Wait for a word of the node's. Raises RuntimeError with what it said in its place."""
+        self.talk.settimeout(_NODE_TIMEOUT_S)
+        said = self.talk.recv(4096)
+        if said != expected:
+            raise RuntimeError(said.decode(errors="replace") or f"node {self.name} ended early")
+
+
+def main() -> None:
+    """Become the keeper of a lab."""
+    order = KeeperOrder.model_validate_json(_read_line())
+    flags = (
+        namespaces.CLONE_NEWNET
+        | namespaces.CLONE_NEWNS
+        | namespaces.CLONE_NEWPID
+        | namespaces.CLONE_NEWUTS
+        | namespaces.CLONE_NEWIPC
+    )
+    try:
+        if order.has_root:
+            namespaces.unshare(flags)
+        else:
+            namespaces.enter_user_namespace(flags)
+    except OSError as error:
+        _say({"failed": f"cannot make namespaces: {error}"})
+        sys.exit(1)
+    pid = os.fork()
+    if pid:
+        _say({"keeper": pid})
+        os._exit(0)
+    try:
+        _say({"ready": _realise(order)})
+    except Exception as error:  # noqa: BLE001 - whatever it is, the caller must hear of it
+        _say({"failed": str(error) or repr(error)})
+        os._exit(1)
+    _keep()
+
+
+def _realise(order: KeeperOrder) -> dict[str, object]:
+    topology = order.topology
+    namespaces.keep_mounts_private()
+    namespaces.mount_fresh("proc", "/proc")
+    socket.sethostname(f"lab-{topology.name}"[:63])
+    os.sched_setaffinity(0, topology.node_cpus)
+    # Forked before there is a thread and a netlink socket; the time unwatched until then is a few milliseconds.
+    limits = tuple(sender_limit(planned.fabric) for planned in topology.fabrics)
+    nodes = [_fork_node(order, index, limits) for index in range(len(topology.nodes))]
+    threading.Thread(target=_die_with_the_caller, daemon=True).start()
+    quieten_network()
+    for node in nodes:
+        node.hear(b"here")
+    _lay_links(topology, nodes)
+    for node in nodes:
+        node.talk.sendall(b"links are there")
+    switches = {planned.fabric.name: _start_switch(order, index) for index, planned in enumerate(topology.fabrics)}
+    for node in nodes:
+        node.hear(b"done")
+        node.talk.close()
+    for name, switch in switches.items():
+        _wait_until_ready(name, switch, order.switch_file(name, "log"))
+    return {
+        "nodes": {node.name: node.pid for node in nodes},
+        "switches": {name: switch.pid for name, switch in switches.items()},
+    }
+
+
+def _fork_node(order: KeeperOrder, index: int, limits: tuple[SenderLimit, ...]) -> HeldNode:
+    ours, theirs = socket.socketpair()
+    node = NodeOrder(order.topology, index, limits, order.hosts, has_rps=order.has_root)
+    pid = os.fork()
+    if pid == 0:
+        ours.close()
+        become_node(node, theirs)
+    theirs.close()
+    return HeldNode(node.node.name, pid, ours)
+
+
+def _lay_links(topology: Topology, nodes: list[HeldNode]) -> None:
+    with IPRoute() as network:
+        network.link("add", ifname=_BRIDGE, kind="bridge")
+        bridge = network.link_lookup(ifname=_BRIDGE)[0]
+        network.link("set", index=bridge, state="up")
+        for index, (planned, held) in enumerate(zip(topology.nodes, nodes, strict=True)):
+            port = _link(network, f"ctl-n{index}", CONTROL_INTERFACE, planned.control_mac, node=held, mtu=_CONTROL_MTU)
+            network.link("set", index=port, master=bridge, state="up")
+            for fabric, mac in zip(topology.fabrics, planned.fabric_macs, strict=True):
+                outer = fabric.switch_interfaces[index]
+                port = _link(network, outer, fabric.interface, mac, node=held, mtu=fabric.fabric.mtu)
+                turn_offloads_off(outer)
+                network.link("set", index=port, state="up")
+
+
+def _link(network: IPRoute, outer: str, inner: str, mac: str, *, node: HeldNode, mtu: int) -> int:
+    peer = {"ifname": inner, "net_ns_pid": node.pid, "address": mac, "mtu": mtu}
+    network.link("add", ifname=outer, kind="veth", mtu=mtu, peer=peer)
+    port: int = network.link_lookup(ifname=outer)[0]
+    return port
+
+
+def _start_switch(order: KeeperOrder, index: int) -> subprocess.Popen[bytes]:
+    planned = order.topology.fabrics[index]
+    name = planned.fabric.name
+    configuration = order.switch_file(name, "json")
+    status = order.switch_file(name, "status.json")
+    configuration.write_text(json.dumps(order.topology.switch_configuration(index, status), indent=1))
+    with order.switch_file(name, "log").open("wb") as log:
+        return subprocess.Popen(
+            [str(order.switch_program), str(configuration)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+        )
+
+
+def _wait_until_ready(name: str, switch: subprocess.Popen[bytes], log: Path) -> None:
+    if switch.stdout is None:
+        raise RuntimeError(f"the switch of {name} has no output")
+    deadline = time.monotonic() + _SWITCH_TIMEOUT_S
+    said = b""
+    while b"ready" not in said:
+        readable, _, _ = select.select([switch.stdout], [], [], max(0.0, deadline - time.monotonic()))
+        piece = os.read(switch.stdout.fileno(), 4096) if readable else b""
+        if not piece:
+            tail = log.read_text(errors="replace")[-2000:].strip()
+            raise RuntimeError(f"the switch of {name} did not start: {tail or 'it said nothing'}")
+        said += piece
+
+
+def _die_with_the_caller() -> None:
+    while True:
+        said = _read_line()
+        if said == STAY:
+            return
+        if not said:
+            # The end of PID 1 is the end of everything in the lab.
+            os._exit(1)
+
+
+def _keep() -> None:
+    """Reap whatever dies in the lab, for ever. The nodes' holders never end, so there is always a child to wait for."""
+    silent = os.open(os.devnull, os.O_RDWR)
+    os.dup2(silent, sys.stdout.fileno())
+    while True:
+        try:
+            os.wait()
+        except ChildProcessError:
+            os._exit(1)
+
+
+def _read_line() -> bytes:
+    """Read stdin up to a line's end, unbuffered: what follows is for another reader. Empty when the other end is gone."""
+    line = b""
+    while not line.endswith(b"\n"):
+        byte = os.read(0, 1)
+        if not byte:
+            return b""
+        line += byte
+    return line
+
+
+def _say(message: dict[str, object]) -> None:
+    os.write(sys.stdout.fileno(), json.dumps(message).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    main()

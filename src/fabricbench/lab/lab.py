@@ -1,0 +1,276 @@
+"""A lab as its users see it: started, opened, entered, looked at, ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Self
+
+from fabricbench.errors import EnvironmentLacks, UsageError
+from fabricbench.lab import ledger
+from fabricbench.lab.entering import agent_script, command_from_outside
+from fabricbench.lab.fabric import EmulatedFabric
+from fabricbench.lab.ledger import LedgerEntry
+from fabricbench.lab.order import STAY, KeeperOrder
+from fabricbench.lab.process import (
+    ProcessIdentity,
+    identify,
+    inner_pids,
+    members_of_namespaces,
+    namespace_of,
+    wait_for_all,
+)
+from fabricbench.lab.status import LabStatus, read_status
+from fabricbench.lab.support import needed_support
+from fabricbench.lab.topology import CONTROL_INTERFACE, Topology, plan_lab
+from fabricbench.native import native_file
+from fabricbench.testbed.model import Testbed
+
+_START_TIMEOUT_S = 60.0
+_END_TIMEOUT_S = 20.0
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A running lab. `dropped` names the stale entries that its start found and removed."""
+
+    name: str
+    entry: LedgerEntry
+    lifeline: int | None = None
+    dropped: tuple[str, ...] = ()
+
+    @classmethod
+    def up(cls, name: str, nodes: int, fabrics: Sequence[EmulatedFabric], *, owned: bool) -> Self:
+        """Start a lab of `nodes` nodes joined by `fabrics`; with `owned` it dies with this process.
+
+        Raises UsageError where the name is taken or the request cannot be, EnvironmentLacks where the machine does not allow it.
+        """
+        ledger.check_name(name)
+        topology = plan_lab(name, nodes, fabrics, sorted(os.sched_getaffinity(0)))
+        support = needed_support()
+        switch = native_file("fabricbench-switch")
+        with ledger.locked():
+            dropped = ledger.drop_stale()
+            directory = ledger.directory_of(name)
+            if directory.exists():
+                raise UsageError(
+                    f"a lab {name!r} runs already",
+                    hint=f"end it (`fabricbench lab down {name}`) or choose another name",
+                )
+            directory.mkdir(mode=0o700)
+            order = KeeperOrder(
+                topology=topology, has_root=support.mode == "root", directory=directory, switch_program=switch
+            )
+            entry, lifeline = _start(order, owned=owned)
+        return cls(name, entry, lifeline, tuple(dropped))
+
+    @classmethod
+    def open(cls, name: str) -> Self:
+        """Return the running lab of that name; UsageError names the ones that run."""
+        ledger.check_name(name)
+        entry = ledger.read(name)
+        if entry is None or not entry.nodes or not entry.keeper.is_alive:
+            running = running_labs()
+            known = (
+                f"running: {', '.join(running)}" if running else "none is running; start one with `fabricbench lab up`"
+            )
+            raise UsageError(f"no lab {name!r}", hint=known)
+        return cls(name, entry)
+
+    @property
+    def topology(self) -> Topology:
+        """The plan that the lab was made from."""
+        return self.entry.topology
+
+    @property
+    def directory(self) -> Path:
+        """Where the ledger keeps the lab's files and logs; seen inside the nodes at the same path."""
+        return ledger.directory_of(self.name)
+
+    @property
+    def agent(self) -> Path:
+        """The ssh-like program that MPI's starters use inside the lab to reach the other nodes."""
+        return self.directory / "agent"
+
+    @property
+    def hosts_file(self) -> Path:
+        """The nodes' /etc/hosts: each node's control address and name."""
+        return self.directory / "hosts"
+
+    @property
+    def control_interface(self) -> str:
+        """The interface of the control network on each node."""
+        return CONTROL_INTERFACE
+
+    def testbed(self) -> Testbed:
+        """Return the testbed that the lab is; its fabrics are marked as emulated."""
+        return self.topology.testbed()
+
+    def command_in(
+        self, node: str, command: Sequence[str], *, working_directory: Path, environment: Mapping[str, str]
+    ) -> list[str]:
+        """Return the tokens that, run outside, execute `command` inside a node, on the nodes' processors.
+
+        `environment` is added to the caller's. The command ends with TERM when its starter dies. UsageError: no such node.
+        """
+        holder = self.entry.nodes.get(node)
+        if holder is None:
+            raise UsageError(f"lab {self.name} has no node {node!r}", hint=f"there are {', '.join(self.entry.nodes)}")
+        return command_from_outside(
+            holder.pid,
+            command,
+            has_root=self.entry.has_root,
+            cpus=self.topology.node_cpus,
+            working_directory=working_directory,
+            environment=environment,
+        )
+
+    def status(self) -> LabStatus:
+        """Return nodes, addresses and what each switch has counted so far."""
+        return read_status(self.entry, self.directory)
+
+    def down(self) -> None:
+        """End the lab and wait until its processes and namespaces are gone. Ending one that is gone already is no error."""
+        with ledger.locked():
+            _end(self.entry)
+            current = ledger.read(self.name)
+            if current is None or current.keeper == self.entry.keeper:
+                ledger.remove(self.name)
+        if self.lifeline is not None:
+            os.close(self.lifeline)
+            object.__setattr__(self, "lifeline", None)
+
+
+def running_labs() -> list[str]:
+    """Return the names of the labs that run."""
+    entries = {name: ledger.read(name) for name in ledger.names()}
+    return [name for name, entry in entries.items() if entry is not None and entry.nodes and entry.keeper.is_alive]
+
+
+def drop_stale_labs() -> list[str]:
+    """Remove what killed processes left in the ledger and return the names."""
+    with ledger.locked():
+        return ledger.drop_stale()
+
+
+def _start(order: KeeperOrder, *, owned: bool) -> tuple[LedgerEntry, int | None]:
+    name = order.topology.name
+    order.hosts.write_text(order.topology.hosts())
+    reading, lifeline = os.pipe()
+    try:
+        with (order.directory / "keeper.log").open("wb") as log:
+            keeper = subprocess.Popen(
+                [sys.executable, "-m", "fabricbench.lab.keeper"],
+                cwd="/",
+                stdin=reading,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
+            )
+        os.close(reading)
+        with keeper:
+            os.write(lifeline, order.model_dump_json().encode() + b"\n")
+            entry = _follow(keeper, order, owned=owned)
+        if not owned:
+            os.write(lifeline, STAY)
+            os.close(lifeline)
+    except BaseException:
+        os.close(lifeline)
+        ledger.drop_stale()
+        if ledger.directory_of(name).exists():
+            ledger.remove(name)
+        raise
+    return entry, lifeline if owned else None
+
+
+def _follow(keeper: subprocess.Popen[bytes], order: KeeperOrder, *, owned: bool) -> LedgerEntry:
+    """Follow the keeper's start and write it down step by step; raises EnvironmentLacks with what it said."""
+    said = _hear(keeper, order, "keeper")
+    identity = _identity(int(str(said["keeper"])), order)
+    entry = LedgerEntry(
+        keeper=identity,
+        has_root=order.has_root,
+        is_owned=owned,
+        owner_pid=os.getpid(),
+        started_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        topology=order.topology,
+    )
+    name = order.topology.name
+    ledger.write(name, entry)
+    ready = _hear(keeper, order, "ready")["ready"]
+    if not isinstance(ready, dict):
+        raise EnvironmentLacks(f"lab {name}: the keeper said {ready!r}")
+    outer = inner_pids(identity.pid)
+    agent = order.directory / "agent"
+    agent.write_text(agent_script(ready["nodes"], order.topology.node_cpus))
+    agent.chmod(0o755)
+    entry = entry.model_copy(
+        update={
+            "nodes": {node: _identity(outer[pid], order) for node, pid in ready["nodes"].items()},
+            "inner_pids": ready["nodes"],
+            "switches": {fabric: _identity(outer[pid], order) for fabric, pid in ready["switches"].items()},
+        }
+    )
+    ledger.write(name, entry)
+    return entry
+
+
+def _identity(pid: int, order: KeeperOrder) -> ProcessIdentity:
+    identity = identify(pid)
+    if identity is None:
+        raise EnvironmentLacks(f"lab {order.topology.name} ended while it was started: {_log_tail(order)}")
+    return identity
+
+
+def _hear(keeper: subprocess.Popen[bytes], order: KeeperOrder, expected: str) -> dict[str, object]:
+    if keeper.stdout is None:
+        raise EnvironmentLacks("the keeper has no output")
+    line = b""
+    deadline = time.monotonic() + _START_TIMEOUT_S
+    while not line.endswith(b"\n"):
+        readable, _, _ = select.select([keeper.stdout], [], [], max(0.0, deadline - time.monotonic()))
+        piece = os.read(keeper.stdout.fileno(), 1) if readable else b""
+        if not piece:
+            reason = "it ended" if readable else f"nothing came within {_START_TIMEOUT_S:.0f} s"
+            raise EnvironmentLacks(f"lab {order.topology.name} did not start: {reason}: {_log_tail(order)}")
+        line += piece
+    said: dict[str, object] = json.loads(line)
+    if expected not in said:
+        raise EnvironmentLacks(
+            f"lab {order.topology.name} did not start: {said.get('failed', said)}",
+            hint="see `fabricbench lab presets` for what can be asked for, and docs/lab.md for what a machine must allow",
+        )
+    return said
+
+
+def _log_tail(order: KeeperOrder) -> str:
+    try:
+        text = (order.directory / "keeper.log").read_text(errors="replace").strip()
+    except OSError:
+        text = ""
+    return text[-2000:] or "the keeper's log is empty"
+
+
+def _end(entry: LedgerEntry) -> None:
+    # Those that entered a node from outside are not in the keeper's PID namespace, but hold the network namespaces.
+    homes = {
+        home
+        for process in (entry.keeper, *entry.nodes.values())
+        if process.is_alive and (home := namespace_of(process.pid, "net"))
+    }
+    members = members_of_namespaces("net", homes)
+    entry.keeper.kill()
+    left = wait_for_all([entry.keeper, *members], _END_TIMEOUT_S)
+    if left:
+        raise EnvironmentLacks(
+            f"processes of the lab did not end within {_END_TIMEOUT_S:.0f} s: {', '.join(str(one.pid) for one in left)}",
+            hint="run the command again; a process stuck in the kernel ends when its device answers",
+        )

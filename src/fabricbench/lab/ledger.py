@@ -1,0 +1,139 @@
+"""The ledger: what labs there are, one directory each, under $XDG_STATE_HOME/fabricbench/labs.
+
+An entry names the keeper by its identity; an entry whose keeper is gone is stale and is dropped, and said, at the next start.
+One lock serialises creation, removal and dropping, so two starts never race for a name.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from fabricbench.errors import EnvironmentLacks, UsageError
+from fabricbench.lab.process import ProcessIdentity
+from fabricbench.lab.topology import Topology
+from fabricbench.model import Model
+
+_ENTRY = "lab.json"
+_LOCK = ".lock"
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,30}\Z")
+
+
+class LedgerEntry(Model):
+    """What is known of a lab. Without `nodes` it is still being made.
+
+    `nodes` and `switches` give the processes by name; `inner_pids` those of the nodes as seen inside the lab.
+    """
+
+    keeper: ProcessIdentity
+    has_root: bool
+    is_owned: bool
+    owner_pid: int
+    started_at: str
+    topology: Topology
+    nodes: dict[str, ProcessIdentity] = {}
+    inner_pids: dict[str, int] = {}
+    switches: dict[str, ProcessIdentity] = {}
+
+
+def check_name(name: str) -> None:
+    """Raise UsageError unless `name` can be a lab's: it becomes a directory and a host name."""
+    if not _NAME.match(name):
+        raise UsageError(
+            f"{name!r} cannot be a lab's name",
+            hint="use up to 31 lower-case letters, digits, - and _, beginning with a letter or a digit",
+        )
+
+
+def labs_directory() -> Path:
+    """Return the directory of the ledger, made if need be. Raises EnvironmentLacks."""
+    directory = _state_home() / "fabricbench" / "labs"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EnvironmentLacks(
+            f"cannot make {directory}: {error}", hint="set XDG_STATE_HOME to a directory of yours"
+        ) from None
+    return directory
+
+
+def directory_of(name: str) -> Path:
+    """Return the directory of a lab, there or not."""
+    check_name(name)
+    return labs_directory() / name
+
+
+@contextmanager
+def locked() -> Iterator[None]:
+    """Hold the ledger's lock; the kernel frees it when the holder dies."""
+    with (labs_directory() / _LOCK).open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def read(name: str) -> LedgerEntry | None:
+    """Return the entry of a lab; None where there is none, or one cut short."""
+    try:
+        return LedgerEntry.model_validate_json((directory_of(name) / _ENTRY).read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def write(name: str, entry: LedgerEntry) -> None:
+    """Write the entry of a lab: a reader sees the old one or the new one."""
+    target = directory_of(name) / _ENTRY
+    draft = target.with_suffix(".draft")
+    draft.write_text(entry.model_dump_json(indent=1))
+    draft.replace(target)
+
+
+def remove(name: str) -> None:
+    """Forget a lab that is gone."""
+    shutil.rmtree(directory_of(name), ignore_errors=True)
+
+
+def names() -> list[str]:
+    """Return the names of all entries, stale ones too."""
+    return sorted(path.name for path in labs_directory().iterdir() if path.is_dir() and _NAME.match(path.name))
+
+
+def drop_stale() -> list[str]:
+    """Remove the entries whose lab is gone, or whose maker died half-way; return their names. The lock must be held."""
+    dropped = []
+    for name in names():
+        entry = read(name)
+        if entry is not None and entry.nodes and entry.keeper.is_alive:
+            continue
+        if entry is not None and entry.keeper.kill():
+            entry.keeper.wait(10.0)
+        remove(name)
+        dropped.append(name)
+    return dropped
+
+
+def _state_home() -> Path:
+    given = os.environ.get("XDG_STATE_HOME")
+    if given and Path(given).is_absolute():
+        return Path(given)
+    home = Path(os.environ.get("HOME", "/nonexistent"))
+    if home.is_absolute() and home.is_dir() and os.access(home, os.W_OK):
+        return home / ".local" / "state"
+    return _own_directory(Path(f"/tmp/fabricbench-{os.geteuid()}"))  # noqa: S108 - checked to be ours below
+
+
+def _own_directory(path: Path) -> Path:
+    path.mkdir(mode=0o700, exist_ok=True)
+    found = path.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
+        raise EnvironmentLacks(
+            f"{path} is not a directory that only this user can write", hint="remove it, or set XDG_STATE_HOME"
+        )
+    return path

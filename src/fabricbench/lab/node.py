@@ -1,0 +1,133 @@
+"""One virtual node: a process with its own network, hostname, IPC and mounts, which holds them open and sleeps.
+
+Runs in a fork of the keeper. The keeper makes the links; the node, being inside, configures its ends of them.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from pyroute2 import IPRoute
+
+from fabricbench.lab import namespaces
+from fabricbench.lab.offloads import turn_offloads_off
+from fabricbench.lab.sender_limit import SenderLimit
+from fabricbench.lab.token_bucket import limit_sender
+from fabricbench.lab.topology import CONTROL_INTERFACE, CONTROL_SUBNET, PlannedNode, Topology
+
+_PERMANENT = 0x80
+"""NUD_PERMANENT of linux/neighbour.h."""
+
+_SETTINGS = {
+    # Or the end of one launch (its slow-start threshold) would shape the next.
+    "net/ipv4/tcp_no_metrics_save": "1",
+    # People try `ping` first, and it may lack its capability here.
+    "net/ipv4/ping_group_range": "0 0",
+}
+
+
+@dataclass(frozen=True)
+class NodeOrder:
+    """What a node is told: its place in the topology, the limit of its link to each fabric, the hosts file.
+
+    `has_rps` says whether it may spread what it receives over processors.
+    """
+
+    topology: Topology
+    index: int
+    limits: tuple[SenderLimit, ...]
+    hosts: Path
+    has_rps: bool
+
+    @property
+    def node(self) -> PlannedNode:
+        """The node's own part of the topology."""
+        return self.topology.nodes[self.index]
+
+
+def become_node(order: NodeOrder, keeper: socket.socket) -> NoReturn:
+    """Turn this process into the node: tell the keeper `here`, wait for the links, configure, tell `done` or what failed."""
+    try:
+        namespaces.unshare(
+            namespaces.CLONE_NEWNET | namespaces.CLONE_NEWUTS | namespaces.CLONE_NEWIPC | namespaces.CLONE_NEWNS
+        )
+        namespaces.keep_mounts_private()
+        socket.sethostname(order.node.name)
+        _mount(order)
+        quieten_network()
+        keeper.sendall(b"here")
+        if keeper.recv(16) != b"links are there":
+            os._exit(1)
+        _configure(order)
+        keeper.sendall(b"done")
+        keeper.close()
+        os.execvp("sleep", ["sleep", "infinity"])  # noqa: S606 - no shell is wanted
+    except Exception as error:  # noqa: BLE001 - a fork must not return into its parent's code
+        keeper.sendall(f"node {order.node.name}: {error}".encode()[:4000])
+    os._exit(1)
+
+
+def quieten_network() -> None:
+    """Turn IPv6 off, whose discovery would load the fabrics, in the network namespace that this process is in."""
+    for scope in ("all", "default"):
+        setting = Path(f"/proc/sys/net/ipv6/conf/{scope}/disable_ipv6")
+        if setting.exists():
+            setting.write_text("1")
+
+
+def _mount(order: NodeOrder) -> None:
+    # Else programs list the outer machine's interfaces, and MPI takes a device that the node does not have.
+    namespaces.mount_fresh("sysfs", "/sys")
+    if Path("/dev/shm").is_dir():  # noqa: S108 - MPI libraries would find each other's segments and bypass the fabric
+        namespaces.mount_fresh("tmpfs", "/dev/shm", "mode=1777")  # noqa: S108
+    namespaces.bind(order.hosts, Path("/etc/hosts"))
+
+
+def _configure(order: NodeOrder) -> None:
+    for name, value in _SETTINGS.items():
+        setting = Path("/proc/sys") / name
+        if setting.exists():
+            setting.write_text(value)
+    with IPRoute() as network:
+        network.link("set", index=network.link_lookup(ifname="lo")[0], state="up")
+        _address(network, CONTROL_INTERFACE, str(order.node.control_address), CONTROL_SUBNET.prefixlen)
+        for index, planned in enumerate(order.topology.fabrics):
+            turn_offloads_off(planned.interface)
+            interface = _address(
+                network, planned.interface, str(order.node.fabric_addresses[index]), planned.subnet.prefixlen
+            )
+            limit_sender(interface, order.limits[index])
+            _know_neighbours(network, interface, order, index)
+            if order.has_rps:
+                _spread_receiving(planned.interface, order.topology.node_cpus)
+
+
+def _address(network: IPRoute, name: str, address: str, prefix: int) -> int:
+    interface: int = network.link_lookup(ifname=name)[0]
+    network.addr("add", index=interface, address=address, prefixlen=prefix)
+    network.link("set", index=interface, state="up")
+    return interface
+
+
+def _know_neighbours(network: IPRoute, interface: int, order: NodeOrder, fabric: int) -> None:
+    # Static: a first message that waits for ARP is not the fabric's latency.
+    for other in order.topology.nodes:
+        if other.name != order.node.name:
+            network.neigh(
+                "add",
+                dst=str(other.fabric_addresses[fabric]),
+                lladdr=other.fabric_macs[fabric],
+                ifindex=interface,
+                state=_PERMANENT,
+            )
+
+
+def _spread_receiving(interface: str, cpus: tuple[int, ...]) -> None:
+    # Else the switch's send() runs the receiver's network stack: 8 us for a frame in place of 3.
+    mask = sum(1 << cpu for cpu in cpus)
+    words = [f"{mask >> shift & 0xFFFFFFFF:08x}" for shift in range(0, mask.bit_length(), 32)]
+    Path(f"/sys/class/net/{interface}/queues/rx-0/rps_cpus").write_text(",".join(reversed(words)))

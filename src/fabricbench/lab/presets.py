@@ -1,0 +1,181 @@
+"""The published fabrics as emulated ones, each figure with its source, and reading what people ask for. Pure.
+
+"Published" are the five studies of `fabricbench.published`. A figure that no source gives is called an assumption, with
+its reason. A whole path cannot be faster than the emulation's floor of about 3 us (docs/lab-truth.md), so no preset asks for less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fabricbench.errors import UsageError
+from fabricbench.lab.fabric import EmulatedFabric, Switching, override, refuse_twins
+from fabricbench.testbed.wire import CellTax
+
+_ETHERNET_COST = {
+    "mtu": "RFC 894",
+    "overhead_bytes": "IEEE 802.3: preamble 8, frame check 4, gap 12",
+    "minimum_bytes": "IEEE 802.3: smallest frame 64, preamble 8, gap 12",
+    "cell": "none: whole frames",
+}
+
+_SCI_WIRE = "assumption: none beside the line rate, which is effective already"
+
+FAST_ETHERNET = EmulatedFabric(
+    name="fast-ethernet",
+    preset="fast-ethernet",
+    description="switched Fast Ethernet, 100 Mbit/s, store-and-forward",
+    interface_stem="fe",
+    line_rate_bit_s=100e6,
+    delay_s=50e-9,
+    switching=Switching.STORE_AND_FORWARD,
+    switch_latency_s=5e-6,
+    port_buffer_bytes=256 * 1024,
+    mtu=1500,
+    overhead_bytes=24,
+    minimum_bytes=84,
+    sources={
+        "line_rate_bit_s": "published: korkhov-2000, salamon-mink-nist",
+        "delay_s": "10 m of twisted pair at 5 ns/m",
+        "switching": "published: korkhov-2000, salamon-mink-nist",
+        "switch_latency_s": "published: salamon-mink-nist, 123 to 131 us for a full frame, of which storing it is 122 us",
+        "port_buffer_bytes": "assumption: switches of that time had 100 to 500 KiB a port",
+        **_ETHERNET_COST,
+    },
+)
+
+ATM_OC3 = EmulatedFabric(
+    name="atm-oc3",
+    preset="atm-oc3",
+    description="ATM over OC-3c, 155.52 Mbit/s, classical IP over AAL5",
+    interface_stem="atm",
+    line_rate_bit_s=149.76e6,
+    delay_s=50e-9,
+    switching=Switching.CUT_THROUGH,
+    switch_latency_s=15e-6,
+    port_buffer_bytes=256 * 1024,
+    mtu=9180,
+    overhead_bytes=2,
+    minimum_bytes=0,
+    cell=CellTax(payload_bytes=48, cell_bytes=53),
+    sources={
+        "line_rate_bit_s": "ITU-T I.432: 155.52 Mbit/s less the SONET overhead leaves 149.76 Mbit/s for cells",
+        "delay_s": "10 m of fibre at 5 ns/m",
+        "switching": "published: salamon-mink-nist, added latency constant in message size: cells pass on at once",
+        "switch_latency_s": "assumption, bounded by salamon-mink-nist: more than Fast Ethernet's for small messages",
+        "port_buffer_bytes": "assumption: about 5,000 cells a port",
+        "mtu": "RFC 2225",
+        "overhead_bytes": "RFC 2684 and ITU-T I.363.5: LLC/SNAP 8 and AAL5 trailer 8 in place of the 14-byte Ethernet header",
+        "minimum_bytes": "none: at least one cell",
+        "cell": "ITU-T I.361: 48 bytes in 53",
+    },
+)
+
+GIGABIT_ETHERNET = EmulatedFabric(
+    name="gigabit-ethernet",
+    preset="gigabit-ethernet",
+    description="switched Gigabit Ethernet, store-and-forward",
+    interface_stem="ge",
+    line_rate_bit_s=1e9,
+    delay_s=50e-9,
+    switching=Switching.STORE_AND_FORWARD,
+    switch_latency_s=3e-6,
+    port_buffer_bytes=512 * 1024,
+    mtu=1500,
+    overhead_bytes=24,
+    minimum_bytes=84,
+    sources={
+        "line_rate_bit_s": "published: pisarczyk-2006",
+        "delay_s": "10 m of twisted pair at 5 ns/m",
+        "switching": "IEEE 802.1D bridges forward whole frames",
+        "switch_latency_s": "assumption: forwarding in hardware, 2 to 5 us (pisarczyk-2006 had a crossover cable)",
+        "port_buffer_bytes": "assumption: switches of that time had 0.1 to 1 MiB a port",
+        **_ETHERNET_COST,
+    },
+)
+
+MYRINET = EmulatedFabric(
+    name="myrinet",
+    preset="myrinet",
+    description="Myrinet, 1.28+1.28 Gbit/s, cut-through",
+    interface_stem="myr",
+    line_rate_bit_s=1.28e9,
+    delay_s=1.5e-6,
+    switching=Switching.CUT_THROUGH,
+    switch_latency_s=0.5e-6,
+    port_buffer_bytes=4 * 1024 * 1024,
+    mtu=9000,
+    overhead_bytes=8,
+    minimum_bytes=0,
+    sources={
+        "line_rate_bit_s": "published: korkhov-2000",
+        "delay_s": "assumption: 10 m of cable and the adapter's processor; keeps a path above the emulation's floor",
+        "switching": "published: korkhov-2000",
+        "switch_latency_s": "assumption: a 16-port crossbar passes a header on in under 0.5 us",
+        "port_buffer_bytes": "published: korkhov-2000, flow control on each link: large enough that nothing is dropped",
+        "mtu": "GM's IP driver: 9000",
+        "overhead_bytes": "ANSI/VITA 26-1998: source route, packet type, CRC-8 and gap, rounded up to 8",
+        "minimum_bytes": "ANSI/VITA 26-1998: packets of any length",
+        "cell": "none: packets of any length",
+    },
+)
+
+SCI = EmulatedFabric(
+    name="sci",
+    preset="sci",
+    description="Dolphin SCI D330 on 64-bit, 66-MHz PCI: what the adapter carried, 276 MB/s (the raw link is 800 MB/s)",
+    interface_stem="sci",
+    line_rate_bit_s=2.208e9,
+    delay_s=1.5e-6,
+    switching=Switching.CUT_THROUGH,
+    switch_latency_s=0.3e-6,
+    port_buffer_bytes=4 * 1024 * 1024,
+    mtu=9000,
+    overhead_bytes=0,
+    minimum_bytes=64,
+    sources={
+        "line_rate_bit_s": "published: abramov-2002, ping-ping 276 MB/s: effective, limited by PCI; the raw link is 800 MB/s",
+        "delay_s": "assumption: cable and adapter, so that a path stays within the 3.5 to 4.6 us of abramov-2002",
+        "switching": "IEEE 1596: packets pass through a node's bypass queue at once",
+        "switch_latency_s": "assumption: a few nodes of a ring passed through, 0.1 us each",
+        "port_buffer_bytes": "IEEE 1596: retry on a full queue: large enough that nothing is dropped",
+        "mtu": "assumption: as Myrinet's; SCI itself moves blocks of 64 bytes",
+        "overhead_bytes": _SCI_WIRE,
+        "minimum_bytes": "IEEE 1596: blocks of 64 bytes",
+        "cell": _SCI_WIRE,
+    },
+)
+
+PRESETS = {fabric.name: fabric for fabric in (FAST_ETHERNET, ATM_OC3, GIGABIT_ETHERNET, MYRINET, SCI)}
+"""The presets by name: one line for each."""
+
+
+def parse_fabric(text: str) -> EmulatedFabric:
+    """Return the fabric that `text` asks for: a preset's name, then perhaps `:KEY=VALUE,...`. Raises UsageError."""
+    name, _, changes = text.strip().partition(":")
+    preset = PRESETS.get(name)
+    if preset is None:
+        raise UsageError(
+            f"no fabric preset {name!r}", hint=f"there are {', '.join(PRESETS)}; see `fabricbench lab presets`"
+        )
+    return override(preset, changes) if changes else preset
+
+
+def parse_fabrics(text: str) -> list[EmulatedFabric]:
+    """Return the fabrics of a comma-separated list; a part `KEY=VALUE` belongs to the fabric before it."""
+    asked: list[str] = []
+    for part in filter(None, (piece.strip() for piece in text.split(","))):
+        is_override = "=" in part.partition(":")[0]
+        if is_override and asked:
+            asked[-1] += f"{',' if ':' in asked[-1] else ':'}{part}"
+        else:
+            asked.append(part)
+    if not asked:
+        raise UsageError("no fabric is named", hint="write fast-ethernet,myrinet say")
+    return distinct([parse_fabric(part) for part in asked])
+
+
+def distinct(fabrics: Sequence[EmulatedFabric]) -> list[EmulatedFabric]:
+    """Return the fabrics as a list; UsageError where two bear one name."""
+    refuse_twins(fabrics)
+    return list(fabrics)

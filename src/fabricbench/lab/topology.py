@@ -1,0 +1,167 @@
+"""The plan of a lab: every node, link, address and switch, before anything is created. Pure.
+
+`keeper` realises a plan; nothing here touches the system.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from ipaddress import IPv4Address, IPv4Network
+from pathlib import Path
+
+from pydantic import Field
+
+from fabricbench.errors import UsageError
+from fabricbench.lab.fabric import EmulatedFabric, refuse_twins
+from fabricbench.lab.sender_limit import host_queue_bytes
+from fabricbench.model import Model
+from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
+
+CONTROL_INTERFACE = "ctl0"
+CONTROL_SUBNET = IPv4Network("10.98.0.0/24")
+LEAST_NODES = 2
+MOST_NODES = 200
+"""Fits the /24 subnets; a machine runs out of processors long before."""
+MOST_FABRICS = 16
+
+CPUS_PER_SWITCH_CPU = 4
+"""Every fourth processor may go to a switch: a switch keeps one busy while there is traffic."""
+
+
+class PlannedNode(Model):
+    """A node: its name and where it is on the control network and on each fabric, in the fabrics' order."""
+
+    name: str
+    control_address: IPv4Address
+    control_mac: str
+    fabric_addresses: tuple[IPv4Address, ...]
+    fabric_macs: tuple[str, ...]
+
+
+class PlannedFabric(Model):
+    """A fabric: its place in the lab, the interface's name on each node and on the switch's side of each link."""
+
+    fabric: EmulatedFabric
+    interface: str
+    subnet: IPv4Network
+    switch_interfaces: tuple[str, ...]
+    cpu: int | None
+
+
+class Topology(Model):
+    """A whole lab. `node_cpus` are the processors that programs on the nodes may use."""
+
+    name: str
+    nodes: tuple[PlannedNode, ...] = Field(min_length=1)
+    fabrics: tuple[PlannedFabric, ...] = Field(min_length=1)
+    node_cpus: tuple[int, ...] = Field(min_length=1)
+
+    def testbed(self) -> Testbed:
+        """Return the testbed that the lab is."""
+        return Testbed(
+            name=self.name,
+            launcher=Launcher.LAB,
+            lab=self.name,
+            nodes=tuple(
+                Node(
+                    name=node.name,
+                    addresses={
+                        planned.fabric.name: address
+                        for planned, address in zip(self.fabrics, node.fabric_addresses, strict=True)
+                    },
+                )
+                for node in self.nodes
+            ),
+            fabrics=tuple(
+                Fabric(
+                    name=planned.fabric.name,
+                    interface=planned.interface,
+                    subnet=planned.subnet,
+                    mtu=planned.fabric.mtu,
+                    wire=planned.fabric.wire,
+                    is_emulated=True,
+                    description=f"emulated: {planned.fabric.description}",
+                )
+                for planned in self.fabrics
+            ),
+            notes=("the fabrics are emulated in a lab on one machine",),
+        )
+
+    def hosts(self) -> str:
+        """Return the nodes' /etc/hosts: names resolve to control addresses, so that launching never loads a fabric."""
+        lines = ["127.0.0.1 localhost", *(f"{node.control_address} {node.name}" for node in self.nodes)]
+        return "\n".join(lines) + "\n"
+
+    def switch_configuration(self, index: int, status: Path) -> dict[str, object]:
+        """Return what `fabricbench-switch` is told about fabric `index`; it keeps its counters in `status`."""
+        planned = self.fabrics[index]
+        fabric = planned.fabric
+        ports = zip(planned.switch_interfaces, self.nodes, strict=True)
+        return {
+            "name": fabric.name,
+            "ports": [{"interface": interface, "mac": node.fabric_macs[index]} for interface, node in ports],
+            "line_rate_bit_s": fabric.line_rate_bit_s,
+            "delay_ns": round(fabric.delay_s * 1e9),
+            "switching": fabric.switching.value,
+            "switch_latency_ns": round(fabric.switch_latency_s * 1e9),
+            "port_buffer_bytes": fabric.port_buffer_bytes,
+            "mtu": fabric.mtu,
+            "overhead_bytes": fabric.overhead_bytes,
+            "minimum_bytes": max(1, fabric.minimum_bytes),
+            "cell": None if fabric.cell is None else fabric.cell.model_dump(),
+            "host_queue_bytes": host_queue_bytes(fabric),
+            "cpu": planned.cpu,
+            "status": str(status),
+        }
+
+
+def plan_lab(name: str, nodes: int, fabrics: Sequence[EmulatedFabric], cpus: Sequence[int]) -> Topology:
+    """Return the plan of a lab of `nodes` nodes on the processors `cpus`; UsageError where that cannot be."""
+    if not LEAST_NODES <= nodes <= MOST_NODES:
+        raise UsageError(
+            f"a lab of {nodes} node{'s' * (nodes != 1)} cannot be", hint=f"ask for {LEAST_NODES} to {MOST_NODES}"
+        )
+    if not 1 <= len(fabrics) <= MOST_FABRICS:
+        raise UsageError(f"a lab with {len(fabrics)} fabrics cannot be", hint=f"ask for 1 to {MOST_FABRICS}")
+    refuse_twins(fabrics)
+    node_cpus, switch_cpus = share_cpus(cpus, len(fabrics))
+    return Topology(
+        name=name,
+        nodes=tuple(_node(index, len(fabrics)) for index in range(nodes)),
+        fabrics=tuple(_fabric(index, fabric, nodes, switch_cpus) for index, fabric in enumerate(fabrics)),
+        node_cpus=tuple(node_cpus),
+    )
+
+
+def share_cpus(cpus: Sequence[int], fabrics: int) -> tuple[list[int], list[int]]:
+    """Return the processors of the nodes and those of the switches, the last ones; one alone serves both."""
+    ordered = sorted(cpus)
+    if len(ordered) < 2:
+        return ordered, []
+    for_switches = min(fabrics, max(1, len(ordered) // CPUS_PER_SWITCH_CPU))
+    return ordered[:-for_switches], ordered[-for_switches:]
+
+
+def _node(index: int, fabrics: int) -> PlannedNode:
+    return PlannedNode(
+        name=f"n{index}",
+        control_address=CONTROL_SUBNET[index + 1],
+        control_mac=f"02:fb:00:00:00:{index + 1:02x}",
+        fabric_addresses=tuple(_subnet(fabric)[index + 1] for fabric in range(fabrics)),
+        fabric_macs=tuple(f"02:fb:00:00:{fabric + 1:02x}:{index + 1:02x}" for fabric in range(fabrics)),
+    )
+
+
+def _fabric(index: int, fabric: EmulatedFabric, nodes: int, switch_cpus: Sequence[int]) -> PlannedFabric:
+    interface = f"{fabric.interface_stem}{index}"
+    return PlannedFabric(
+        fabric=fabric,
+        interface=interface,
+        subnet=_subnet(index),
+        switch_interfaces=tuple(f"{interface}-n{node}" for node in range(nodes)),
+        cpu=switch_cpus[index % len(switch_cpus)] if switch_cpus else None,
+    )
+
+
+def _subnet(fabric: int) -> IPv4Network:
+    return IPv4Network(f"10.98.{fabric + 1}.0/24")

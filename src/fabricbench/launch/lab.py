@@ -1,0 +1,74 @@
+"""Launches inside a lab: the MPI starter runs in the first node and reaches the others through the lab's own agent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from fabricbench.launch.command import Command
+from fabricbench.launch.mpi import Starter
+from fabricbench.launch.placement import Placement
+from fabricbench.launch.waiting import WAITING_ASLEEP
+from fabricbench.launch.watch import guarded
+from fabricbench.testbed.model import Fabric, Testbed
+
+
+class EnterableLab(Protocol):
+    """What of `fabricbench.lab.Lab` is needed to launch in it."""
+
+    @property
+    def agent(self) -> Path:
+        """The ssh-like program that reaches a node from inside."""
+
+    @property
+    def control_interface(self) -> str:
+        """The interface of the control network, the same on each node."""
+
+    def command_in(
+        self, node: str, command: Sequence[str], *, working_directory: Path, environment: Mapping[str, str]
+    ) -> list[str]:
+        """Return tokens that, run outside, execute the command inside the node."""
+
+    def testbed(self) -> Testbed:
+        """Return the testbed that the lab is."""
+
+    def status(self) -> Any:
+        """Return the state of nodes and switches."""
+
+
+class LabLauncher:
+    """One rank on each of the first nodes of a lab. The nodes share this machine's processors, so ranks that wait must sleep."""
+
+    def __init__(self, lab: EnterableLab, starter: Starter, probe: Path, preload: Path | None) -> None:
+        self._lab = lab
+        self._nodes = tuple(node.name for node in lab.testbed().nodes)
+        self._starter = starter
+        self._probe = probe
+        self._preload = preload
+
+    def command(self, fabric: Fabric, plan: Path, ranks: int) -> Command:
+        """Return what measures a plan in the lab. The guard runs inside, where it can adopt and end what the starter leaves."""
+        placement = Placement(
+            ranks=ranks,
+            hosts=self._nodes[:ranks],
+            agent=self._lab.agent,
+            control_interface=self._lab.control_interface,
+            preload=self._preload,
+        )
+        inside = guarded(self._starter.tokens(placement, fabric, [str(self._probe), str(plan)]))
+        tokens = self._lab.command_in(self._nodes[0], inside, working_directory=plan.parent, environment={})
+        return Command(tuple(tokens), plan.parent)
+
+    def in_node(self, node: str, tokens: Sequence[str]) -> list[str]:
+        """Return the tokens that run something in a node."""
+        return self._lab.command_in(node, tokens, working_directory=Path("/"), environment={})
+
+    def conditions(self, _fabric: Fabric) -> Mapping[str, str]:
+        """Return how ranks wait."""
+        return WAITING_ASLEEP if self._preload else {}
+
+    def switches(self) -> dict[str, Any]:
+        """Return what each switch has forwarded and dropped so far."""
+        status = self._lab.status().model_dump(mode="json")
+        return {fabric["name"]: fabric["switch"] for fabric in status["fabrics"]}

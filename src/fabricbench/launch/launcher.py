@@ -1,0 +1,26 @@
+"""What a launcher is: it turns "this plan on this fabric" into tokens. Each launcher is a file beside this one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from fabricbench.launch.command import Command
+from fabricbench.testbed.model import Fabric
+
+
+class Launcher(Protocol):
+    """Starts programs over a testbed's nodes. Building a command starts nothing."""
+
+    def command(self, fabric: Fabric, plan: Path, ranks: int) -> Command:
+        """Return what measures a plan on a fabric with so many ranks, in the plan's directory, under the guard."""
+
+    def in_node(self, node: str, tokens: Sequence[str]) -> list[str]:
+        """Return the tokens that run something else on a node, an inventory say."""
+
+    def conditions(self, fabric: Fabric) -> Mapping[str, str]:
+        """Return what a reader must know of how programs are started on that fabric: what -> fact."""
+
+    def switches(self) -> dict[str, Any]:
+        """Return the counters of emulated switches by fabric; empty where the fabrics are real."""

@@ -1,0 +1,45 @@
+"""Launches all ranks on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fabricbench.launch.command import Command
+from fabricbench.launch.mpi import Starter
+from fabricbench.launch.placement import Placement
+from fabricbench.launch.waiting import WAITING_ASLEEP
+from fabricbench.launch.watch import guarded
+from fabricbench.testbed.model import Fabric
+
+
+class LocalLauncher:
+    """All ranks here: they share the processors, so those that wait for a network must sleep."""
+
+    def __init__(self, starter: Starter, probe: Path, preload: Path | None) -> None:
+        self._starter = starter
+        self._probe = probe
+        self._preload = preload
+
+    def command(self, fabric: Fabric, plan: Path, ranks: int) -> Command:
+        """Return what measures a plan here."""
+        placement = Placement(ranks=ranks, preload=self._preload_on(fabric))
+        tokens = self._starter.tokens(placement, fabric, [str(self._probe), str(plan)])
+        return Command(guarded(tokens), plan.parent)
+
+    def in_node(self, _node: str, tokens: Sequence[str]) -> list[str]:
+        """Return the tokens as they are: this machine is the node."""
+        return list(tokens)
+
+    def conditions(self, fabric: Fabric) -> Mapping[str, str]:
+        """Return how ranks wait."""
+        return WAITING_ASLEEP if self._preload_on(fabric) else {}
+
+    def _preload_on(self, fabric: Fabric) -> Path | None:
+        """Nothing over shared memory: no descriptor tells of data there, so sleeping on descriptors would miss it."""
+        return self._preload if fabric.has_interface else None
+
+    def switches(self) -> dict[str, Any]:
+        """Return nothing: no fabric here is emulated."""
+        return {}

@@ -1,0 +1,21 @@
+"""Where the ranks of a launch run, and what they share there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Placement:
+    """One rank on each host, in their order; no hosts: all ranks on this machine.
+
+    `agent` replaces ssh as the program that reaches a host. `control_interface` carries the starter's own traffic. `preload` is a
+    library put before the ranks' others: nodes that share processors need one whose `sched_yield` sleeps.
+    """
+
+    ranks: int
+    hosts: tuple[str, ...] = ()
+    agent: Path | None = None
+    control_interface: str | None = None
+    preload: Path | None = None

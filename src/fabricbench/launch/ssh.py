@@ -1,0 +1,47 @@
+"""Launches over ssh, one rank a node. The run directory must be the same on all nodes, or rank 0's node be this one."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fabricbench.errors import UsageError
+from fabricbench.launch.command import Command
+from fabricbench.launch.mpi import Starter
+from fabricbench.launch.placement import Placement
+from fabricbench.launch.watch import guarded
+from fabricbench.testbed.model import Fabric, Testbed
+
+
+class SshLauncher:
+    """One rank on each of the first nodes; every node has its processors for itself, so MPI may spin."""
+
+    def __init__(self, starter: Starter, probe: Path, testbed: Testbed) -> None:
+        self._starter = starter
+        self._probe = probe
+        self._testbed = testbed
+
+    def command(self, fabric: Fabric, plan: Path, ranks: int) -> Command:
+        """Return what measures a plan over the nodes; UsageError where the testbed has too few."""
+        hosts = tuple(node.name for node in self._testbed.nodes[:ranks])
+        if len(hosts) < ranks:
+            raise UsageError(
+                f"testbed {self._testbed.name} has {len(hosts)} node, the campaign needs {ranks}",
+                hint="name more nodes in the testbed",
+            )
+        tokens = self._starter.tokens(Placement(ranks=ranks, hosts=hosts), fabric, [str(self._probe), str(plan)])
+        return Command(guarded(tokens), plan.parent)
+
+    def in_node(self, node: str, tokens: Sequence[str]) -> list[str]:
+        """Return the tokens behind ssh, which hands them to a shell: so they are quoted once."""
+        return ["ssh", "-o", "BatchMode=yes", node, shlex.join(tokens)]
+
+    def conditions(self, _fabric: Fabric) -> Mapping[str, str]:
+        """Return nothing: MPI waits as it likes."""
+        return {}
+
+    def switches(self) -> dict[str, Any]:
+        """Return nothing: the fabrics are real."""
+        return {}

@@ -1,0 +1,107 @@
+"""Starts a command in a session of its own, watches it up to its time limit, and ends it with everything that it started.
+
+Output goes to files and is never parsed: what a launch measured is in its record, not in what it printed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from fabricbench.errors import EnvironmentLacks
+from fabricbench.launch import guard
+from fabricbench.launch.command import Command
+
+STDOUT_FILE = "stdout.log"
+STDERR_FILE = "stderr.log"
+
+TICK_SECONDS = 0.2
+"""How often the caller hears that a launch is still going on."""
+
+END_SECONDS = guard.GRACE_SECONDS + 3.0
+"""How long the guard may take to end everything before it is ended itself."""
+
+TAIL_LINES = 12
+TAIL_BYTES = 16_384
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a launch ended. `exit_code` is None where it was ended at its time limit."""
+
+    exit_code: int | None
+    seconds: float
+    stderr_tail: str
+
+    @property
+    def is_hung(self) -> bool:
+        """Whether the launch had to be ended at its time limit."""
+        return self.exit_code is None
+
+
+def guarded(tokens: tuple[str, ...] | list[str]) -> tuple[str, ...]:
+    """Return the tokens that run a command under the guard."""
+    return (sys.executable, "-I", "-S", guard.__file__, *tokens)
+
+
+def run_watched(command: Command, *, limit_seconds: float, on_tick: Callable[[], None] = lambda: None) -> Outcome:
+    """Run a guarded command to its end or its limit; logs land in its directory. Whatever is raised meanwhile ends it first."""
+    begin = time.monotonic()
+    stdout, stderr = command.directory / STDOUT_FILE, command.directory / STDERR_FILE
+    with stdout.open("wb") as out, stderr.open("wb") as err:
+        try:
+            process = subprocess.Popen(
+                command.tokens,
+                cwd=command.directory,
+                env={**os.environ, **command.environment},
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise EnvironmentLacks(f"{command.tokens[0]} cannot be started: {error.strerror}") from error
+        try:
+            exit_code = _wait(process, begin + limit_seconds, on_tick)
+        finally:
+            end(process)
+    return Outcome(exit_code, time.monotonic() - begin, tail(stderr))
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End a process that still runs: SIGTERM lets the guard take everything down, SIGKILL is for a guard that hangs."""
+    if process.poll() is not None:
+        return
+    os.killpg(process.pid, signal.SIGTERM)
+    try:
+        process.wait(END_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def tail(path: Path) -> str:
+    """Return the last lines of a log."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - TAIL_BYTES))
+            text = file.read().decode("utf-8", errors="replace")
+    except OSError:
+        return ""
+    return "\n".join(text.rstrip().splitlines()[-TAIL_LINES:])
+
+
+def _wait(process: subprocess.Popen[bytes], deadline: float, on_tick: Callable[[], None]) -> int | None:
+    while True:
+        try:
+            return process.wait(max(0.0, min(TICK_SECONDS, deadline - time.monotonic())))
+        except subprocess.TimeoutExpired:
+            on_tick()
+        if time.monotonic() >= deadline:
+            return None

@@ -1,0 +1,75 @@
+"""What breaks independence: autocorrelation of samples within a launch, and a trend over blocks.
+
+Neither enters a decision, because a launch is the unit of replication and fabrics are paired within a block; both are told to the
+reader, who would otherwise believe ten thousand samples to be ten thousand facts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+Floats = NDArray[np.float64]
+
+LARGEST_EXACT = 60
+"""Blocks up to which Kendall's distribution is counted exactly."""
+
+
+def side_autocorrelation(samples: Floats) -> float:
+    """Return the lag-1 autocorrelation of "above the median", which spikes cannot distort; 0 for fewer than 4 samples."""
+    if samples.size < 4:
+        return 0.0
+    above = (samples > np.median(samples)).astype(np.float64)
+    centred = above - above.mean()
+    variance = float(np.dot(centred, centred))
+    return float(np.dot(centred[1:], centred[:-1])) / variance if variance > 0 else 0.0
+
+
+def effective_samples(count: int, autocorrelation: float) -> float:
+    """Return how many independent samples would give the median the same spread: n (1 - r) / (1 + r), for 0 <= r < 1.
+
+    The variance of a sample median is that of the mean of "above the median" indicators over a squared density
+    (Bahadur 1966), so their autocorrelation is the one that counts; r is taken at lag 1, its powers at longer lags.
+    """
+    bounded = min(max(autocorrelation, 0.0), 0.999)
+    return count * (1.0 - bounded) / (1.0 + bounded)
+
+
+@dataclass(frozen=True)
+class Trend:
+    """A monotone change over blocks: Kendall's tau with its p-value, and the change in log units from first to last (Theil-Sen)."""
+
+    tau: float
+    p_value: float
+    change: float
+
+
+def trend(log_values: Floats) -> Trend | None:
+    """Return the trend of one value for each block, in time order, or None for fewer than 5 (no p below 0.05 is possible).
+
+    Mann (1945) and Kendall (1975) for the test, Sen (1968) for the slope.
+    """
+    position = np.flatnonzero(~np.isnan(log_values)).astype(np.float64)
+    values = log_values[~np.isnan(log_values)]
+    if values.size < 5 or np.ptp(values) == 0:
+        return None
+    earlier, later = np.triu_indices(values.size, k=1)
+    steps = values[later] - values[earlier]
+    score = float(np.sign(steps).sum())
+    slope = float(np.median(steps / (position[later] - position[earlier])))
+    return Trend(score / steps.size, _kendall_p_value(score, values.size), slope * float(position[-1] - position[0]))
+
+
+def _kendall_p_value(score: float, count: int) -> float:
+    """Return the two-sided p-value of Kendall's score: inversions counted exactly up to LARGEST_EXACT, else normal."""
+    if count > LARGEST_EXACT:
+        variance = count * (count - 1) * (2 * count + 5) / 18.0
+        return float(min(1.0, 2.0 * special.ndtr(-max(abs(score) - 1.0, 0.0) / np.sqrt(variance))))
+    chance = np.ones(1)
+    for length in range(2, count + 1):  # inserting one more element adds 0 .. length - 1 inversions, each as likely
+        chance = np.convolve(chance, np.full(length, 1.0 / length))
+    inversions = int(np.floor((count * (count - 1) / 2 - abs(score)) / 2))
+    return float(min(1.0, 2.0 * chance[: inversions + 1].sum()))

@@ -1,0 +1,36 @@
+"""Testbeds and campaigns that the tests share."""
+
+from __future__ import annotations
+
+import pytest
+
+from fabricbench.model import Layer
+from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
+
+
+@pytest.fixture
+def testbed() -> Testbed:
+    """Two nodes, a fabric of MTU 1500 and one of MTU 9000."""
+    return Testbed(
+        name="two",
+        launcher=Launcher.SSH,
+        nodes=(Node(name="a"), Node(name="b")),
+        fabrics=(
+            Fabric(name="slow", interface="eth0", subnet="10.1.0.0/24", mtu=1500),
+            Fabric(name="fast", interface="eth1", subnet="10.2.0.0/24", mtu=9000),
+        ),
+    )
+
+
+@pytest.fixture
+def local_testbed() -> Testbed:
+    """One node, its loopback and its shared memory."""
+    return Testbed(
+        name="local",
+        launcher=Launcher.LOCAL,
+        nodes=(Node(name="localhost"),),
+        fabrics=(
+            Fabric(name="loopback", interface="lo", subnet="127.0.0.0/8", mtu=65536),
+            Fabric(name="shared-memory", layers=(Layer.MEMORY, Layer.MPI)),
+        ),
+    )

@@ -1,0 +1,258 @@
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from fabricbench.campaign.events import Event, LaunchFailed, LaunchFinished, LaunchStarted, Notice, RunStarted
+from fabricbench.campaign.execute import Execution
+from fabricbench.campaign.journal import Happened, Journal
+from fabricbench.campaign.plan import RunPlan, plan_run
+from fabricbench.campaign.run_directory import RunDirectory
+from fabricbench.campaign.specification import Campaign, Experiment
+from fabricbench.errors import EnvironmentLacks, Interrupted, RunIncomplete
+from fabricbench.record.launch import read_launch
+from fabricbench.record.manifest import Manifest, write_manifest
+from fabricbench.record.store import Run
+from fabricbench.testbed.model import Testbed
+from support.fake_launcher import FAKE_PROBE, FakeLauncher
+
+EXPERIMENT = Experiment(layers=("memory", "frame", "tcp"), pattern="pingpong", message_bytes=(64, 1024))
+CAMPAIGN = Campaign(name="tiny", blocks=3, experiments=(EXPERIMENT,))
+
+
+class Setting:
+    """A run directory with a plan of 3 blocks on 2 fabrics and a fake launcher."""
+
+    def __init__(self, tmp_path: Path, testbed: Testbed) -> None:
+        self.testbed = testbed
+        self.directory = RunDirectory(tmp_path / "run")
+        self.directory.create()
+        self.plan: RunPlan = plan_run(CAMPAIGN, testbed, seed=5)
+        self.launcher = FakeLauncher(tmp_path / "behaviour")
+        self.events: list[Event] = []
+        self.ids = [launch.launch_id for launch in self.plan.launches]
+
+    def run(self, limit_seconds: float = 30.0) -> None:
+        Execution(
+            self.directory, self.plan, self.launcher, self.events.append, limit=lambda _estimate: limit_seconds
+        ).run()
+
+    def of(self, kind: type) -> list[Event]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    def entries(self, event: Happened) -> list[str | None]:
+        return [entry.launch_id for entry in Journal(self.directory.path).entries() if entry.event is event]
+
+
+@pytest.fixture
+def setting(tmp_path: Path, testbed: Testbed) -> Setting:
+    return Setting(tmp_path, testbed)
+
+
+def test_every_launch_is_run_once_in_the_order_of_the_plan_and_can_be_read_back(setting: Setting):
+    setting.run()
+    assert setting.launcher.started == setting.ids
+    assert setting.entries(Happened.STARTED) == setting.ids == setting.entries(Happened.FINISHED)
+    assert setting.entries(Happened.COMPLETED) == [None]
+    write_manifest(
+        setting.directory.path,
+        Manifest(campaign_name="tiny", testbed=setting.testbed, seed=5, planned=setting.plan.launches),
+    )
+    run = Run.open(setting.directory.path)
+    assert {launch.launch_id for launch in run.launches} == set(setting.ids)
+    assert all(launch.is_valid for launch in run.launches)
+    assert len(run.cells()) == len(setting.ids) * 6
+    facts = read_launch(setting.directory.launch(setting.ids[0])).facts
+    assert facts.exit_code == 0
+    assert facts.switches_after == {"slow": {"state": "idle"}}
+    assert facts.conditions == {"mpi waits": "not at all"}
+
+
+def test_progress_tells_what_is_going_on_and_how_long_it_takes(setting: Setting):
+    setting.run()
+    first, *_ = setting.events
+    assert first == RunStarted(6, 0, 3, pytest.approx(setting.plan.estimated_seconds))
+    assert [event.launch.launch_id for event in setting.of(LaunchStarted)] == setting.ids
+    left = [event.seconds_left for event in setting.of(LaunchStarted)]
+    assert left[-1] < left[1] < left[0]
+    assert [event.cells for event in setting.of(LaunchFinished)] == [6] * 6
+
+
+def test_a_launch_that_fails_is_tried_once_more_after_all_others_and_nothing_is_lost(setting: Setting):
+    setting.launcher.behave(setting.ids[1], "dies midway")
+    setting.run()
+    assert setting.launcher.started == [*setting.ids, setting.ids[1]]
+    (failed,) = setting.of(LaunchFailed)
+    assert failed.is_retried
+    assert failed.reason == "ended with exit code 9"
+    aside = setting.directory.launch(setting.ids[1]) / "attempt-1"
+    assert (aside / "stderr.log").read_text() == "rank 1 on node b was lost\n"
+    partial = read_launch(aside)
+    assert not partial.complete
+    assert partial.cells == 5
+    assert read_launch(setting.directory.launch(setting.ids[1])).complete
+
+
+def test_a_launch_that_fails_twice_leaves_the_run_incomplete_and_says_what_to_do(setting: Setting):
+    setting.launcher.behave(setting.ids[1], "dies midway", "dies midway")
+    with pytest.raises(
+        RunIncomplete, match=rf"1 of 6 launches failed: {setting.ids[1]} ended with exit code 9"
+    ) as raised:
+        setting.run()
+    assert "rank 1 on node b was lost" in raised.value.message
+    assert f"fabricbench resume {setting.directory.path}" in str(raised.value.hint)
+    assert len(setting.entries(Happened.FINISHED)) == 5
+    assert read_launch(setting.directory.launch(setting.ids[1])).cells == 5
+
+
+def test_a_resumed_run_starts_only_what_is_not_finished(setting: Setting):
+    setting.launcher.behave(setting.ids[1], "dies midway", "dies midway")
+    with pytest.raises(RunIncomplete):
+        setting.run()
+    setting.launcher.started.clear()
+    setting.run()
+    assert setting.launcher.started == [setting.ids[1]]
+    assert sorted(path.name for path in setting.directory.launch(setting.ids[1]).glob("attempt-*")) == [
+        "attempt-1",
+        "attempt-2",
+    ]
+    assert setting.entries(Happened.COMPLETED) == [None]
+
+
+def test_a_run_whose_journal_ends_anywhere_resumes_without_running_a_finished_launch_again(setting: Setting):
+    setting.run()
+    journal = setting.directory.path / "journal.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    setting.launcher.started.clear()
+    for lines_kept in range(len(lines)):
+        journal.write_bytes(b"".join(lines[:lines_kept]) + b'{"event":"fini')
+        setting.run()
+        assert setting.launcher.started == []
+        told = setting.entries(Happened.FINISHED) + setting.entries(Happened.ADOPTED)
+        assert sorted(str(each) for each in told) == sorted(setting.ids)
+
+
+def test_a_launch_that_was_measured_but_not_stored_before_a_crash_is_adopted(setting: Setting):
+    setting.run()
+    directory = setting.directory.launch(setting.ids[2])
+    (directory / "launch.json").unlink()
+    records = make_record(setting, setting.ids[2])
+    setting.launcher.started.clear()
+    setting.run()
+    assert setting.launcher.started == []
+    assert read_launch(directory).complete
+    assert not records.exists()
+
+
+def make_record(setting: Setting, launch_id: str) -> Path:
+    """Let the fake measurer write a launch's record again, as it was before it was converted."""
+    directory = setting.directory.launch(launch_id)
+    subprocess.run([sys.executable, str(FAKE_PROBE), str(directory / "plan.json"), "none"], check=True)
+    return directory / "records.jsonl"
+
+
+def test_a_measurer_that_does_not_start_twice_alike_stops_the_run_early(setting: Setting):
+    for launch_id in setting.ids:
+        setting.launcher.behave(launch_id, "no start", "no start")
+    with pytest.raises(EnvironmentLacks, match=r"the measurer does not start: .* ended with exit code 7") as raised:
+        setting.run()
+    assert setting.launcher.started == setting.ids[:2]
+    assert "cannot open /dev/fabric" in raised.value.message
+    assert "fake_probe.py" in raised.value.message
+
+
+def test_a_fabric_on_which_nothing_starts_stops_the_run_too(setting: Setting):
+    fast = [launch.launch_id for launch in setting.plan.launches if launch.fabric == "fast"]
+    for launch_id in fast:
+        setting.launcher.behave(launch_id, "no start", "no start")
+    with pytest.raises(EnvironmentLacks, match=fast[1]):
+        setting.run()
+    assert setting.launcher.started.count(fast[0]) == 1
+
+
+def test_a_hung_launch_is_ended_at_its_limit_with_its_log(setting: Setting):
+    setting.launcher.behave(setting.ids[0], "hang", "hang")
+    with pytest.raises(RunIncomplete, match="hung: ended at its time limit") as raised:
+        setting.run(limit_seconds=1.0)
+    assert "waiting for a peer that never comes" in raised.value.message
+    assert len(setting.entries(Happened.FINISHED)) == 5
+
+
+def test_a_launch_whose_traffic_went_another_way_is_kept_but_not_valid_and_told(setting: Setting):
+    setting.launcher.behave(setting.ids[0], "wrong way")
+    setting.run()
+    summary = read_launch(setting.directory.launch(setting.ids[0]))
+    assert summary.complete
+    assert not summary.facts.is_valid
+    assert any("it went another way" in why for why in summary.facts.invalid_because)
+    assert setting.of(LaunchFinished)[0].violations == summary.facts.invalid_because
+
+
+def test_a_layer_without_permission_is_told_once_and_the_rest_is_measured(setting: Setting):
+    for launch_id in setting.ids:
+        setting.launcher.behave(launch_id, "no permission")
+    setting.run()
+    fabrics = {launch.fabric for launch in setting.plan.launches}
+    notices = [event.text for event in setting.of(Notice)]
+    assert len(notices) == len(fabrics)
+    assert all("frame pingpong could not be measured" in text and "AF_PACKET" in text for text in notices)
+
+
+def test_a_full_disk_that_the_measurer_meets_is_said_and_everything_is_kept(setting: Setting):
+    setting.launcher.behave(setting.ids[2], "full disk")
+    with pytest.raises(EnvironmentLacks, match="no space left on the disk") as raised:
+        setting.run()
+    assert "resume" in str(raised.value.hint)
+    assert len(setting.entries(Happened.FINISHED)) == 2
+
+
+def test_a_full_disk_that_the_journal_meets_is_said(setting: Setting, monkeypatch: pytest.MonkeyPatch):
+    real = os.fsync
+    calls = iter(range(100))
+
+    def full(descriptor: int) -> None:
+        if next(calls) == 20:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(EnvironmentLacks, match="no space left on the disk"):
+        setting.run()
+    monkeypatch.undo()
+    done = len(setting.entries(Happened.FINISHED))
+    setting.launcher.started.clear()
+    setting.run()
+    assert len(setting.launcher.started) <= 6 - done
+
+
+def test_an_interrupted_run_keeps_what_the_launch_had_measured_and_resumes(setting: Setting):
+    for launch_id in setting.ids:
+        setting.launcher.behave(launch_id, "slow")
+    timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(Interrupted, match="interrupted during") as raised:
+        setting.run()
+    timer.join()
+    assert raised.value.exit_code == 130
+    assert "resume" in str(raised.value.hint)
+    (interrupted,) = setting.entries(Happened.INTERRUPTED)
+    finished = setting.entries(Happened.FINISHED)
+    setting.launcher.started.clear()
+    setting.run()
+    assert setting.launcher.started[0] == interrupted
+    assert not set(setting.launcher.started) & set(finished)
+
+
+def test_the_plan_of_each_launch_is_beside_its_records(setting: Setting):
+    setting.run()
+    told = json.loads((setting.directory.launch(setting.ids[0]) / "plan.json").read_text())
+    assert told["launch_id"] == setting.ids[0]
+    assert [probe["id"] for probe in told["probes"]] == list(setting.plan.launches[0].cells)

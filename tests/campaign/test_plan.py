@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fabricbench.campaign.estimate import limit_seconds, seconds_left
+from fabricbench.campaign.plan import plan_run
+from fabricbench.campaign.presets import FULL, PRESETS, QUICK
+from fabricbench.campaign.specification import Campaign, Experiment
+from fabricbench.errors import UsageError
+from fabricbench.model import Layer, Pattern, Receive
+from fabricbench.testbed.model import Testbed
+from fabricbench.testbed.wire import Wire
+
+
+def campaign_of(*layers: str, sizes: tuple[int, ...] = (64,), unfit: str = "refuse", **more: object) -> Campaign:
+    experiment = {"layers": layers, "pattern": "pingpong", "message_bytes": sizes, **more}
+    return Campaign.model_validate({"name": "mine", "unfit": unfit, "experiments": [experiment]})
+
+
+def test_each_block_holds_one_launch_on_each_fabric(testbed: Testbed):
+    plan = plan_run(QUICK, testbed, seed=1)
+    assert plan.blocks == 6
+    for block in range(plan.blocks):
+        in_block = [launch for launch in plan.launches if launch.block == block]
+        assert Counter(launch.fabric for launch in in_block) == {"slow": 1, "fast": 1}
+        assert [launch.position for launch in in_block] == [0, 1]
+    assert [launch.block for launch in plan.launches] == sorted(launch.block for launch in plan.launches)
+    assert plan.launches[0].launch_id == f"b00-{plan.launches[0].fabric}"
+
+
+def test_the_same_seed_gives_the_same_plan_and_another_seed_another(testbed: Testbed):
+    assert plan_run(QUICK, testbed, seed=7) == plan_run(QUICK, testbed, seed=7)
+    assert plan_run(QUICK, testbed, seed=7).launches != plan_run(QUICK, testbed, seed=8).launches
+
+
+def test_both_orders_of_the_fabrics_come_up(testbed: Testbed):
+    plan = plan_run(QUICK, testbed, seed=3, blocks=40)
+    first = Counter(launch.fabric for launch in plan.launches if launch.position == 0)
+    assert min(first["slow"], first["fast"]) > 8
+
+
+def test_the_order_of_cells_differs_between_launches_but_their_ids_mean_the_same(testbed: Testbed):
+    plan = plan_run(QUICK, testbed, seed=3)
+    orders = {launch.cells for launch in plan.launches}
+    assert len(orders) == len(plan.launches)
+    for launch in plan.launches:
+        assert sorted(launch.cells) == [cell.id for cell in plan.cells]
+        assert [probe.id for probe in plan.probe_plan(launch).probes] == list(launch.cells)
+    assert [cell.id for cell in plan.cells] == list(range(len(plan.cells)))
+
+
+def test_more_blocks_leave_the_earlier_ones_as_they_were(testbed: Testbed):
+    few, many = (plan_run(QUICK, testbed, seed=3, blocks=blocks) for blocks in (6, 9))
+    assert many.launches[: len(few.launches)] == few.launches
+
+
+def test_each_launch_has_a_token_of_its_own(testbed: Testbed):
+    tokens = [launch.token for launch in plan_run(QUICK, testbed, seed=3).launches]
+    assert len(set(tokens)) == len(tokens)
+
+
+@pytest.mark.parametrize("name", list(PRESETS))
+def test_a_preset_fits_any_fabric_and_what_is_compared_exists_on_both(name: str, testbed: Testbed):
+    plan = plan_run(PRESETS[name], testbed, seed=1)
+    slow, fast = (
+        {cell for launch in plan.launches if launch.fabric == fabric for cell in launch.cells}
+        for fabric in ("slow", "fast")
+    )
+    assert slow == fast
+    assert all(cell.message_bytes <= 1500 for cell in plan.cells if cell.layer is Layer.FRAME)
+
+
+def test_a_preset_says_what_it_left_out(testbed: Testbed):
+    plan = plan_run(FULL, testbed, seed=1)
+    assert "frame messages of 8 KiB are left out: slow carries at most 1500 B" in plan.notes
+
+
+def test_a_preset_measures_on_a_fabric_the_layers_that_it_has(local_testbed: Testbed):
+    plan = plan_run(QUICK, local_testbed, seed=1)
+    layers = {
+        fabric.name: {
+            plan.cells[cell].layer for launch in plan.launches if launch.fabric == fabric.name for cell in launch.cells
+        }
+        for fabric in local_testbed.fabrics
+    }
+    assert layers == {"loopback": set(Layer), "shared-memory": {Layer.MEMORY, Layer.MPI}}
+
+
+@pytest.mark.parametrize(
+    ("campaign", "said"),
+    [
+        (
+            campaign_of("frame", sizes=(64, 8192)),
+            "frame messages of 8 KiB cannot be measured: slow carries at most 1500 B",
+        ),
+        (campaign_of("udp", sizes=(65508,)), "at most 65507 B"),
+        (campaign_of("udp", sizes=(4,)), "the smallest is 8 B"),
+        (campaign_of("tcp", sizes=(64, 64)), "measures tcp pingpong of 64 B again"),
+    ],
+)
+def test_an_explicit_wish_that_cannot_be_carried_is_refused(campaign: Campaign, said: str, testbed: Testbed):
+    with pytest.raises(UsageError, match=said):
+        plan_run(campaign, testbed, seed=1)
+
+
+def test_a_fabric_without_a_layer_that_was_asked_for_is_refused(local_testbed: Testbed):
+    with pytest.raises(UsageError, match=r"layer tcp, which fabric shared-memory does not have \(it has memory, mpi\)"):
+        plan_run(campaign_of("tcp"), local_testbed, seed=1)
+
+
+def test_a_fabric_that_carries_nothing_of_the_campaign_is_refused(local_testbed: Testbed):
+    with pytest.raises(UsageError, match="shared-memory carries nothing"):
+        plan_run(campaign_of("tcp", unfit="leave out"), local_testbed, seed=1)
+
+
+def test_receive_applies_to_sockets_and_defaults_to_the_testbeds(testbed: Testbed):
+    both = plan_run(campaign_of("memory", "udp", "mpi", receive=("blocking", "polling")), testbed, seed=1)
+    assert [(cell.layer, cell.receive) for cell in both.cells] == [
+        (Layer.MEMORY, Receive.BLOCKING),
+        (Layer.UDP, Receive.BLOCKING),
+        (Layer.UDP, Receive.POLLING),
+        (Layer.MPI, Receive.LIBRARY),
+    ]
+    polling = testbed.model_copy(update={"default_receive": "polling"})
+    assert plan_run(campaign_of("udp"), polling, seed=1).cells[0].receive is Receive.POLLING
+
+
+def test_a_stream_is_timed_in_windows_of_twenty_milliseconds_at_line_rate(testbed: Testbed):
+    fabrics = tuple(
+        fabric.model_copy(update={"wire": Wire(line_rate_bit_s=rate)})
+        for fabric, rate in zip(testbed.fabrics, (100e6, 1e9), strict=True)
+    )
+    experiment = Experiment(layers=("tcp", "memory"), pattern=Pattern.STREAM, message_bytes=(1, 1024, 65536, 1 << 22))
+    campaign = Campaign(name="s", experiments=(experiment,))
+    plan = plan_run(campaign, testbed.model_copy(update={"fabrics": fabrics}), seed=1)
+    windows = {}
+    for launch in plan.launches[:2]:
+        probes = sorted(plan.probe_plan(launch).probes, key=lambda probe: probe.id)
+        windows[launch.fabric] = [probe.messages_per_sample for probe in probes]
+    assert windows == {"slow": [1024, 244, 3, 1, 1, 1, 1, 1], "fast": [1024, 1024, 38, 1, 1, 1, 1, 1]}
+
+
+def test_a_run_of_one_block_is_refused(testbed: Testbed):
+    with pytest.raises(UsageError, match="1 blocks are too few"):
+        plan_run(QUICK, testbed, seed=1, blocks=1)
+
+
+def test_the_quick_preset_measures_at_most_five_minutes_on_two_fabrics(testbed: Testbed):
+    plan = plan_run(QUICK, testbed, seed=1)
+    assert plan.estimated_seconds <= 300
+    assert max(launch.estimated_seconds for launch in plan.launches) <= 20
+
+
+@given(budget=st.floats(min_value=60, max_value=20_000), name=st.sampled_from(sorted(PRESETS)))
+@settings(max_examples=40, deadline=None)
+def test_a_budget_is_kept(budget: float, name: str):
+    testbed = Testbed.model_validate(
+        {
+            "name": "t",
+            "launcher": "ssh",
+            "nodes": [{"name": "a"}, {"name": "b"}],
+            "fabrics": [{"name": "x", "interface": "x0"}, {"name": "y", "interface": "y0"}],
+        }
+    )
+    try:
+        plan = plan_run(PRESETS[name], testbed, seed=1, budget_seconds=budget)
+    except UsageError:
+        shortest = plan_run(PRESETS[name], testbed, seed=1, budget_seconds=20_000).estimated_seconds / 40
+        assert budget < shortest, "only a budget for less than two blocks is too small"
+        return
+    assert plan.estimated_seconds <= budget * 1.001
+    if plan.blocks < min(6, PRESETS[name].blocks):
+        assert any("not enough data" in note for note in plan.notes)
+
+
+def test_a_budget_shortens_cells_before_it_takes_blocks(testbed: Testbed):
+    full = plan_run(QUICK, testbed, seed=1)
+    tight = plan_run(QUICK, testbed, seed=1, budget_seconds=full.estimated_seconds * 0.6)
+    assert tight.blocks == full.blocks
+    assert tight.cells[0].stopping.maximum_seconds <= full.cells[0].stopping.maximum_seconds
+    assert any("of its time" in note for note in tight.notes)
+    tighter = plan_run(QUICK, testbed, seed=1, budget_seconds=60)
+    assert tighter.blocks < full.blocks
+    assert any("blocks instead of 6" in note for note in tighter.notes)
+
+
+def test_a_budget_that_nothing_fits_is_refused_with_what_is_needed(testbed: Testbed):
+    with pytest.raises(UsageError, match=r"2 blocks of .* take at least"):
+        plan_run(QUICK, testbed, seed=1, budget_seconds=3)
+
+
+def test_a_budget_with_room_to_spare_changes_nothing(testbed: Testbed):
+    assert plan_run(QUICK, testbed, seed=1, budget_seconds=10_000) == plan_run(QUICK, testbed, seed=1)
+
+
+def test_the_time_left_follows_what_was_seen():
+    remaining = [("slow", 10.0), ("fast", 10.0)]
+    assert seconds_left(remaining, []) == 20.0
+    assert seconds_left(remaining, [("slow", 10.0, 5.0)]) == 10.0
+    assert seconds_left(remaining, [("slow", 10.0, 5.0), ("fast", 10.0, 2.0)]) == 7.0
+    assert seconds_left([], [("slow", 10.0, 5.0)]) == 0.0
+
+
+def test_a_launch_may_take_longer_than_estimated_but_not_for_ever():
+    assert 2 * 20 < limit_seconds(20.0) < 120

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import pytest
+
+from fabricbench.errors import UsageError
+from fabricbench.lab import PRESETS, EmulatedFabric, Switching, parse_fabric, parse_fabrics
+from fabricbench.lab.fabric import ASKED_FOR, FIGURES
+from fabricbench.model import Layer
+
+
+@pytest.mark.parametrize("preset", PRESETS.values(), ids=str)
+def test_each_figure_of_a_preset_names_its_source(preset: EmulatedFabric):
+    assert set(preset.sources) == set(FIGURES)
+    assert all(preset.sources.values())
+
+
+def test_atm_carries_what_was_published_within_half_a_percent():
+    atm = PRESETS["atm-oc3"]
+    published_bit_s = 133.88e6
+    assert atm.wire.payload_rate_bit_s(Layer.TCP, 2**20, atm.mtu) == pytest.approx(published_bit_s, rel=0.005)
+
+
+def test_fast_ethernet_carries_what_was_published_within_one_percent():
+    ethernet = PRESETS["fast-ethernet"]
+    published_bit_s = 94.85e6
+    assert ethernet.wire.payload_rate_bit_s(Layer.TCP, 2**20, ethernet.mtu) == pytest.approx(published_bit_s, rel=0.01)
+
+
+def test_a_full_frame_through_the_fast_ethernet_switch_is_delayed_as_published():
+    ethernet = PRESETS["fast-ethernet"]
+    crossover_cable_s = ethernet.wire.serialisation_s(1514) + ethernet.delay_s
+    assert 123e-6 <= ethernet.added_delay_s(1514) - crossover_cable_s <= 131e-6
+
+
+def test_overrides_replace_figures_and_say_so():
+    fabric = parse_fabric("myrinet:delay=5us,mtu=1500,rate=276MB/s,switching=store-and-forward,buffer=64KiB,cell=48/53")
+    assert fabric.delay_s == pytest.approx(5e-6)
+    assert fabric.mtu == 1500
+    assert fabric.line_rate_bit_s == pytest.approx(2.208e9)
+    assert fabric.switching is Switching.STORE_AND_FORWARD
+    assert fabric.port_buffer_bytes == 65536
+    assert fabric.wire.wire_bytes(1514) == 32 * 53
+    assert {field for field, source in fabric.sources.items() if source == ASKED_FOR} == {
+        *("delay_s", "mtu", "line_rate_bit_s", "switching", "port_buffer_bytes", "cell")
+    }
+
+
+def test_a_list_of_fabrics_may_hold_overrides():
+    fabrics = parse_fabrics("myrinet:delay=5us,mtu=9000,fast-ethernet, sci:latency=1us")
+    assert [fabric.name for fabric in fabrics] == ["myrinet", "fast-ethernet", "sci"]
+    assert fabrics[0].mtu == 9000
+    assert fabrics[2].switch_latency_s == pytest.approx(1e-6)
+
+
+def test_one_preset_twice_needs_two_names():
+    with pytest.raises(UsageError, match="twice"):
+        parse_fabrics("myrinet,myrinet:delay=5us")
+    assert [fabric.name for fabric in parse_fabrics("myrinet,myrinet:delay=5us,name=far")] == ["myrinet", "far"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("infiniband", "no fabric preset 'infiniband'"),
+        ("myrinet:speed=1Gbit/s", "speed"),
+        ("myrinet:delay=5", "delay.*unit"),
+        ("myrinet:delay=5parsec", "delay.*unit"),
+        ("myrinet:mtu=12", "mtu"),
+        ("myrinet:switching=sideways", "switching"),
+        ("myrinet:cell=53", "cell=53"),
+        ("myrinet:buffer=100B", "does not hold one frame"),
+        ("myrinet:name=My Net", "name"),
+        ("", "no fabric"),
+    ],
+)
+def test_a_wrong_fabric_is_refused_with_what_is_known(text: str, said: str):
+    with pytest.raises(UsageError, match=said) as caught:
+        parse_fabrics(text)
+    assert caught.value.hint
+
+
+def test_cut_through_hides_the_second_serialisation_but_for_the_header():
+    stored, cut = (parse_fabric(f"fast-ethernet:switching={how}") for how in ("store-and-forward", "cut-through"))
+    saved_bytes = stored.wire.wire_bytes(1514) - 64
+    assert stored.added_delay_s(1514) - cut.added_delay_s(1514) == pytest.approx(saved_bytes * 8 / 100e6)

@@ -1,0 +1,214 @@
+"""Labs for real: nodes, isolation, and that nothing is left of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from lab_outside import RunIn, StartLab, becomes_true, interfaces, network_namespaces, processes_in
+
+from fabricbench.errors import UsageError
+from fabricbench.lab import Lab, ledger, parse_fabrics, running_labs
+
+pytestmark = pytest.mark.lab
+
+
+def lab_namespaces(lab: Lab) -> set[str]:
+    processes = [lab.entry.keeper, *lab.entry.nodes.values()]
+    return {str(Path(f"/proc/{process.pid}/ns/net").readlink()) for process in processes}
+
+
+@pytest.mark.usefixtures("lab_mode")
+def test_a_lab_comes_up_and_goes_down_without_a_trace():
+    interfaces_before = interfaces()
+    lab = Lab.up("trace", 4, parse_fabrics("fast-ethernet,myrinet"), owned=True)
+    namespaces = lab_namespaces(lab)
+    assert len(namespaces) == 5
+    assert namespaces <= network_namespaces()
+    assert running_labs() == ["trace"]
+    assert interfaces() == interfaces_before
+    keeper = lab.entry.keeper
+    lab.down()
+    assert not keeper.is_alive
+    assert processes_in(namespaces) == []
+    assert interfaces() == interfaces_before
+    assert running_labs() == []
+    assert not lab.directory.exists()
+    lab.down()
+
+
+def test_a_node_has_its_own_name_network_shared_memory_and_hosts(start_lab: StartLab, run_in: RunIn):
+    lab = start_lab("fast-ethernet,myrinet", nodes=2)
+    program = (
+        "import json, os, socket;"
+        "print(json.dumps({'host': socket.gethostname(), 'interfaces': sorted(n for _, n in socket.if_nameindex()),"
+        "'listed': sorted(os.listdir('/sys/class/net')), 'shm': os.listdir('/dev/shm'),"
+        "'n0': socket.gethostbyname('n0'), 'cpus': sorted(os.sched_getaffinity(0)), 'cwd': os.getcwd(),"
+        "'asked': os.environ['ASKED']}))"
+    )
+    done = run_in(lab, "n1", sys.executable, "-c", program, environment={"ASKED": "a value"})
+    seen = json.loads(done.stdout)
+    assert seen == {
+        "host": "n1",
+        "interfaces": ["ctl0", "fe0", "lo", "myr1"],
+        "listed": ["ctl0", "fe0", "lo", "myr1"],
+        "shm": [],
+        "n0": "10.98.0.1",
+        "cpus": list(lab.topology.node_cpus),
+        "cwd": "/",
+        "asked": "a value",
+    }
+
+
+def test_exit_codes_and_signals_of_a_command_are_passed_on(start_lab: StartLab, run_in: RunIn):
+    lab = start_lab()
+    assert run_in(lab, "n0", "sh", "-c", "exit 7").returncode == 7
+    assert run_in(lab, "n0", "sh", "-c", "kill -KILL $$").returncode == -signal.SIGKILL
+    with pytest.raises(UsageError, match="no node 'n5'"):
+        lab.command_in("n5", ["true"], working_directory=Path("/"), environment={})
+
+
+def test_ctrl_c_reaches_the_command_whose_answer_is_passed_on(start_lab: StartLab):
+    lab = start_lab()
+    program = (
+        "import signal, sys, time; signal.signal(signal.SIGINT, lambda *_: sys.exit(5));"
+        "print('waiting', flush=True); time.sleep(30)"
+    )
+    tokens = lab.command_in("n0", [sys.executable, "-c", program], working_directory=Path("/"), environment={})
+    with subprocess.Popen(tokens, stdout=subprocess.PIPE, start_new_session=True) as command:
+        assert command.stdout is not None
+        assert command.stdout.readline() == b"waiting\n"
+        os.killpg(command.pid, signal.SIGINT)
+        assert command.wait(10) == 5
+
+
+def test_a_command_dies_with_its_killed_starter(start_lab: StartLab, run_in: RunIn):
+    lab = start_lab()
+    tokens = lab.command_in("n0", ["sleep", "4711"], working_directory=Path("/"), environment={})
+
+    def is_sleeping() -> bool:
+        return run_in(lab, "n0", "pgrep", "-f", "^sleep 4711").returncode == 0
+
+    with subprocess.Popen(tokens) as command:
+        assert becomes_true(is_sleeping, 10)
+        command.kill()
+    assert becomes_true(lambda: not is_sleeping(), 10)
+
+
+def test_datagrams_cross_each_fabric_and_the_switch_counts_them(start_lab: StartLab, run_in: RunIn):
+    lab = start_lab("fast-ethernet,atm-oc3", nodes=3)
+    receiver = (
+        "import socket, sys; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('', 7)); s.settimeout(20);"
+        "print('bound', flush=True); print(s.recvfrom(2000)[1][0])"
+    )
+    sender = (
+        "import socket, sys; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(bytes(1000), (sys.argv[1], 7))"
+    )
+    for fabric in ("fast-ethernet", "atm-oc3"):
+        target, source = (str(lab.testbed().nodes[node].addresses[fabric]) for node in (2, 1))
+        tokens = lab.command_in("n2", [sys.executable, "-c", receiver], working_directory=Path("/"), environment={})
+        with subprocess.Popen(tokens, stdout=subprocess.PIPE, text=True) as waiting:
+            assert waiting.stdout is not None
+            assert waiting.stdout.readline() == "bound\n"
+            assert run_in(lab, "n1", sys.executable, "-c", sender, target).returncode == 0
+            assert waiting.communicate(timeout=30)[0].strip() == source
+    for fabric in lab.status().fabrics:
+        counted = {port.interface.partition("-")[2]: port for port in fabric.switch.ports}
+        assert counted["n1"].received_frames == 1
+        assert counted["n2"].sent_frames == 1
+        assert counted["n2"].sent_bytes == 1000 + 42
+        assert counted["n0"].sent_frames == 0
+
+
+def test_two_labs_run_side_by_side_with_the_same_addresses(start_lab: StartLab, run_in: RunIn):
+    first, second = start_lab(nodes=2), start_lab(nodes=2)
+    assert lab_namespaces(first).isdisjoint(lab_namespaces(second))
+    first.down()
+    assert run_in(second, "n1", "hostname").stdout == "n1\n"
+    assert running_labs() == [second.name]
+
+
+def test_a_taken_name_is_refused_and_the_lab_that_has_it_lives_on(start_lab: StartLab):
+    lab = start_lab(name="taken")
+    with pytest.raises(UsageError, match="runs already"):
+        Lab.up("taken", 2, parse_fabrics("sci"), owned=True)
+    assert Lab.open("taken").entry.keeper == lab.entry.keeper
+    assert lab.entry.keeper.is_alive
+
+
+def test_a_dead_switch_is_shown_as_dead(start_lab: StartLab):
+    lab = start_lab()
+    switch = lab.entry.switches["fast-ethernet"]
+    assert lab.status().fabrics[0].switch.state in {"idle", "busy"}
+    assert switch.kill()
+    assert switch.wait(10)
+    assert lab.status().fabrics[0].switch.state == "dead"
+
+
+STARTER = """
+import sys, time
+from fabricbench.lab import Lab, parse_fabrics
+lab = Lab.up("killed", 3, parse_fabrics("fast-ethernet,myrinet"), owned=sys.argv[1] == "owned")
+print("up", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.usefixtures("lab_mode")
+def test_an_owned_lab_dies_with_its_killed_owner():
+    with subprocess.Popen([sys.executable, "-c", STARTER, "owned"], stdout=subprocess.PIPE) as owner:
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == b"up\n"
+        lab = Lab.open("killed")
+        namespaces = lab_namespaces(lab)
+        owner.kill()
+    assert becomes_true(lambda: not lab.entry.keeper.is_alive and processes_in(namespaces) == [], 10)
+    with ledger.locked():
+        assert ledger.drop_stale() == ["killed"]
+
+
+@pytest.mark.usefixtures("lab_mode")
+def test_a_lab_that_is_not_owned_outlives_its_starter():
+    with subprocess.Popen([sys.executable, "-c", STARTER, "free"], stdout=subprocess.PIPE) as starter:
+        assert starter.stdout is not None
+        assert starter.stdout.readline() == b"up\n"
+        starter.kill()
+    lab = Lab.open("killed")
+    assert lab.status().nodes[2].name == "n2"
+    lab.down()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("lab_mode")
+def test_a_start_that_is_killed_at_any_moment_leaves_nothing(own_ledger: Path):
+    interfaces_before = interfaces()
+    for step in range(12):
+        with subprocess.Popen([sys.executable, "-c", STARTER, "owned"], stdout=subprocess.DEVNULL) as owner:
+            # From before the first namespace to just after the start.
+            time.sleep(0.1 + 0.12 * step)
+            owner.kill()
+        assert becomes_true(lambda: _keepers_of(own_ledger) == [], 10), f"after {0.1 + 0.12 * step:.2f} s"
+    with ledger.locked():
+        ledger.drop_stale()
+    assert ledger.names() == []
+    assert interfaces() == interfaces_before
+
+
+def _keepers_of(state: Path) -> list[str]:
+    """The processes that work for labs of this ledger: their log or switch file is in it."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            log = str((process / "fd" / "2").readlink())
+            command = (process / "cmdline").read_bytes().decode(errors="replace")
+        except OSError:
+            continue
+        if str(state) in log or str(state) in command:
+            found.append(f"{process.name} {command}")
+    return found

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from fabricbench.errors import EnvironmentLacks, UsageError
+from fabricbench.lab import ledger, parse_fabrics
+from fabricbench.lab.ledger import LedgerEntry
+from fabricbench.lab.process import ProcessIdentity, identify
+from fabricbench.lab.topology import plan_lab
+
+
+def entry_of(keeper: ProcessIdentity) -> LedgerEntry:
+    topology = plan_lab("a", 2, parse_fabrics("sci"), [0])
+    return LedgerEntry(
+        keeper=keeper,
+        has_root=True,
+        is_owned=False,
+        owner_pid=1,
+        started_at="2026-01-01T00:00:00+00:00",
+        topology=topology,
+        nodes={"n0": keeper},
+    )
+
+
+@pytest.fixture
+def sleeper():
+    process = subprocess.Popen(["sleep", "60"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+@pytest.mark.parametrize("name", ["", "A", "../up", "a/b", "-a", "a" * 32, "a b", "ü"])
+def test_a_name_that_could_not_be_a_directory_and_a_host_is_refused(name: str):
+    with pytest.raises(UsageError, match="cannot be a lab's name"):
+        ledger.check_name(name)
+
+
+@pytest.mark.usefixtures("own_ledger")
+def test_an_entry_whose_keeper_lives_stays_and_one_whose_keeper_is_gone_is_dropped(sleeper: subprocess.Popen[bytes]):
+    alive = identify(sleeper.pid)
+    assert alive is not None
+    for name, keeper in (("lives", alive), ("gone", alive.model_copy(update={"start_ticks": alive.start_ticks - 1}))):
+        ledger.directory_of(name).mkdir()
+        ledger.write(name, entry_of(keeper))
+    with ledger.locked():
+        assert ledger.drop_stale() == ["gone"]
+    assert ledger.names() == ["lives"]
+    assert sleeper.poll() is None, "a later process with the same PID must not be killed"
+
+
+@pytest.mark.usefixtures("own_ledger")
+def test_an_entry_of_another_boot_is_stale(sleeper: subprocess.Popen[bytes]):
+    here = identify(sleeper.pid)
+    assert here is not None
+    assert here.is_alive
+    assert not here.model_copy(update={"boot_id": "another"}).is_alive
+
+
+@pytest.mark.usefixtures("own_ledger")
+def test_an_entry_cut_short_is_dropped():
+    ledger.directory_of("half").mkdir()
+    (ledger.directory_of("half") / "lab.json").write_text('{"keeper": ')
+    with ledger.locked():
+        assert ledger.drop_stale() == ["half"]
+
+
+def test_a_zombie_is_not_alive(sleeper: subprocess.Popen[bytes]):
+    identity = identify(sleeper.pid)
+    assert identity is not None
+    assert identity.kill()
+    assert identity.wait(10)
+    assert not identity.is_alive
+    assert not identity.kill()
+
+
+def test_without_a_home_the_ledger_is_in_a_directory_of_the_users_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert ledger.labs_directory() == tmp_path / ".local" / "state" / "fabricbench" / "labs"
+    monkeypatch.setenv("HOME", "/nonexistent")
+    assert ledger.labs_directory() == Path(f"/tmp/fabricbench-{os.geteuid()}/fabricbench/labs")
+
+
+def test_a_fallback_directory_that_others_can_write_is_refused(tmp_path: Path):
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    with pytest.raises(EnvironmentLacks, match="only this user"):
+        ledger._own_directory(shared)

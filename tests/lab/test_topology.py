@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from ipaddress import IPv4Address
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabricbench.errors import UsageError
+from fabricbench.lab import PRESETS, EmulatedFabric, parse_fabrics
+from fabricbench.lab.topology import Topology, plan_lab, share_cpus
+from fabricbench.model import Layer
+from fabricbench.testbed.model import Launcher
+
+FABRICS = parse_fabrics("fast-ethernet,myrinet")
+
+
+def test_addresses_interfaces_and_names_follow_the_scheme():
+    topology = plan_lab("a", 3, FABRICS, [0, 1])
+    assert [node.name for node in topology.nodes] == ["n0", "n1", "n2"]
+    assert topology.nodes[2].control_address == IPv4Address("10.98.0.3")
+    assert [str(address) for address in topology.nodes[2].fabric_addresses] == ["10.98.1.3", "10.98.2.3"]
+    assert [fabric.interface for fabric in topology.fabrics] == ["fe0", "myr1"]
+    assert topology.fabrics[1].switch_interfaces == ("myr1-n0", "myr1-n1", "myr1-n2")
+
+
+@given(nodes=st.integers(2, 200), fabrics=st.integers(1, 16))
+def test_no_name_is_too_long_and_no_address_is_given_twice(nodes: int, fabrics: int):
+    asked = [PRESETS["sci"].model_copy(update={"name": f"f{index}"}) for index in range(fabrics)]
+    topology = plan_lab("a", nodes, asked, [0])
+    names = [name for fabric in topology.fabrics for name in (fabric.interface, *fabric.switch_interfaces)]
+    assert max(map(len, names)) <= 15
+    assert len(set(names)) == len(names)
+    macs = [mac for node in topology.nodes for mac in (node.control_mac, *node.fabric_macs)]
+    addresses = [address for node in topology.nodes for address in (node.control_address, *node.fabric_addresses)]
+    assert len(set(macs)) == len(macs)
+    assert len(set(addresses)) == len(addresses)
+
+
+def test_the_testbed_is_emulated_on_every_fabric_and_carries_every_layer():
+    testbed = plan_lab("a", 2, FABRICS, [0, 1]).testbed()
+    assert testbed.launcher is Launcher.LAB
+    assert testbed.lab == "a"
+    assert all(fabric.is_emulated and fabric.layers == tuple(Layer) for fabric in testbed.fabrics)
+    assert testbed.fabric("myrinet").wire == PRESETS["myrinet"].wire
+    assert testbed.nodes[1].addresses["myrinet"] == IPv4Address("10.98.2.2")
+
+
+def test_node_names_resolve_to_control_addresses():
+    assert "10.98.0.2 n1" in plan_lab("a", 2, FABRICS, [0]).hosts().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("cpus", "fabrics", "for_nodes", "for_switches"),
+    [
+        ([3], 2, [3], []),
+        ([0, 1], 2, [0], [1]),
+        ([0, 1, 2, 3], 2, [0, 1, 2], [3]),
+        (range(16), 2, list(range(14)), [14, 15]),
+    ],
+)
+def test_switches_get_the_last_processors_and_nodes_the_rest(
+    cpus: Sequence[int], fabrics: int, for_nodes: list[int], for_switches: list[int]
+):
+    assert share_cpus(cpus, fabrics) == (for_nodes, for_switches)
+
+
+def test_the_switch_is_told_what_was_asked_for():
+    told = plan_lab("a", 2, parse_fabrics("atm-oc3:delay=7us"), [0, 1]).switch_configuration(0, Path("/s"))
+    assert told["delay_ns"] == 7000
+    assert told["cell"] == {"payload_bytes": 48, "cell_bytes": 53}
+    assert told["ports"] == [
+        {"interface": "atm0-n0", "mac": "02:fb:00:00:01:01"},
+        {"interface": "atm0-n1", "mac": "02:fb:00:00:01:02"},
+    ]
+    assert told["cpu"] == 1
+    json.dumps(told)
+
+
+def test_a_topology_survives_the_way_to_the_keeper():
+    topology = plan_lab("a", 2, FABRICS, [0, 1])
+    assert Topology.model_validate_json(topology.model_dump_json()) == topology
+
+
+@pytest.mark.parametrize(("nodes", "fabrics"), [(1, FABRICS), (201, FABRICS), (2, []), (2, FABRICS * 2)])
+def test_a_lab_that_cannot_be_is_refused(nodes: int, fabrics: list[EmulatedFabric]):
+    with pytest.raises(UsageError):
+        plan_lab("a", nodes, fabrics, [0])

@@ -1,0 +1,45 @@
+"""A launcher whose measurer is `fake_probe.py`: real processes, invented numbers, failures on demand."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fabricbench.launch.command import Command
+from fabricbench.launch.watch import guarded
+from fabricbench.testbed.model import Fabric
+
+FAKE_PROBE = Path(__file__).with_name("fake_probe.py")
+
+
+class FakeLauncher:
+    """Notes what was started; `behave` says how the next starts of a launch go."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self.started: list[str] = []
+        directory.mkdir(exist_ok=True)
+
+    def behave(self, launch_id: str, *words: str) -> None:
+        (self._directory / launch_id).write_text("\n".join(words))
+
+    def command(self, fabric: Fabric, plan: Path, ranks: int) -> Command:
+        del fabric, ranks
+        launch_id = plan.parent.name
+        self.started.append(launch_id)
+        return Command(
+            guarded([sys.executable, "-S", str(FAKE_PROBE), str(plan), str(self._directory / launch_id)]), plan.parent
+        )
+
+    def in_node(self, node: str, tokens: Sequence[str]) -> list[str]:
+        del node
+        return list(tokens)
+
+    def conditions(self, fabric: Fabric) -> Mapping[str, str]:
+        del fabric
+        return {"mpi waits": "not at all"}
+
+    def switches(self) -> dict[str, Any]:
+        return {"slow": {"state": "idle"}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections import Counter
 from html.parser import HTMLParser
@@ -12,7 +13,9 @@ import pytest
 from jinja2 import UndefinedError
 
 from fabricbench.report.figures import FIGURES, present
-from fabricbench.report.html import _environment, render_html
+from fabricbench.report.figures.theme import UNDECIDED
+from fabricbench.report.html import _environment, _text, render_html
+from fabricbench.report.palette import OKABE_ITO
 from support.example_findings import (
     before_after_findings,
     example_findings,
@@ -149,3 +152,34 @@ def test_a_standard_run_makes_a_small_file_quickly():
     size = len(render_html(findings).encode())
     assert time.process_time() - start < 10
     assert size < 3_500_000
+
+
+def _luminance(colour: str) -> float:
+    channels = [int(colour[index : index + 2], 16) / 255 for index in (1, 3, 5)]
+    linear = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def _contrast(one: str, other: str) -> float:
+    """The contrast ratio of WCAG 2.2, section 1.4.3."""
+    darker, lighter = sorted((_luminance(one), _luminance(other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def _schemes() -> list[dict[str, str]]:
+    style = _text("dossier.css")
+    light, dark = [dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6});", block)) for block in style.split(":root {")[1:3]]
+    return [light, dark]
+
+
+@pytest.mark.parametrize("scheme", _schemes(), ids=["light", "dark"])
+def test_text_and_marks_stand_out_from_their_ground(scheme: dict[str, str]):
+    for ink, ground in [
+        *((ink, ground) for ink in ("ink", "muted", "link", "alarm", "badge") for ground in ("paper", "tint")),
+        ("ink", "alarm-tint"),
+        ("alarm", "alarm-tint"),
+        ("badge", "badge-tint"),
+    ]:
+        assert _contrast(scheme[ink], scheme[ground]) >= 4.5, (ink, ground)
+    for mark in (*OKABE_ITO[:3], UNDECIDED):
+        assert _contrast(mark, scheme["paper"]) >= 3, mark

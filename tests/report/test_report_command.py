@@ -1,4 +1,4 @@
-"""`fabricbench report`: where each format goes, and what is refused. The analysis is replaced; the golden tests see real formats."""
+"""`fabricbench report`: where each format goes, and what is refused. The analysis is replaced by findings that stand still."""
 
 from __future__ import annotations
 

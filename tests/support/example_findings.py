@@ -443,10 +443,8 @@ def _headline(cells: Sequence[Comparison], a: str, b: str, *, is_emulated: bool)
         for cell in cells:
             is_wanted = (cell.layer, cell.metric, cell.message_bytes) == (layer, metric, size)
             if is_wanted and cell.receive is not Receive.POLLING and cell.ratio_low and cell.ratio_high:
-                if cell.verdict is Verdict.EQUIVALENT:
-                    return (
-                        f"{words}: equivalent (ratio {cell.ratio:.3f}, {cell.ratio_low:.3f} to {cell.ratio_high:.3f})"
-                    )
+                if cell.verdict in (Verdict.EQUIVALENT, Verdict.NOT_ENOUGH_DATA):
+                    return f"{words}: {cell.verdict} (ratio {cell.ratio:.3f}, {cell.ratio_low:.3f} to {cell.ratio_high:.3f})"
                 is_b = cell.verdict is Verdict.B_FASTER
                 flip = is_b is metric.is_lower_better
                 points = [1 / value if flip else value for value in (cell.ratio, cell.ratio_low, cell.ratio_high)]

@@ -105,7 +105,12 @@ def summary_table(summaries: Sequence[CellSummary]) -> Table:
 
 
 def comparison_table(comparisons: Sequence[Comparison]) -> Table:
-    """A row for each comparison: both medians, how many times faster, the verdict."""
+    """A row for each cell: both medians, how many times faster, the verdict."""
+    pairs = {(item.fabric_a, item.fabric_b) for item in comparisons}
+    medians = ("Median of A", "Median of B")
+    if len(pairs) == 1:
+        (pair,) = pairs
+        medians = (f"Median, {pair[0]}", f"Median, {pair[1]}")
     rows = [
         (
             probe_words(item.layer, item.pattern, item.receive, item.variant),
@@ -113,25 +118,41 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Table:
             f"{item.fabric_b} : {item.fabric_a}",
             value_words(item.metric, item.median_a),
             value_words(item.metric, item.median_b),
-            effect_words(item),
-            p_words(item.p_adjusted),
-            f"{item.launches} {'pairs' if item.is_paired else 'launches'}",
-            verdict_words(item),
+            *_outcome(item),
         )
         for item in comparisons
     ]
-    columns = (
-        "Probe",
-        "Message",
-        "B : A",
-        "Median A",
-        "Median B",
-        "Times faster (interval)",
-        "p, corrected",
-        "n",
-        "Verdict",
-    )
-    return _table(columns, rows, (1, 3, 4, 5, 6, 7))
+    table = _table(("Probe", "Message", "B : A", *medians, *OUTCOME), rows, (1, 3, 4, 5, 6, 7))
+    return _without(table, 2) if len(pairs) == 1 else table
+
+
+def curve_table(curves: Sequence[Comparison]) -> Table:
+    """A row for each curve: how many times faster over all its sizes, the verdict."""
+    rows = [
+        (
+            probe_words(item.layer, item.pattern, item.receive, item.variant),
+            f"{item.fabric_b} : {item.fabric_a}",
+            *_outcome(item),
+        )
+        for item in curves
+    ]
+    table = _table(("Probe", "B : A", *OUTCOME), rows, (2, 3, 4))
+    return _without(table, 1) if len({(item.fabric_a, item.fabric_b) for item in curves}) == 1 else table
+
+
+OUTCOME = ("Times faster (interval)", "p, corrected", "n", "Verdict")
+
+
+def _outcome(item: Comparison) -> tuple[str, str, str, str]:
+    n = f"{item.launches} {'pairs' if item.is_paired else 'launches'}"
+    return effect_words(item), p_words(item.p_adjusted), n, verdict_words(item)
+
+
+def _without(table: Table, column: int) -> Table:
+    """Return the table without a column that would say the same in every row."""
+    numeric = frozenset(index - (index > column) for index in table.numeric if index != column)
+    rows = tuple(row[:column] + row[column + 1 :] for row in table.rows)
+    return Table(table.columns[:column] + table.columns[column + 1 :], rows, numeric)
 
 
 def crossover_table(crossovers: Sequence[Crossover]) -> Table:

@@ -104,7 +104,6 @@ def ratio_ticks(low: float, high: float) -> list[float]:
         powers = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1)
         found = [float(f"{step}e{power}") for power in powers for step in steps]
     else:
-        wanted = (high - low) / 4
-        step = min((0.01, 0.02, 0.05, 0.1, 0.2, 0.5), key=lambda candidate: abs(candidate - wanted))
+        step = next(step for step in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0) if step > (high - low) / 5)
         found = [round(1 + index * step, 6) for index in range(-400, 401) if 1 + index * step > 0]
     return [tick for tick in found if low <= tick <= high]

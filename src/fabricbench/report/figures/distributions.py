@@ -9,7 +9,7 @@ from fabricbench.analysis.findings import CellKey, CellSummary, Distribution, Fi
 from fabricbench.model import Layer, Metric
 from fabricbench.report.figures.axes import labels_of
 from fabricbench.report.figures.encodings import CHOSEN, colour_channel, reader_params
-from fabricbench.report.figures.figure import Figure, Panel, Spec, emulated_note, mark, tooltip
+from fabricbench.report.figures.figure import Figure, Panel, Spec, emulated_note, mark, receive_note, tooltip
 from fabricbench.report.tables import distribution_table
 from fabricbench.report.words import METRIC_WORDS, PATTERN_WORDS, RECEIVE_WORDS, size_words, value_words
 
@@ -50,15 +50,16 @@ def _panel_order(key: CellKey) -> tuple[int, int, str, int]:
     return list(Metric).index(key.metric), list(Layer).index(key.layer), key.receive, key.message_bytes
 
 
-def _bins(item: Distribution) -> list[dict[str, Any]]:
-    """Return a step for each bin, and a last one back to nothing."""
-    peak = max(item.counts, default=0) or 1
-    names = {"fabric": item.fabric, "receive": RECEIVE_WORDS[item.key.receive], "bytes": item.key.message_bytes}
-    steps = [
-        names | {"value": float(f"{edge:.7g}"), "density": round(count / peak, 4), "samples in bin": count}
-        for edge, count in zip(item.edges, item.counts, strict=False)
-    ]
-    return [*steps, names | {"value": item.edges[-1], "density": 0.0}]
+def _bins(item: Distribution) -> dict[str, Any]:
+    """Return one row with the bins as lists, a tenth of the size of a row for each bin; the figure unfolds them."""
+    return {
+        "fabric": item.fabric,
+        "receive": RECEIVE_WORDS[item.key.receive],
+        "bytes": item.key.message_bytes,
+        "peak": max(item.counts, default=0) or 1,
+        "value": [float(f"{edge:.6g}") for edge in item.edges],
+        "samples in bin": [*item.counts, 0],
+    }
 
 
 def _median_row(item: Distribution, of: Summaries) -> dict[str, Any]:
@@ -75,7 +76,7 @@ def _median_row(item: Distribution, of: Summaries) -> dict[str, Any]:
 
 def _panel(findings: Findings, group: Sequence[Distribution], of: Summaries, size: int, is_interactive: bool) -> Panel:
     key = group[0].key
-    rows = [row for item in group for row in _bins(item)]
+    rows = [_bins(item) for item in group]
     medians = [_median_row(item, of) for item in group if (item.fabric, item.key) in of]
     x: Spec = {
         "field": "value",
@@ -101,14 +102,19 @@ def _panel(findings: Findings, group: Sequence[Distribution], of: Summaries, siz
     hint = {"tooltip": tooltip("fabric", "samples in bin")}
     median = {"x": x, **colour, "tooltip": tooltip("fabric", "median", "n")}
     layers = [
-        mark("area", {**shape, **hint}, keep=[CHOSEN_SIZE], interpolate="step-after", opacity=0.28),
-        mark("line", shape, keep=[CHOSEN_SIZE], interpolate="step-after", strokeWidth=1.25),
+        mark("area", {**shape, **hint}, interpolate="step-after", opacity=0.28),
+        mark("line", shape, interpolate="step-after", strokeWidth=1.25),
         mark("rule", median, rows=medians, keep=[CHOSEN_SIZE], strokeWidth=1.5),
     ]
     params = [*reader_params(findings), {"name": "size", "value": size}]
-    receive = "" if key.receive == "library" else f", {RECEIVE_WORDS[key.receive]}"
-    variant = f", {key.variant}" if key.variant else ""
     sizes = " ".join(str(number) for number in sorted({item.key.message_bytes for item in group}))
     tags = {"layer": key.layer.value, "receive": RECEIVE_WORDS[key.receive], "sizes": sizes}
-    title = f"{key.layer} {PATTERN_WORDS[key.pattern]}{receive}{variant}"
-    return Panel(title, {"data": {"values": rows}, "params": params, "layer": layers}, tags, height=110)
+    words = (f"{key.layer} {PATTERN_WORDS[key.pattern]}", receive_note(findings, key.receive), key.variant)
+    title = ", ".join(filter(None, words))
+    unfold = [
+        {"filter": CHOSEN_SIZE},
+        {"flatten": ["value", "samples in bin"]},
+        {"calculate": "datum['samples in bin'] / datum.peak", "as": "density"},
+    ]
+    spec = {"data": {"values": rows}, "transform": unfold, "params": params, "layer": layers}
+    return Panel(title, spec, tags, height=110)

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from fabricbench.analysis.findings import Findings
+from fabricbench.model import Receive
 from fabricbench.report.figures.theme import LIGHT, PAPER_SANS, vega_config
 from fabricbench.report.tables import Table
+from fabricbench.report.words import RECEIVE_WORDS
 
 Spec = dict[str, Any]
 """A Vega-Lite view, layer, channel or scale."""
@@ -63,6 +65,12 @@ def interval_note(findings: Findings) -> str:
     """Return how the intervals came to be, with n."""
     n = span_words(summary.launches for summary in findings.summaries)
     return f"n = {n} launches a point; {findings.confidence * 100:g} % nonparametric intervals over launches."
+
+
+def receive_note(findings: Findings, receive: Receive) -> str:
+    """Return how a probe receives where the findings hold more than one way, else nothing: it goes without saying."""
+    ways = {summary.key.receive for summary in findings.summaries} - {Receive.LIBRARY}
+    return RECEIVE_WORDS[receive] if len(ways) > 1 and receive is not Receive.LIBRARY else ""
 
 
 def span_words(counts: Iterable[int]) -> str:

@@ -9,9 +9,19 @@ from fabricbench.analysis.findings import Comparison, Findings, Verdict
 from fabricbench.model import Layer, Metric
 from fabricbench.report.figures.axes import ratio_domain, ratio_ticks
 from fabricbench.report.figures.encodings import HAS_INTERVAL, colour_channel, zoom
-from fabricbench.report.figures.figure import Figure, Panel, Spec, emulated_note, mark, span_words, tooltip
+from fabricbench.report.figures.figure import (
+    Figure,
+    Panel,
+    Spec,
+    emulated_note,
+    mark,
+    receive_note,
+    span_words,
+    tooltip,
+)
 from fabricbench.report.figures.theme import UNDECIDED
-from fabricbench.report.tables import comparison_table
+from fabricbench.report.palette import fabric_names
+from fabricbench.report.tables import comparison_table, curve_table
 from fabricbench.report.words import (
     METRIC_WORDS,
     RECEIVE_WORDS,
@@ -26,6 +36,8 @@ from fabricbench.report.words import (
 CROSS = "M-1,-1L1,1M1,-1L-1,1"
 """Too few launches: crossed out, not a value to read."""
 ROW_HEIGHT = 19
+LABEL_SHARE = 0.26
+"""Of the width, left free for the ratios in figures."""
 READING = (
     "Filled point in a fabric's colour: that fabric is faster. Hollow diamond: equivalent. Grey cross: not enough data. The grey "
     "strip at 1 is the margin of {margin:g} % within which a difference does not matter."
@@ -35,20 +47,20 @@ READING = (
 def verdict_forest(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
     """Return the whole comparison at a glance: a row for each layer, the ratio over all its sizes."""
     groups: dict[tuple[str, ...], list[Comparison]] = {}
-    for curve in sorted(findings.curves, key=_ladder_order):
+    for curve in sorted(findings.curves, key=lambda curve: _place(findings, curve)):
         groups.setdefault((*_pair(curve), curve.metric), []).append(curve)
     if not groups:
         return None
     panels = []
     for group in groups.values():
-        title = METRIC_WORDS[group[0].metric].capitalize() + _pair_words(findings, group[0])
+        title = METRIC_WORDS[group[0].metric].capitalize() + _pair_words(findings, group[0], is_interactive)
         tags = {"metric": group[0].metric.value}
-        labels = [_layer_words(curve) for curve in group]
+        labels = [_layer_words(findings, curve) for curve in group]
         ends = _ends(findings.curves)
         panels.append(_panel(findings, group, labels, title, tags, ends, is_interactive, has_labels=True))
     caption = "Geometric mean of the ratios over all message sizes of a layer. " + _reading(findings, findings.curves)
     title = "How many times faster, layer by layer"
-    return Figure("verdict", title, caption, tuple(panels), comparison_table(findings.curves))
+    return Figure("verdict", title, caption, tuple(panels), curve_table(findings.curves))
 
 
 def round_trip_forest(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
@@ -62,7 +74,8 @@ def throughput_forest(findings: Findings, *, is_interactive: bool = False) -> Fi
 
 
 def _cells(findings: Findings, metric: Metric, name: str, is_interactive: bool) -> Figure | None:
-    cells = sorted((cell for cell in findings.cells if cell.metric is metric), key=_ladder_order)
+    cells = [cell for cell in findings.cells if cell.metric is metric]
+    cells.sort(key=lambda cell: _place(findings, cell))
     groups: dict[tuple[str, ...], list[Comparison]] = {}
     for cell in cells:
         groups.setdefault((*_pair(cell), cell.layer, cell.receive, cell.variant), []).append(cell)
@@ -73,28 +86,35 @@ def _cells(findings: Findings, metric: Metric, name: str, is_interactive: bool) 
         first = group[0]
         labels = [size_words(cell.message_bytes) for cell in group]
         tags = {"layer": first.layer.value, "receive": RECEIVE_WORDS[first.receive]}
-        title = _layer_words(first) + _pair_words(findings, first)
+        title = _layer_words(findings, first) + _pair_words(findings, first, is_interactive)
         panels.append(_panel(findings, group, labels, title, tags, _ends(cells), is_interactive))
     title = f"{METRIC_WORDS[metric].capitalize()}: how many times faster, size by size"
     caption = f"Ratio of medians{', paired by block' if cells[0].is_paired else ''}. " + _reading(findings, cells)
     return Figure(name, title, caption, tuple(panels), comparison_table(cells))
 
 
-def _ladder_order(item: Comparison) -> tuple[str, int, str, str, int]:
-    return item.fabric_b, list(Layer).index(item.layer), item.receive, item.variant, item.message_bytes or 0
+def _place(findings: Findings, item: Comparison) -> tuple[int, int, str, str, int]:
+    """Return where a comparison stands: fabrics in their order, layers from the bottom, sizes from the smallest."""
+    return (
+        fabric_names(findings).index(item.fabric_b),
+        list(Layer).index(item.layer),
+        item.receive,
+        item.variant,
+        item.message_bytes or 0,
+    )
 
 
 def _pair(item: Comparison) -> tuple[str, str]:
     return item.fabric_a, item.fabric_b
 
 
-def _pair_words(findings: Findings, item: Comparison) -> str:
-    return f", {item.fabric_b} : {item.fabric_a}" if len(findings.fabrics) > 2 else ""
+def _pair_words(findings: Findings, item: Comparison, is_interactive: bool) -> str:
+    """Return which fabrics a panel is of where that is not plain; a page shows it above each panel."""
+    return "" if is_interactive or len(findings.fabrics) == 2 else f", {item.fabric_b} : {item.fabric_a}"
 
 
-def _layer_words(item: Comparison) -> str:
-    parts = [item.layer.value, RECEIVE_WORDS[item.receive] if item.receive != "library" else "", item.variant]
-    return ", ".join(filter(None, parts))
+def _layer_words(findings: Findings, item: Comparison) -> str:
+    return ", ".join(filter(None, (item.layer.value, receive_note(findings, item.receive), item.variant)))
 
 
 def _reading(findings: Findings, items: Sequence[Comparison]) -> str:
@@ -104,16 +124,11 @@ def _reading(findings: Findings, items: Sequence[Comparison]) -> str:
     return " ".join(filter(None, (READING.format(margin=findings.margin * 100), intervals, emulated_note(findings))))
 
 
-def _label_layers(items: Sequence[Comparison], labels: list[str], x: Spec, y: Spec, middle: float) -> list[Spec]:
-    """Return the ratio as text beside each interval, on the side where there is room."""
-    rows = [_row(item, label) for item, label in zip(items, labels, strict=True)]
-    layers = []
-    for align, shift, end in (("left", 8, "high"), ("right", -8, "low")):
-        mine = [row | {"value": row[end] or row["value"]} for row in rows if (row["value"] > middle) is (end == "low")]
-        words = {"x": x, "y": y, "text": {"field": "times faster"}}
-        if mine:
-            layers.append(mark("text", words, rows=mine, align=align, dx=shift, baseline="middle"))
-    return layers
+def _label_layer(findings: Findings, items: Sequence[Comparison], labels: list[str], y: Spec) -> Spec:
+    """Return the ratios as text, in a column at the right edge."""
+    rows = [_row(findings, item, label) for item, label in zip(items, labels, strict=True)]
+    words = {"x": {"value": "width"}, "y": y, "text": {"field": "times faster"}}
+    return mark("text", words, rows=rows, align="right", baseline="middle")
 
 
 def _ends(items: Sequence[Comparison]) -> list[float]:
@@ -121,7 +136,7 @@ def _ends(items: Sequence[Comparison]) -> list[float]:
     return [end for side in sides for end in (side.value, side.low, side.high) if end]
 
 
-def _row(item: Comparison, label: str) -> dict[str, Any]:
+def _row(findings: Findings, item: Comparison, label: str) -> dict[str, Any]:
     side = advantage(item)
     times, _, interval = effect_words(item).partition(" (")
     return {
@@ -130,7 +145,7 @@ def _row(item: Comparison, label: str) -> dict[str, Any]:
         "low": side.low,
         "high": side.high,
         "fabric": faster_fabric(item) or "",
-        "cell": f"{_layer_words(item)}, {size_words(item.message_bytes)}",
+        "cell": f"{_layer_words(findings, item)}, {size_words(item.message_bytes)}",
         "verdict": verdict_words(item),
         "times faster": times,
         "interval": interval.removesuffix(")"),
@@ -150,11 +165,12 @@ def _panel(
     has_labels: bool = False,
 ) -> Panel:
     low, high = ratio_domain(ends, findings.margin)
+    end = low * (high / low) ** (1 / (1 - LABEL_SHARE)) if has_labels else high
     first = items[0]
     x: Spec = {
         "field": "value",
         "type": "quantitative",
-        "scale": {"type": "log", "domain": [low, high], "nice": False},
+        "scale": {"type": "log", "domain": [low, end], "nice": False},
         "axis": {
             "values": ratio_ticks(low, high),
             "labelExpr": "format(datum.value, '~g') + ' ×'",
@@ -173,7 +189,7 @@ def _panel(
         *_mark_layers(findings, items, labels, x, y),
     ]
     if has_labels:
-        layers += _label_layers(items, labels, x, y, (low * high) ** 0.5)
+        layers.append(_label_layer(findings, items, labels, y))
     if is_interactive:
         layers[0]["params"] = zoom("x")
     sides = (first.fabric_a, first.fabric_b)
@@ -185,7 +201,7 @@ def _mark_layers(findings: Findings, items: Sequence[Comparison], labels: list[s
     rows: dict[Verdict, list[dict[str, Any]]] = {}
     for item, label in zip(items, labels, strict=True):
         kind: Verdict = Verdict.A_FASTER if item.verdict is Verdict.B_FASTER else item.verdict
-        rows.setdefault(kind, []).append(_row(item, label))
+        rows.setdefault(kind, []).append(_row(findings, item, label))
     span = {"y": y, "x": {**x, "field": "low"}, "x2": {"field": "high"}}
     point = {"y": y, "x": x, "tooltip": tooltip("cell", "verdict", "times faster", "interval", "n", "p, corrected")}
     layers = []

@@ -9,6 +9,7 @@ from fabricbench.report.tables import (
     Table,
     comparison_table,
     crossover_table,
+    curve_table,
     fabric_table,
     inventory_table,
     ladder_table,
@@ -46,7 +47,7 @@ def _lines(findings: Findings) -> Iterable[str]:
     for title, table in (
         ("Fabrics", fabric_table(findings)),
         ("The ladder of layers", ladder_table(findings)),
-        ("How many times faster, layer by layer", comparison_table(findings.curves)),
+        ("How many times faster, layer by layer", curve_table(findings.curves)),
         ("Crossovers", crossover_table(findings.crossovers)),
         ("How many times faster, size by size", comparison_table(findings.cells)),
         ("Inventory", inventory_table(findings)),

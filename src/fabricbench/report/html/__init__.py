@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib.resources import files
 
@@ -18,6 +19,8 @@ from fabricbench.report.html.page import build_page, data_address
 from fabricbench.report.words import typographic
 
 __all__ = ["render_html"]
+
+NUMBER_AND_UNIT = re.compile(r"(?<=\d) (?=(?:[kMG]?bit/s|[KMG]iB|B|[nµm]?s|%|×|times)(?![\w/]))")
 
 
 def render_html(findings: Findings) -> str:
@@ -50,6 +53,11 @@ def _vega() -> str:
     )
 
 
+def _set_for_page(text: str) -> str:
+    """Return prose set for a page: a number and its unit stay on one line."""
+    return NUMBER_AND_UNIT.sub("\u00a0", typographic(text))
+
+
 def _environment() -> Environment:
     environment = Environment(
         loader=FunctionLoader(_text),
@@ -58,6 +66,6 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["typographic"] = typographic
+    environment.filters["typographic"] = _set_for_page
     environment.globals |= {"data_address": data_address, "table_csv": table_csv}
     return environment

@@ -6,7 +6,8 @@
   const controls = document.querySelector(".controls");
   const darkScheme = matchMedia("(prefers-color-scheme: dark)");
   const views = new Map();
-  let generation = 0;
+  const waiting = new Set();
+  let isDrawing = false;
   const ERRORS = 1; // Vega warns of every plot that the reader's choice leaves empty, which is no fault
 
   const chosen = (name) => [...controls.querySelectorAll(`[name="${name}"]:checked`)].map((input) => input.value);
@@ -46,7 +47,7 @@
       config: config[theme],
       tooltip: { theme: theme === "dark" ? "dark" : "custom" },
     });
-    views.get(id)?.finalize();
+    forget(id);
     views.set(id, embedded.view);
     await setSignals(embedded.view, figure).runAsync();
     element.style.minHeight = "";
@@ -58,14 +59,23 @@
     return layer.encoding?.y?.type === "nominal";
   }
 
+  // One plot after the other; what is asked for meanwhile joins the queue. A hidden plot is forgotten, and drawn when it is shown.
   async function drawAll(ids) {
-    const mine = ++generation;
-    for (const id of ids) {
-      if (mine !== generation) return;
-      if (document.getElementById(id).offsetWidth === 0) continue;
-      await draw(id);
+    for (const id of ids) waiting.add(id);
+    if (isDrawing) return;
+    isDrawing = true;
+    for (const id of waiting) {
+      waiting.delete(id);
+      if (document.getElementById(id).offsetWidth > 0) await draw(id);
+      else forget(id);
     }
+    isDrawing = false;
     measure();
+  }
+
+  function forget(id) {
+    views.get(id)?.finalize();
+    views.delete(id);
   }
 
   // For tests, and for whoever wonders: how many plots there are, and by how much the page is too wide.
@@ -112,7 +122,7 @@
     if (enlarge) {
       const isWide = enlarge.closest(".panel").classList.toggle("wide");
       enlarge.setAttribute("aria-pressed", `${isWide}`);
-      draw(enlarge.closest(".panel").querySelector(".plot").id);
+      drawAll([enlarge.closest(".panel").querySelector(".plot").id]);
     }
     const copy = event.target.closest("[data-copy]");
     if (copy) copyTable(copy);

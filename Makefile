@@ -50,7 +50,10 @@ docs: all ## regenerate schema/ and the command reference
 	$(BIN)/python -m fabricbench.record.generate_schemas schema
 
 bench: all ## fabricbench beside its peers, and the lab against what was asked of it
-	@echo "make bench: not there yet" && false
+	$(BIN)/python benchmarks/lab_truth.py
+	$(BIN)/python -m benchmarks.peers
+	$(BIN)/python benchmarks/store_scale.py
+	$(BIN)/python benchmarks/compare_scale.py
 
 clean: ## remove what was built here (not your runs)
 	rm -rf $(VENV) build src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -18,6 +18,7 @@ from pathlib import Path
 from benchmarks.peers import ours, theirs
 from benchmarks.peers.link import Link
 from benchmarks.peers.programs import find_program
+
 from fabricbench.lab import Lab, parse_fabric
 from fabricbench.launch.lab import LabLauncher
 from fabricbench.launch.mpi import find_starter

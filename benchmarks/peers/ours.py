@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.peers.link import Link
+
 from fabricbench.launch.lab import LabLauncher
 from fabricbench.model import Layer, Pattern, Receive
 from fabricbench.record.lines import LINE_ADAPTER, Cell, CellFailed, Phase, Samples

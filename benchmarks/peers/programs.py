@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -58,4 +57,4 @@ def same_mpich_as_ours() -> Path | None:
 def _link(link: Path, target: Path) -> None:
     if link.is_symlink():
         link.unlink()
-    os.symlink(target, link)
+    link.symlink_to(target)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from benchmarks.peers.link import Link
 from benchmarks.peers.programs import library_path, same_mpich_as_ours
+
 from fabricbench.launch.lab import LabLauncher
 
 TIME_LIMIT_S = 90

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import TIME_LIMIT_S, command_of, plan_of
 
+from conftest import TIME_LIMIT_S, command_of, plan_of
 from fabricbench.native import native_file
 from fabricbench.record.lines import FailureCode, Footer
 

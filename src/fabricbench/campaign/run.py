@@ -12,14 +12,14 @@ from fabricbench.campaign.journal import Happened, Journal
 from fabricbench.campaign.plan import RunPlan
 from fabricbench.campaign.run_directory import RunDirectory, StoredPlan
 from fabricbench.campaign.specification import Campaign
-from fabricbench.campaign.venue import OwnLab, Standing
+from fabricbench.campaign.venue import Venue
 from fabricbench.launch.launcher import Launcher
 from fabricbench.record.manifest import MANIFEST, Manifest, PlannedLaunch, write_manifest
 
 Notify = Callable[[Event], None]
 
 
-def start_run(path: Path, campaign: Campaign, venue: OwnLab | Standing, plan: RunPlan, *, notify: Notify) -> None:
+def start_run(path: Path, campaign: Campaign, venue: Venue, plan: RunPlan, *, notify: Notify) -> None:
     """Run a plan into a new run directory. Raises what `Execution.run` raises, and UsageError if the directory is not empty."""
     directory = RunDirectory(path)
     directory.create()

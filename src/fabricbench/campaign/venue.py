@@ -97,7 +97,46 @@ class Standing(Model):
         yield self.sketch()
 
 
-AnyVenue = Annotated[OwnLab | Standing, Field(discriminator="kind")]
+class Twins(Model):
+    """A venue in which one fabric stands under two names, so that a campaign compares it with itself."""
+
+    kind: Literal["twins"] = "twins"
+    of: OwnLab | Standing = Field(discriminator="kind")
+    fabric: str
+
+    def testbed(self) -> Testbed:
+        """Return the testbed with the fabric and its twin."""
+        return self.of.testbed().twins_of(self.fabric)
+
+    def sketch(self) -> Launcher:
+        """Return the venue's own launcher: twins differ in nothing that it looks at."""
+        return self.of.sketch()
+
+    @contextmanager
+    def open(self) -> Iterator[Launcher]:
+        """Open the venue itself."""
+        with self.of.open() as launcher:
+            yield launcher
+
+
+Venue = OwnLab | Standing | Twins
+AnyVenue = Annotated[Venue, Field(discriminator="kind")]
+
+
+def find_twins(text: str, fabric: str | None, nodes: int | None = None) -> Twins:
+    """Return the venue that compares a fabric with itself: the testbed's only one, or the one named. Raises UsageError."""
+    venue = find_venue(text, nodes)
+    names = [one.name for one in venue.testbed().fabrics]
+    if fabric is None and len(names) > 1:
+        raise UsageError(
+            f"--testbed {text} has {len(names)} fabrics", hint=f"choose one with --fabric: {', '.join(names)}"
+        )
+    chosen = fabric or names[0]
+    if chosen not in names:
+        raise UsageError(f"--testbed {text} has no fabric {chosen!r}", hint=f"there are {', '.join(names)}")
+    if isinstance(venue, OwnLab):  # no need for switches that nothing crosses
+        venue = venue.model_copy(update={"fabrics": tuple(one for one in venue.fabrics if one.name == chosen)})
+    return Twins(of=venue, fabric=chosen)
 
 
 def find_venue(text: str, nodes: int | None = None) -> OwnLab | Standing:

@@ -15,7 +15,7 @@ from fabricbench.quantity import parse_seconds
 if TYPE_CHECKING:
     from fabricbench.campaign.plan import RunPlan
     from fabricbench.campaign.specification import Campaign
-    from fabricbench.campaign.venue import OwnLab, Standing
+    from fabricbench.campaign.venue import Venue
 
 CampaignArgument = Annotated[
     str, typer.Argument(metavar="CAMPAIGN", help="quick, standard, full, or a TOML file (docs/campaigns.md).")
@@ -46,7 +46,7 @@ class Prepared:
     """A campaign, where it is to be run, and its plan there."""
 
     campaign: Campaign
-    venue: OwnLab | Standing
+    venue: Venue
     plan: RunPlan
 
 
@@ -54,11 +54,16 @@ def prepare(
     campaign: str, testbed: str, nodes: int | None, budget: str | None, blocks: int | None, seed: int | None
 ) -> Prepared:
     """Return the plan that the options ask for; UsageError says which of them cannot be."""
-    from fabricbench.campaign.plan import plan_run  # noqa: PLC0415 - keeps the start of the program fast
-    from fabricbench.campaign.venue import find_venue  # noqa: PLC0415
+    from fabricbench.campaign.venue import find_venue  # noqa: PLC0415 - keeps the start of the program fast
+
+    return prepare_in(find_venue(testbed, nodes), campaign, budget, blocks, seed)
+
+
+def prepare_in(venue: Venue, campaign: str, budget: str | None, blocks: int | None, seed: int | None) -> Prepared:
+    """Return the plan of a campaign in a venue; UsageError says which of the options cannot be."""
+    from fabricbench.campaign.plan import plan_run  # noqa: PLC0415
 
     wanted = _find_campaign(campaign)
-    venue = find_venue(testbed, nodes)
     plan = plan_run(
         wanted,
         venue.testbed(),

@@ -17,6 +17,7 @@ from fabricbench.cli.campaign_options import (
     BudgetOption,
     CampaignArgument,
     NodesOption,
+    Prepared,
     SeedOption,
     TestbedOption,
     prepare,
@@ -45,14 +46,18 @@ def register(app: typer.Typer) -> None:
 
         Example: `fabricbench run quick --testbed lab:fast-ethernet,myrinet -o runs/today`
         """
-        from fabricbench.campaign.run import start_run  # noqa: PLC0415 - keeps the start of the program fast
-
-        prepared = prepare(campaign, testbed, nodes, budget, blocks, seed)
-        for note in (*prepared.venue.testbed().notes, *prepared.plan.notes):
-            sys.stderr.write(f"note: {note}\n")
-        with interruptible(output), RunProgress() as progress:
-            start_run(output, prepared.campaign, prepared.venue, prepared.plan, notify=progress.show)
+        measure(prepare(campaign, testbed, nodes, budget, blocks, seed), output)
         show_verdict(output)
+
+
+def measure(prepared: Prepared, directory: Path) -> None:
+    """Run what was prepared into a run directory, with its notes and its progress on stderr."""
+    from fabricbench.campaign.run import start_run  # noqa: PLC0415 - keeps the start of the program fast
+
+    for note in (*prepared.venue.testbed().notes, *prepared.plan.notes):
+        sys.stderr.write(f"note: {note}\n")
+    with interruptible(directory), RunProgress() as progress:
+        start_run(directory, prepared.campaign, prepared.venue, prepared.plan, notify=progress.show)
 
 
 @contextmanager

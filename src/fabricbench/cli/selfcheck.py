@@ -9,6 +9,8 @@ import typer
 
 from fabricbench.analysis.selfcheck import Selfcheck, SelfcheckResult, analyse_selfcheck
 from fabricbench.analysis.wording import percent
+from fabricbench.cli.campaign_options import BlocksOption, BudgetOption, NodesOption, SeedOption, prepare_in
+from fabricbench.cli.run import measure
 from fabricbench.cli.tables import Format, Table, as_csv, as_json, as_markdown, as_text, deliver, share_option
 from fabricbench.record.store import Run
 
@@ -31,8 +33,21 @@ def register(app: typer.Typer) -> None:
 
     @app.command()
     def selfcheck(
-        run: Annotated[Path, typer.Argument(metavar="RUNDIR", help="A stored run.")],
-        fabric: Annotated[str | None, typer.Option(help="Check this fabric only (default: all).")] = None,
+        run: Annotated[
+            Path, typer.Argument(metavar="RUNDIR", help="A stored run; with --testbed, where to store a new one.")
+        ],
+        testbed: Annotated[
+            str | None,
+            typer.Option(metavar="WHERE", help="Measure first: one fabric of this testbed, against itself, by block."),
+        ] = None,
+        fabric: Annotated[
+            str | None, typer.Option(help="Check this fabric only (default: all; with --testbed, its only one).")
+        ] = None,
+        campaign: Annotated[str, typer.Option(help="With --testbed: what is measured.")] = "quick",
+        nodes: NodesOption = None,
+        budget: BudgetOption = None,
+        blocks: BlocksOption = None,
+        seed: SeedOption = None,
         margin: Annotated[str, typer.Option(help="Smallest relative difference that matters: 2% or 0.02.")] = "2%",
         confidence: Annotated[str, typer.Option(help="Confidence of intervals and verdicts: 0.95 or 95%.")] = "0.95",
         form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.TEXT,
@@ -40,8 +55,14 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         """Compare a fabric with itself many ways and report the share of wrong verdicts; at most 5 % of trials may have one.
 
-        Example: `fabricbench selfcheck runs/today --fabric myrinet`
+        Examples: `fabricbench selfcheck runs/today --fabric myrinet`, or, measuring first,
+        `fabricbench selfcheck runs/aa --testbed lab:myrinet --blocks 12`
         """
+        if testbed is not None:
+            from fabricbench.campaign.venue import find_twins  # noqa: PLC0415 - keeps the start of the program fast
+
+            measure(prepare_in(find_twins(testbed, fabric, nodes), campaign, budget, blocks, seed), run)
+            fabric = None  # the run holds the fabric and its twin, and nothing else
         found = analyse_selfcheck(
             Run.open(run),
             fabric=fabric,

@@ -85,3 +85,15 @@ class Testbed(Model):
             if fabric.name == name:
                 return fabric
         raise KeyError(f"no fabric {name!r}; there are {', '.join(fabric.name for fabric in self.fabrics)}")
+
+    def twins_of(self, name: str) -> Testbed:
+        """Return the testbed with that fabric alone, listed twice under two names: what a self-check compares. Raises KeyError."""
+        fabric = self.fabric(name)
+        twin = fabric.model_copy(update={"name": f"{name}-again"})
+        nodes = tuple(
+            node.model_copy(update={"addresses": {**node.addresses, twin.name: node.addresses[name]}})
+            if name in node.addresses
+            else node
+            for node in self.nodes
+        )
+        return self.model_copy(update={"fabrics": (fabric, twin), "nodes": nodes})

@@ -72,7 +72,7 @@ class RunProgress:
         self._done += 1
         self._update(completed=self._done)
         failed = f", {event.failed} not" if event.failed else ""
-        line = f"{event.launch.launch_id} {format_duration(event.seconds)}, {event.cells} cells measured{failed}"
+        line = f"{event.launch.launch_id} {event.seconds:.1f} s, {event.cells} cells measured{failed}"
         if event.violations:
             self._say(f"{line}, INVALID, it is kept but not used: {event.violations[0]}", style="bold red")
         elif not self._console.is_terminal:

@@ -21,8 +21,8 @@ from fabricbench.launch.command import Command
 STDOUT_FILE = "stdout.log"
 STDERR_FILE = "stderr.log"
 
-TICK_SECONDS = 0.2
-"""How often the caller hears that a launch is still going on."""
+TICK_SECONDS = 0.5
+"""How often the caller hears that a launch is still going on; seldom, as it may share the processors with the measuring."""
 
 END_SECONDS = guard.GRACE_SECONDS + 3.0
 """How long the guard may take to end everything before it is ended itself."""

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/message_buffer.hpp"
+#include "pattern/flow.hpp"
 #include "pattern/stream_control.hpp"
 #include "transport/transport.hpp"
 
@@ -14,30 +15,33 @@ template <class Clock, Transport T>
   requires(T::traits.is_reliable)
 void send_stream(T& path, Task& task) {
   MessageBuffer buffer(task.probe.message_bytes);
+  MessageBuffer last(task.probe.message_bytes);
+  last.span()[0] = end_mark;
   const std::span<const std::byte> message = buffer.span();
   path.set_bound(task.probe.reply_timeout_seconds);
+  Outgoing<T> out(path, task.probe.message_bytes);
   EndWatch<Clock> watch(task);
-  path.send(message);
+  out.send(message);
   for (bool is_last = false; !is_last;) {
     is_last = watch.is_asked_to_end();
-    for (std::size_t i = 1; i < task.probe.messages_per_sample; ++i) path.send(message);
-    if (is_last) buffer.span()[0] = end_mark;
-    path.send(message);
+    for (std::size_t i = 1; i < task.probe.messages_per_sample; ++i) out.send(message);
+    out.send(is_last ? last.span() : message);
   }
+  out.finish();
 }
 
 template <class Clock, Transport T>
   requires(T::traits.is_reliable)
 Outcome receive_stream(T& path, Task& task) {
-  MessageBuffer buffer(task.probe.message_bytes);
-  const std::span<std::byte> message = buffer.span();
   path.set_bound(task.probe.reply_timeout_seconds);
+  Incoming<T> in(path, task.probe.message_bytes);
   const std::size_t window = task.probe.messages_per_sample;
-  path.receive(message);
+  std::byte mark = in.receive()[0];
   WindowLog<Clock> log(task);
   bool has_enough = false;
-  for (std::uint64_t begin = Clock::now(); message[0] != end_mark;) {
-    for (std::size_t i = 0; i < window; ++i) path.receive(message);
+  for (std::uint64_t begin = Clock::now(); mark != end_mark;) {
+    for (std::size_t i = 1; i < window; ++i) in.receive();
+    mark = in.receive()[0];
     const std::uint64_t end = Clock::now();
     const std::uint64_t ticks = end - begin;
     begin = end;

@@ -1,8 +1,10 @@
-// Layer mpi: MPI_Send and MPI_Recv of the library that the measurer was built with, on a communicator of its own.
+// Layer mpi: MPI_Send and MPI_Recv (posted for streams) of the library that the measurer was built with, on a
+// communicator of its own.
 #pragma once
 
 #include <mpi.h>
 
+#include <array>
 #include <limits>
 
 #include "core/failure.hpp"
@@ -32,8 +34,34 @@ class MpiPath {
     return true;
   }
 
+  // As many as the bandwidth tests that MPI's users know keep under way.
+  static constexpr std::size_t slots = 64;
+
+  void post_send(std::size_t slot, std::span<const std::byte> message) {
+    check(MPI_Isend(message.data(), static_cast<int>(message.size()), MPI_BYTE, peer_, tag, communicator_,
+                    &requests_[slot]),
+          "MPI_Isend");
+  }
+  void post_receive(std::size_t slot, std::span<std::byte> message) {
+    check(MPI_Irecv(message.data(), static_cast<int>(message.size()), MPI_BYTE, peer_, tag, communicator_,
+                    &requests_[slot]),
+          "MPI_Irecv");
+  }
+  void wait(std::size_t slot) { check(MPI_Wait(&requests_[slot], MPI_STATUS_IGNORE), "MPI_Wait"); }
+  void cancel(std::size_t slot) {
+    if (requests_[slot] == MPI_REQUEST_NULL) return;
+    MPI_Cancel(&requests_[slot]);
+    MPI_Wait(&requests_[slot], MPI_STATUS_IGNORE);
+  }
+
  private:
   static constexpr int tag = 1;
+
+  static std::array<MPI_Request, slots> no_requests() {
+    std::array<MPI_Request, slots> requests{};
+    requests.fill(MPI_REQUEST_NULL);
+    return requests;
+  }
 
   static void check(int error, const char* call) {
     if (error == MPI_SUCCESS) [[likely]]
@@ -46,8 +74,9 @@ class MpiPath {
 
   MPI_Comm communicator_;
   int peer_;
+  std::array<MPI_Request, slots> requests_ = no_requests();
 };
 
-static_assert(Transport<MpiPath>);
+static_assert(PostingTransport<MpiPath>);
 
 }  // namespace fabricbench

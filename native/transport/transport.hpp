@@ -53,6 +53,20 @@ concept Transport =
       { path.receive(in) } -> std::same_as<bool>;
     };
 
+/// A reliable transport that also takes messages without waiting for them, each in one of its slots.
+///
+/// A slot is free until something is posted in it and again after wait() or cancel(), which return at once on a free
+/// one.
+template <class T>
+concept PostingTransport = Transport<T> && T::traits.is_reliable &&
+                           requires(T path, std::size_t slot, std::span<const std::byte> out, std::span<std::byte> in) {
+                             { T::slots } -> std::convertible_to<std::size_t>;
+                             path.post_send(slot, out);
+                             path.post_receive(slot, in);
+                             path.wait(slot);
+                             path.cancel(slot);
+                           };
+
 /// A transport without a peer: the processor moves the bytes by itself. `operations` repetitions make one sample.
 template <class T>
 concept LocalTransport = requires(T local, std::size_t operations) {

@@ -1,0 +1,102 @@
+// The two ends of a flow of messages over a reliable path. A transport that can post messages keeps several under way,
+// as its users do to fill the line; any other sends and receives one after the other.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <deque>
+
+#include "core/message_buffer.hpp"
+#include "transport/transport.hpp"
+
+namespace fabricbench {
+
+template <Transport T>
+class Outgoing {
+ public:
+  Outgoing(T& path, std::size_t /*message_bytes*/) : path_(path) {}
+  void send(std::span<const std::byte> message) { path_.send(message); }
+  void finish() {}
+
+ private:
+  T& path_;
+};
+
+template <Transport T>
+class Incoming {
+ public:
+  Incoming(T& path, std::size_t message_bytes) : path_(path), buffer_(message_bytes) {}
+  /// The next message; valid until the one after it is asked for.
+  std::span<const std::byte> receive() {
+    path_.receive(buffer_.span());
+    return buffer_.span();
+  }
+
+ private:
+  T& path_;
+  MessageBuffer buffer_;
+};
+
+/// How many messages to keep under way: enough to hide a handshake for each, in at most 32 MiB.
+template <PostingTransport T>
+std::size_t messages_under_way(std::size_t message_bytes) {
+  constexpr std::size_t memory = std::size_t{32} << 20U;
+  return std::clamp(memory / std::max<std::size_t>(message_bytes, 1), std::size_t{2}, T::slots);
+}
+
+template <PostingTransport T>
+class Outgoing<T> {
+ public:
+  Outgoing(T& path, std::size_t message_bytes) : path_(path), slots_(messages_under_way<T>(message_bytes)) {}
+
+  void send(std::span<const std::byte> message) {
+    path_.wait(next_);
+    path_.post_send(next_, message);
+    next_ = next_ + 1 == slots_ ? 0 : next_ + 1;
+  }
+  /// Wait until the layer has taken everything.
+  void finish() {
+    for (std::size_t slot = 0; slot < slots_; ++slot) path_.wait(slot);
+  }
+
+ private:
+  T& path_;
+  std::size_t slots_;
+  std::size_t next_ = 0;
+};
+
+template <PostingTransport T>
+class Incoming<T> {
+ public:
+  Incoming(T& path, std::size_t message_bytes) : path_(path) {
+    const std::size_t slots = messages_under_way<T>(message_bytes);
+    for (std::size_t slot = 0; slot < slots; ++slot) {
+      buffers_.emplace_back(message_bytes);
+      path_.post_receive(slot, buffers_.back().span());
+    }
+  }
+  /// Takes back what was posted for messages that will not come.
+  ~Incoming() {
+    for (std::size_t slot = 0; slot < buffers_.size(); ++slot) path_.cancel(slot);
+  }
+  Incoming(const Incoming&) = delete;
+  Incoming& operator=(const Incoming&) = delete;
+
+  std::span<const std::byte> receive() {
+    if (has_given_) {
+      path_.post_receive(next_, buffers_[next_].span());
+      next_ = next_ + 1 == buffers_.size() ? 0 : next_ + 1;
+    }
+    has_given_ = true;
+    path_.wait(next_);
+    return buffers_[next_].span();
+  }
+
+ private:
+  T& path_;
+  std::deque<MessageBuffer> buffers_;
+  std::size_t next_ = 0;
+  bool has_given_ = false;
+};
+
+}  // namespace fabricbench

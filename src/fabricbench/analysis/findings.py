@@ -133,7 +133,7 @@ class LadderStep(Model):
     share_of_line_rate: float | None
     share_of_payload_rate: float | None
     lost_share_of_line_rate: float | None
-    """Share of the line rate lost at this layer against the layer below."""
+    """Share of the line rate lost against the layer below, at the largest message size that both have."""
 
 
 class Distribution(Model):

@@ -19,7 +19,8 @@ def build_ladder(sides: Sequence[Side], confidence: float) -> list[LadderStep]:
 
     Round trips are those of the smallest message that all network layers of all sides have, and what a layer adds is
     the median over launches of the difference within a launch. Without such a message each layer has its own smallest one and
-    nothing is said about what it adds. Throughput is the best over message sizes.
+    nothing is said about what it adds. Throughput is the best over message sizes; what a layer loses is told at the largest
+    message that it and the layer below both have.
     """
     receive = _main_receive(sides)
     size = _common_size(sides, receive)
@@ -56,7 +57,7 @@ def _of_side(side: Side, receive: Receive, size: int | None, confidence: float) 
     rates = _rungs(side, receive, Metric.THROUGHPUT)
     steps: list[LadderStep] = []
     below: CellMeasured | None = None
-    share_below: float | None = None
+    rates_below: dict[int, CellMeasured] = {}
     for layer in [layer for layer in Layer if layer in trips or layer in rates]:
         trip = trips[layer][size if size is not None else min(trips[layer])] if layer in trips else None
         best = (
@@ -79,11 +80,27 @@ def _of_side(side: Side, receive: Receive, size: int | None, confidence: float) 
                 throughput=rate,
                 share_of_line_rate=shares[0],
                 share_of_payload_rate=shares[1],
-                lost_share_of_line_rate=None if share_below is None or shares[0] is None else share_below - shares[0],
+                lost_share_of_line_rate=_lost(side, rates.get(layer, {}), rates_below),
             )
         )
-        below, share_below = trip or below, shares[0] if shares[0] is not None else share_below
+        below, rates_below = trip or below, rates.get(layer, rates_below)
     return steps
+
+
+def _lost(side: Side, rates: dict[int, CellMeasured], rates_below: dict[int, CellMeasured]) -> float | None:
+    """Return the share of the line rate lost against the layer below, at the largest message that both have.
+
+    The best of each would compare unlike things: a frame carries at most the MTU, a datagram above it many frames.
+    """
+    common = max(rates.keys() & rates_below.keys(), default=None)
+    if common is None:
+        return None
+    here, below = (_share_of_line_rate(side, cells[common]) for cells in (rates, rates_below))
+    return None if here is None or below is None else below - here
+
+
+def _share_of_line_rate(side: Side, cell: CellMeasured) -> float | None:
+    return wire_shares(side, cell, float(np.nanmedian(cell.launch_values)))[0]
 
 
 def _added(trip: CellMeasured | None, below: CellMeasured | None, confidence: float) -> Interval | None:

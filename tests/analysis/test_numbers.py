@@ -143,9 +143,19 @@ def test_the_ladder_climbs_from_frame_to_mpi_and_says_what_each_layer_adds(make_
             assert step.added_round_trip is not None
             assert step.added_round_trip.value == pytest.approx(20_000 * factor, rel=0.1)
         for below, step in pairwise(steps):
-            assert below.share_of_line_rate is not None
-            assert step.share_of_line_rate is not None
-            assert step.lost_share_of_line_rate == pytest.approx(below.share_of_line_rate - step.share_of_line_rate)
+            shares = [
+                {
+                    one.key.message_bytes: one.share_of_line_rate
+                    for one in findings.summaries
+                    if (one.fabric, one.key.layer, one.key.metric) == (name, layer, Metric.THROUGHPUT)
+                }
+                for layer in (below.layer, step.layer)
+            ]
+            common = max(shares[0].keys() & shares[1].keys())
+            assert common == (1024 if below.layer is Layer.FRAME else 16384)  # a frame carries no more than the MTU
+            assert shares[0][common] is not None
+            assert shares[1][common] is not None
+            assert step.lost_share_of_line_rate == pytest.approx(shares[0][common] - shares[1][common])
             assert step.throughput_message_bytes == 16384
 
 

@@ -2,7 +2,9 @@
 
     python -m benchmarks.peers [--rounds 7] [--fabric myrinet] [--seconds 2]
 
-Prints a Markdown table. A ratio is ours / theirs; lower is better for round trips, higher for streams.
+Prints a Markdown table. A ratio is ours / theirs; lower is better for round trips, higher for streams. Like is set beside like: our
+samples go through the statistic that the peer prints (sockperf: the median; NetPIPE: the best of seven trials' means;
+iperf3: all bits over all time).
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import argparse
 import os
 import statistics
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,8 +50,8 @@ class Contest:
 def contests(link: Link, launcher: LabLauncher, seconds: int) -> Iterator[Contest]:
     """Yield what can be compared here; a peer that is missing is named on stderr."""
 
-    def ping_pong(layer: Layer) -> Callable[[], float]:
-        return lambda: ours.measure(link, launcher, layer, Pattern.PINGPONG, MESSAGE_BYTES, seconds)
+    def ping_pong(layer: Layer, statistic: Callable[[Sequence[int]], float]) -> Callable[[], float]:
+        return lambda: statistic(ours.measure(link, launcher, layer, Pattern.PINGPONG, MESSAGE_BYTES, seconds)[1])
 
     programs = {name: find_program(name) for name in ("sockperf", "NPtcp", "NPmpich2", "iperf3")}
     for name, found in programs.items():
@@ -60,28 +62,28 @@ def contests(link: Link, launcher: LabLauncher, seconds: int) -> Iterator[Contes
         for layer, tcp in ((Layer.UDP, False), (Layer.TCP, True)):
             yield Contest(
                 f"{layer} ping-pong, {MESSAGE_BYTES} B / sockperf",
-                ping_pong(layer),
+                ping_pong(layer, ours.median_ns),
                 lambda tcp=tcp: theirs.sockperf_round_trip_ns(link, sockperf, MESSAGE_BYTES, seconds, tcp=tcp),
                 is_time=True,
             )
     if netpipe:
         yield Contest(
             f"tcp ping-pong, {MESSAGE_BYTES} B / NetPIPE",
-            ping_pong(Layer.TCP),
+            ping_pong(Layer.TCP, ours.best_trial_ns),
             lambda: theirs.netpipe_tcp_round_trip_ns(link, netpipe, MESSAGE_BYTES),
             is_time=True,
         )
     if netpipe_mpi:
         yield Contest(
             f"mpi ping-pong, {MESSAGE_BYTES} B / NetPIPE, same MPICH",
-            ping_pong(Layer.MPI),
+            ping_pong(Layer.MPI, ours.best_trial_ns),
             lambda: theirs.netpipe_mpi_round_trip_ns(link, netpipe_mpi, launcher, MESSAGE_BYTES),
             is_time=True,
         )
     if iperf3:
         yield Contest(
             f"tcp stream, {STREAM_BYTES // 1024} KiB writes / iperf3",
-            lambda: ours.measure(link, launcher, Layer.TCP, Pattern.STREAM, STREAM_BYTES, seconds),
+            lambda: ours.stream_bit_s(*ours.measure(link, launcher, Layer.TCP, Pattern.STREAM, STREAM_BYTES, seconds)),
             lambda: theirs.iperf3_bit_s(link, iperf3, seconds),
             is_time=False,
         )
@@ -116,7 +118,7 @@ def main() -> None:
         )
         link = Link(lab, lab.testbed().fabrics[0])
         print(f"Emulated {given.fabric} link, {given.rounds} pairs of {given.seconds} s, ours and theirs in turn.\n")
-        print("| what / peer | ours (median) | peer (median) | ratio (median of pairs) | range |")
+        print("| what / peer | ours | peer | ratio (median of pairs) | range |")
         print("| --- | --- | --- | --- | --- |")
         for contest in contests(link, launcher, given.seconds):
             print(run(contest, given.rounds), flush=True)

@@ -1,10 +1,11 @@
-"""One run of our measurer over a lab's link: one cell, its median in the metric's unit."""
+"""One run of our measurer over a lab's link: one cell, and its samples put through the statistic that the peer prints."""
 
 from __future__ import annotations
 
 import statistics
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.peers.link import Link
@@ -17,10 +18,25 @@ from fabricbench.record.probe_plan import PlanFabric, PlanProbe, ProbePlan, Stop
 TIME_LIMIT_S = 60
 
 
+NETPIPE_TRIALS = 7
+"""NetPIPE repeats a size this often and prints the best trial's mean (TRIALS in its netpipe.h)."""
+
+
+def median_ns(times: Sequence[int]) -> float:
+    """Return what sockperf prints as its 50th percentile."""
+    return statistics.median(times)
+
+
+def best_trial_ns(times: Sequence[int]) -> float:
+    """Return what NetPIPE prints: the smallest mean of its trials, here equal parts of our samples in their order."""
+    size = len(times) // NETPIPE_TRIALS
+    return min(statistics.fmean(times[trial * size : (trial + 1) * size]) for trial in range(NETPIPE_TRIALS))
+
+
 def measure(
     link: Link, launcher: LabLauncher, layer: Layer, pattern: Pattern, message_bytes: int, seconds: float
-) -> float:
-    """Return the median round trip in ns, or the throughput of the whole stream in bit/s."""
+) -> tuple[Cell, list[int]]:
+    """Return the cell and its measured samples in ns."""
     fabric = link.fabric
     probe = PlanProbe(
         id=0,
@@ -48,18 +64,19 @@ def measure(
         )
         if done.returncode:
             raise RuntimeError(f"the measurer ended with {done.returncode}: {done.stderr[-1000:]}")
-        return _figure((Path(folder) / "records.jsonl").read_text())
+        return _samples((Path(folder) / "records.jsonl").read_text())
 
 
-def _figure(records: str) -> float:
+def stream_bit_s(cell: Cell, times: Sequence[int]) -> float:
+    """Return all bits over all time, as iperf3's receiver counts."""
+    return cell.bytes_per_sample * len(times) * 8e9 / sum(times)
+
+
+def _samples(records: str) -> tuple[Cell, list[int]]:
     lines = [LINE_ADAPTER.validate_json(line) for line in records.splitlines()]
     failed = [line.reason for line in lines if isinstance(line, CellFailed)]
     if failed:
         raise RuntimeError(failed[0])
     cell = next(line for line in lines if isinstance(line, Cell))
-    times = [
-        time for line in lines if isinstance(line, Samples) and line.phase is Phase.MEASURED for time in line.time_ns
-    ]
-    if cell.pattern is Pattern.PINGPONG:
-        return statistics.median(times)
-    return cell.bytes_per_sample * len(times) * 8e9 / sum(times)
+    measured = [line for line in lines if isinstance(line, Samples) and line.phase is Phase.MEASURED]
+    return cell, [time for line in measured for time in line.time_ns]

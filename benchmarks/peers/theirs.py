@@ -68,7 +68,11 @@ def _netpipe_round_trip_ns(output: Path) -> float:
 
 @contextmanager
 def _server(link: Link, command: Sequence[str], folder: str = "/") -> Iterator[None]:
-    process = subprocess.Popen(_inside(link, 1, command, folder), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        _inside(link, 1, command, folder),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     try:
         time.sleep(0.7)
         yield
@@ -94,4 +98,6 @@ def _checked(command: Sequence[str], folder: str) -> str:
 
 def _inside(link: Link, node: int, command: Sequence[str], folder: str) -> list[str]:
     environment = {"LD_LIBRARY_PATH": library_path()}
-    return link.lab.command_in(f"n{node}", command, working_directory=Path(folder), environment=environment)
+    # A session of its own for each end: MPI's starter gives our ranks one each, and the kernel shares processors by session.
+    alone = ["setsid", "--wait", *command]
+    return link.lab.command_in(f"n{node}", alone, working_directory=Path(folder), environment=environment)

@@ -22,19 +22,14 @@ void attach(const Descriptor& socket, std::span<sock_filter> program) {
 
 }  // namespace
 
-void admit_only_token(const Descriptor& socket, PayloadStart start, std::uint32_t token) {
+void admit_only_token(const Descriptor& socket, std::uint32_t token) {
   // The token lies in the payload as this machine stores it; the filter reads big-endian.
-  const std::uint32_t as_read = htonl(token);
-  std::vector<sock_filter> program;
-  if (start == PayloadStart::after_ip_header) {
-    program.push_back(BPF_STMT(BPF_LDX | BPF_B | BPF_MSH, 0));  // X = length of the IP header
-    program.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_IND, 0));
-  } else {
-    program.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0));
-  }
-  program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, as_read, 0, 1));
-  program.push_back(BPF_STMT(BPF_RET | BPF_K, whole_packet));
-  program.push_back(BPF_STMT(BPF_RET | BPF_K, 0));
+  std::vector<sock_filter> program{
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htonl(token), 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, whole_packet),
+      BPF_STMT(BPF_RET | BPF_K, 0),
+  };
   attach(socket, program);
   drain(socket);
 }

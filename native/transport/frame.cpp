@@ -38,7 +38,7 @@ FrameSocket::FrameSocket(const Site& site)
     : interface_(needed_interface(site)), socket_(open_socket(AF_PACKET, SOCK_DGRAM, 0, "AF_PACKET")) {
   set_option(socket_, SOL_PACKET, PACKET_IGNORE_OUTGOING, 1, "PACKET_IGNORE_OUTGOING");
   enlarge_receive_buffer(socket_);
-  admit_only_token(socket_, PayloadStart::at_once, site.token);
+  admit_only_token(socket_, site.token);
   sockaddr_ll own{};
   own.sll_family = AF_PACKET;
   own.sll_protocol = htons(site.is_first ? type_back : type_forth);

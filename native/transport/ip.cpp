@@ -16,7 +16,6 @@ Descriptor open_raw(int protocol) { return open_socket(AF_INET, SOCK_RAW, protoc
 
 IpSockets::IpSockets(const Site& site)
     : own_address_(needed_address(site)),
-      token_(site.token),
       out_(open_raw(site.is_first ? protocol_forth : protocol_back)),
       in_(open_raw(site.is_first ? protocol_back : protocol_forth)) {
   admit_nothing(out_);
@@ -34,7 +33,7 @@ void IpSockets::meet(std::string_view peer) {
   const sockaddr_in address = parse_endpoint(peer);
   connect_to(out_, address);
   connect_to(in_, address);
-  admit_only_token(in_, PayloadStart::after_ip_header, token_);
+  drain(in_);  // what strangers sent before the kernel knew the peer
 }
 
 }  // namespace fabricbench

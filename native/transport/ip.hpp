@@ -24,7 +24,6 @@ class IpSockets {
 
  private:
   std::uint32_t own_address_;
-  std::uint32_t token_;
   Descriptor out_;
   Descriptor in_;
 };

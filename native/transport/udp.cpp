@@ -16,8 +16,8 @@ UdpSocket::UdpSocket(const Site& site)
 std::string UdpSocket::address() const { return endpoint_text(own_address_, bound_port(socket_)); }
 
 void UdpSocket::meet(std::string_view peer) {
-  connect_to(socket_, parse_endpoint(peer));
-  drain(socket_);  // what strangers sent before the kernel knew the peer
+  peer_ = parse_endpoint(peer);
+  drain(socket_);  // what strangers sent so far
 }
 
 }  // namespace fabricbench

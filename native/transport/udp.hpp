@@ -1,4 +1,6 @@
-// Layer udp: connected sockets, so that the kernel drops what strangers send.
+// Layer udp: a datagram to an address at each send, as on the layer ip below it, so that the two differ by the layer
+// and nothing else: a connected socket would let the kernel keep the route, which raw IP sockets look up for each
+// packet. What strangers send does not carry the launch's token.
 #pragma once
 
 #include <sys/socket.h>
@@ -17,9 +19,11 @@ class UdpSocket {
   std::string address() const;
   void meet(std::string_view peer);
   const Descriptor& socket() const { return socket_; }
+  const sockaddr_in& peer() const { return peer_; }
 
  private:
   std::uint32_t own_address_;
+  sockaddr_in peer_{};
   Descriptor socket_;
 };
 
@@ -31,11 +35,17 @@ class Udp {
   explicit Udp(const Site& site) : ends_(site), socket_(ends_.socket().get()) {}
   std::size_t largest_message() const { return 65535 - 20 - 8; }
   std::string address() const { return ends_.address(); }
-  void meet(std::string_view peer) { ends_.meet(peer); }
+  void meet(std::string_view peer) {
+    ends_.meet(peer);
+    peer_ = ends_.peer();
+  }
   void set_bound(double seconds) { bound_ns_ = seconds_to_ns(seconds); }
 
   void send(std::span<const std::byte> message) {
-    send_some("send(udp)", [&] { return ::send(socket_, message.data(), message.size(), 0); });
+    send_some("sendto(udp)", [&] {
+      return ::sendto(socket_, message.data(), message.size(), 0, reinterpret_cast<const sockaddr*>(&peer_),
+                      sizeof peer_);
+    });
   }
 
   bool receive(std::span<std::byte> message) {
@@ -51,6 +61,7 @@ class Udp {
  private:
   UdpSocket ends_;
   int socket_;
+  sockaddr_in peer_{};
   std::uint64_t bound_ns_ = 0;
 };
 

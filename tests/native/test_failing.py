@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from conftest import TIME_LIMIT_S, command_of, plan_of
 from fabricbench.native import native_file
 from fabricbench.record.lines import FailureCode, Footer
 from support.measurer import TIME_LIMIT_S, command_of, plan_of

@@ -112,8 +112,8 @@ def test_fabrics_that_fare_alike_share_a_sentence(make_run: MakeRun):
     ]
     headline = analyse([make_run(third)]).headline
     assert headline.sentence == "other and third are faster than one at every network layer."
-    assert "on other than on one." in headline.detail
-    assert "on third than on one." in headline.detail
+    assert headline.detail.startswith("other: tcp round trip of 64 B 3.")
+    assert "third: tcp round trip of 64 B 1.9" in headline.detail
 
 
 def test_the_headline_is_a_sentence_that_is_read_at_a_glance(make_run: MakeRun):
@@ -282,6 +282,7 @@ def test_two_runs_are_called_what_they_are(make_run: MakeRun):
     findings = analyse([make_run(two(1.0), "before"), make_run(two(1.0), "after", seed=5)])
     assert "whatever else changed between them is in the ratio" in texts(findings, Severity.WARNING)
     assert findings.title == "one and other, before and after"
+    assert any("after / before ratio" in effect for effect in findings.headline.effects)
     assert any("Welch" in paragraph for paragraph in findings.method)
 
 

@@ -455,10 +455,13 @@ def _headline(cells: Sequence[Comparison], a: str, b: str, *, is_emulated: bool)
 
     kind = "emulated fabrics" if is_emulated else "fabrics"
     return Headline(
-        sentence=f"{b} is faster than {a} at five of six layers for messages of 256 B and more; "
-        f"below that, {a} answers sooner over tcp and mpi"
+        sentence=f"It depends on the message size: in tcp round trip, {a} is faster below about 180 B, {b} above."
         if is_emulated
-        else f"{b} is up to 8 % faster than {a} for small messages, and equivalent for large ones",
+        else f"{b} is up to 8 % faster than {a} for small messages, and equivalent for large ones.",
+        detail=f"{b} is faster than {a} at five of six layers for messages of 256 B and more; "
+        f"below that, {a} answers sooner over tcp and mpi."
+        if is_emulated
+        else "",
         effects=(
             effect(Layer.TCP, Metric.ROUND_TRIP_TIME, 64, "tcp round trip of 64 B"),
             effect(Layer.MPI, Metric.ROUND_TRIP_TIME, 8, "mpi round trip of 8 B"),

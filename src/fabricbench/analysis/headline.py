@@ -12,6 +12,7 @@ from statistics import median
 
 from fabricbench.analysis.claims import PREFERRED, claim, main_crossover, main_effects
 from fabricbench.analysis.findings import Comparison, Crossover, Headline, LadderStep, Verdict
+from fabricbench.analysis.measured import AFTER, BEFORE
 from fabricbench.analysis.outcomes import Match, Outcome, outcomes_of
 from fabricbench.analysis.wording import (
     METRIC_WORDS,
@@ -60,12 +61,19 @@ def effect(comparison: Comparison, margin: float, *, is_alone: bool = True) -> s
     if winner is not None:
         than = "" if is_alone or winner == comparison.fabric_b else f" than {slower(comparison)}"
         return f"{what(comparison)}: {winner} {how_much(comparison)}{than}"
-    names = f"{comparison.fabric_b} / {comparison.fabric_a}"
+    names = _sides(comparison)
     if comparison.verdict is Verdict.EQUIVALENT:
         return f"{what(comparison)}: equivalent within {percent(margin)}, {names} {ratio(comparison)}"
     more = comparison.more_blocks_needed
     needed = "" if more is None else f"; about {count(more, 'more block')} would settle it"
     return f"{what(comparison)}: not enough data, {names} {ratio(comparison)}{needed}"
+
+
+def _sides(comparison: Comparison) -> str:
+    """Return what the ratio is of: `myrinet / sci`, and `after / before` for two runs of one fabric."""
+    a, b = comparison.fabric_a, comparison.fabric_b
+    is_same = b.endswith(AFTER) and a == f"{b.removesuffix(AFTER)}{BEFORE}"
+    return "after / before" if is_same else f"{b} / {a}"
 
 
 def _weight(one: Comparison) -> tuple[bool, int, int]:
@@ -114,10 +122,13 @@ def _detail(match: Match, margin: float, *, is_alone: bool) -> str:
     """Return what bears the answer out: who wins where and by how much, and what does not fit in."""
     seen = match.seen
     if match.winner is not None:
-        effects = [f"{what(one)} is {how_much(one)}" for one in main_effects(match)]
+        basis = _basis(match, sum(faster(one) is None for one in match.cells), is_alone=is_alone)
+        main = main_effects(match)
+        if not is_alone and match.winner == match.b:
+            return f"{match.b}: {', '.join(f'{what(one)} {how_much(one)}' for one in main)}. {basis}"
+        effects = [f"{what(one)} is {how_much(one)}" for one in main]
         loser = match.a if match.winner == match.b else match.b
         than = f" on {match.winner} than on {loser}"
-        basis = _basis(match, sum(faster(one) is None for one in match.cells), is_alone=is_alone)
         return f"{enumeration(effects)}{than}. {basis}" if effects else basis
     if not seen:
         return ""

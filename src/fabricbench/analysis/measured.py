@@ -29,6 +29,9 @@ Floats = NDArray[np.float64]
 
 COUNTS = ("sent", "lost", "reordered", "duplicated", "corrupted", "verified", "warmup")
 
+BEFORE, AFTER = " (before)", " (after)"
+"""Tell the two runs of one fabric apart where a run is compared with an earlier one."""
+
 
 @dataclass
 class CellMeasured:
@@ -99,7 +102,7 @@ def read_sides(runs: Sequence[Run]) -> list[Side]:
             f"{len(runs)} run directories were given", hint="give one (its fabrics are compared) or two (before, after)"
         )
     tables = [run.cells() for run in runs]
-    suffixes = [""] if len(runs) == 1 else [" (before)", " (after)"]
+    suffixes = [""] if len(runs) == 1 else [BEFORE, AFTER]
     names = [[fabric.name for fabric in run.manifest.testbed.fabrics] for run in runs]
     shared = [name for name in names[0] if all(name in others for others in names)]
     if not shared:

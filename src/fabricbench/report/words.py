@@ -10,6 +10,7 @@ from fabricbench.analysis.findings import CellKey, Comparison, Crossover, Findin
 from fabricbench.model import Layer, Metric, Pattern, Receive
 from fabricbench.quantity import format_bit_s, format_bytes, format_duration, format_seconds
 
+MINUS = "\N{MINUS SIGN}"
 NOTHING = "–"
 """Stands where there is no value; never an empty cell, which reads like a mistake."""
 
@@ -43,9 +44,8 @@ def value_words(metric: Metric, value: float | None) -> str:
     """Return `71.2 µs` or `94.1 Mbit/s`."""
     if value is None:
         return NOTHING
-    if metric is Metric.ROUND_TRIP_TIME:
-        return typographic(format_seconds(value * 1e-9))
-    return format_bit_s(value)
+    text = format_seconds(value * 1e-9) if metric is Metric.ROUND_TRIP_TIME else format_bit_s(value)
+    return text.replace("-", MINUS)
 
 
 def range_words(metric: Metric, low: float | None, high: float | None) -> str:
@@ -86,7 +86,7 @@ def _decimals(low: float, high: float) -> int:
 
 def _number(value: float, decimals: int) -> str:
     """Return a number with a true minus sign."""
-    return f"{value:.{decimals}f}".replace("-", "\N{MINUS SIGN}")
+    return f"{value:.{decimals}f}".replace("-", MINUS)
 
 
 def size_words(message_bytes: float | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -32,6 +33,7 @@ SHAPE_PATHS = {
 """Vega's point shapes once more, for the legend that stands in the page."""
 
 
+INTERVAL_AT_END = re.compile(r" (\([^()]+ to [^()]+\))$")
 EFFECTS_SHOWN = 5
 """On the first screen; the rest folds away. With six the figure beside them would no longer reach their end."""
 
@@ -73,6 +75,8 @@ class Effect:
 
     of: str
     text: str
+    interval: str
+    """In brackets, where the text ends with one: it is set more quietly."""
     fabric: Choice | None
     """The fabric that the text begins with, the faster one."""
 
@@ -172,9 +176,13 @@ def _choices(findings: Findings) -> tuple[Choice, ...]:
 def _effect(text: str, fabrics: tuple[Choice, ...]) -> Effect:
     what, colon, effect = typographic(text).partition(": ")
     if not colon:
-        return Effect("", what, None)
+        return Effect("", what, "", None)
     named = [fabric for fabric in fabrics if effect.startswith(f"{fabric.name} ")]
-    return Effect(what, effect, max(named, key=lambda fabric: len(fabric.name), default=None))
+    interval = INTERVAL_AT_END.search(effect)
+    text = effect[: interval.start()] if interval else effect
+    return Effect(
+        what, text, interval[1] if interval else "", max(named, key=lambda fabric: len(fabric.name), default=None)
+    )
 
 
 def _more_words(folded: tuple[Effect, ...]) -> str:
@@ -182,7 +190,9 @@ def _more_words(folded: tuple[Effect, ...]) -> str:
     if not folded:
         return ""
     open_ones = sum(effect.fabric is None for effect in folded)
-    without = f", {open_ones} of them without a faster fabric" if open_ones else ""
+    without = (
+        f", {open_ones if open_ones < len(folded) else 'all'} of them without a faster fabric" if open_ones else ""
+    )
     return f"{len(folded)} more effects{without}"
 
 

@@ -167,7 +167,7 @@ def goodput_table(rows: Sequence[Goodput]) -> list[str]:
         low, high = (f"{rate / row.ideal_bit_s:.2%}" for rate in (min(row.rates_bit_s), max(row.rates_bit_s)))
         lines.append(
             f"| {row.fabric.name} | {format_bit_s(row.ideal_bit_s, 5)} | {format_bit_s(median, 5)} | {share:.2%} | {low}, {high} "
-            f"| {row.late_p99_s * 1e6:.1f} us | {row.dropped} | {verdict} |"
+            f"| {row.late_p99_s * 1e6:.1f} µs | {row.dropped} | {verdict} |"
         )
     return lines
 
@@ -182,8 +182,8 @@ def delay_table(rows: Sequence[Delay]) -> list[str]:
         verdict = "yes" if abs(off) <= DELAY_WITHIN_S else "**no**"
         lines.append(
             f"| {format_bit_s(row.fabric.line_rate_bit_s)} | {row.fabric.switching.value} | {row.frame_bytes} B "
-            f"| {row.asked_s * 1e6:.2f} us | {row.median_s * 1e6:.2f} us | {off * 1e6:+.2f} us "
-            f"| {row.p10_s * 1e6:.2f}, {row.p90_s * 1e6:.2f} us | {row.lost} | {verdict} |"
+            f"| {row.asked_s * 1e6:.2f} µs | {row.median_s * 1e6:.2f} µs | {off * 1e6:+.2f} µs "
+            f"| {row.p10_s * 1e6:.2f}, {row.p90_s * 1e6:.2f} µs | {row.lost} | {verdict} |"
         )
     return lines
 

@@ -138,9 +138,11 @@ const lines = () => document.querySelectorAll('#panel-round-trip-1 path[aria-rol
   await later(2000);
   report("wide", document.querySelector("#figure-round-trip .panel").offsetWidth > 700);
   const copy = document.querySelector('[data-copy="table-ladder"]');
+  let told = copy.textContent; // the button says it for a moment only, and the clipboard answers in real time, not in virtual
+  new MutationObserver(() => (told = copy.textContent === "Copied" ? "Copied" : told)).observe(copy, { childList: true });
   copy.click();
-  for (let tries = 0; tries < 60 && copy.textContent !== "Copied"; tries++) await later(25);
-  report("copied", copy.textContent);
+  for (let tries = 0; tries < 800 && told !== "Copied"; tries++) await later(25);
+  report("copied", told);
   report("done", "yes");
 })();
 """

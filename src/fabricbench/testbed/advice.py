@@ -84,7 +84,7 @@ def advise_on_system(kernel: Kernel, clock: Clock, sysctls: dict[str, str]) -> I
         yield Advice(
             weight=Weight.WARNING,
             subject="clock.source",
-            finding=f"the clock source is {clock.source}: each reading is a system call, 1 us instead of 30 ns",
+            finding=f"the clock source is {clock.source}: each reading is a system call, 1 µs instead of 30 ns",
             action="boot with tsc=reliable, or echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource",
         )
     if kernel.virtualisation:
@@ -136,7 +136,7 @@ def advise_on_interface(interface: Interface) -> Iterator[Advice]:
         yield Advice(
             weight=Weight.NOTE,
             subject=f"net.{name}.coalescing",
-            finding=f"each receive interrupt may wait {interface.coalescing['rx_coalesce_usecs']} us: it is in every round trip",
+            finding=f"each receive interrupt may wait {interface.coalescing['rx_coalesce_usecs']} µs: it is in every round trip",
             action=f"ethtool -C {name} rx-usecs 0 for the lowest latency",
         )
     if interface.is_physical and interface.offloads.get("lro"):

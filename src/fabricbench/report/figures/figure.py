@@ -64,6 +64,8 @@ def emulated_note(findings: Findings) -> str:
 def interval_note(findings: Findings) -> str:
     """Return how the intervals came to be, with n."""
     n = span_words(summary.launches for summary in findings.summaries)
+    if all(summary.median.low is None for summary in findings.summaries):
+        return f"n = {n} launches a point: too few for {findings.confidence * 100:g} % intervals."
     return f"n = {n} launches a point; {findings.confidence * 100:g} % nonparametric intervals over launches."
 
 

@@ -1,4 +1,4 @@
-"""Quantities with units: reads what people write (`100Mbit/s`, `5us`, `64KiB`) and writes what they read.
+"""Quantities with units: reads what people write (`100Mbit/s`, `5us` or `5 µs`, `64KiB`) and writes what they read.
 
 Inside, everything is in SI base units or the unit that the name says; scaling happens at these borders only.
 Rates and times use decimal prefixes; sizes take both decimal (kB) and binary (KiB) ones.
@@ -15,7 +15,7 @@ from pydantic import BeforeValidator
 
 _NUMBER = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)\s*([^\s0-9].*?)?\s*\Z")
 
-_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "\u03bcs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 _BIT_S = {"bit/s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9, "Tbit/s": 1e12}
 _BIT_S |= {"B/s": 8.0, "kB/s": 8e3, "MB/s": 8e6, "GB/s": 8e9}
 _BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
@@ -74,8 +74,8 @@ def _finite(value: float, what: str) -> float:
 
 
 def format_seconds(seconds: float, digits: int = 3) -> str:
-    """Write a time with the unit that suits it: `71.2 us`, `1.20 s`."""
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+    """Write a time with the unit that suits it: `71.2 µs`, `1.20 s`."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if abs(seconds) >= scale:
             return f"{_significant(seconds / scale, digits)} {unit}"
     return f"{_significant(seconds / 1e-9, digits)} ns"

@@ -220,7 +220,8 @@ def test_an_invalid_or_missing_launch_takes_its_block_out_of_the_pairs(make_run:
 def test_one_fabric_alone_is_summarised(make_run: MakeRun):
     findings = analyse([make_run([SyntheticCell(Layer.TCP, Pattern.PINGPONG, 64, {"one": 50e3})])])
     assert findings.cells == ()
-    assert "nothing to compare" in findings.headline.sentence
+    assert findings.headline.sentence == "One fabric was measured."
+    assert "nothing to compare" in findings.headline.detail
 
 
 def test_findings_survive_json(make_run: MakeRun):

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from fabricbench.analysis import Findings, analyse
-from fabricbench.analysis.findings import Severity
+from fabricbench.analysis.findings import Severity, Verdict
+from fabricbench.analysis.wording import how_much
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.record.launch import LaunchFacts, write_launch
 from fabricbench.record.lines import CellFailed, FailureCode
@@ -28,59 +29,70 @@ def texts(findings: Findings, severity: Severity | None = None) -> str:
 
 def test_a_fabric_that_wins_everywhere_is_said_to_and_by_how_much(make_run: MakeRun):
     findings = analyse([make_run(two(1 / 3.1))])
-    sentence = findings.headline.sentence
-    assert sentence.startswith("other is faster than one at every network layer (frame, ip, udp, tcp, mpi): ")
-    assert "tcp round trip of 64 B is 3.1" in sentence
-    assert "times shorter (3." in sentence
-    assert "tcp throughput at 16 KiB is 3." in sentence
-    assert len(findings.headline.effects) == 10
+    headline = findings.headline
+    assert headline.sentence == (
+        "other is faster than one at every network layer: tcp round trip 3.1 times shorter, throughput 3.1 times higher."
+    )
+    assert "tcp round trip of 64 B is 3.1" in headline.detail
+    assert "times shorter (3." in headline.detail
+    assert "tcp throughput at 16 KiB is 3." in headline.detail
+    assert "of frame, ip, udp, tcp and mpi agrees." in headline.detail
+    assert [effect.split(" ")[0] for effect in headline.effects] == [
+        layer for layer in ("tcp", "mpi", "udp", "ip", "frame") for _ in range(2)
+    ]
 
 
 def test_small_differences_read_as_percentages(make_run: MakeRun):
-    sentence = analyse([make_run(two(1.10))]).headline.sentence
-    assert "% shorter (" in sentence
-    assert "% higher (" in sentence
-    assert "times" not in sentence
+    headline = analyse([make_run(two(1.10))]).headline
+    assert "tcp round trip 8.9 % shorter, throughput 9.5 % higher" in headline.sentence
+    assert "% shorter (" in headline.detail
+    assert "% higher (" in headline.detail
+    assert "times" not in headline.sentence + headline.detail
 
 
 def test_one_layer_that_does_not_agree_forbids_the_large_claim(make_run: MakeRun):
     run = make_run(two(lambda cell: 1.0 if cell.layer is Layer.UDP else 1.2))
-    sentence = analyse([run]).headline.sentence
-    assert "every network layer" not in sentence
-    assert "one is faster than other in round trip at frame, ip, tcp and mpi" in sentence
-    assert "equivalent" in sentence or "do not settle" in sentence
+    headline = analyse([run]).headline
+    assert "every network layer" not in headline.sentence
+    assert headline.sentence.startswith(
+        "one is faster than other in round trip at 4 of 5 layers and throughput at 4 of 5 layers, "
+    )
+    assert "one is faster than other in round trip at frame, ip, tcp and mpi" in headline.detail
+    assert "equivalent" in headline.detail or "do not settle" in headline.detail
 
 
 def test_latency_against_throughput_depends(make_run: MakeRun):
     run = make_run(two(lambda cell: 0.8 if cell.metric is Metric.THROUGHPUT else 1.25))
-    sentence = analyse([run]).headline.sentence
-    assert "it depends" in sentence
-    assert "one is faster than other in round trip at every network layer" in sentence
-    assert "other is faster than one in throughput at every network layer" in sentence
+    headline = analyse([run]).headline
+    assert headline.sentence == (
+        "It depends: one is faster in round trip at every layer, other is faster in throughput at every layer."
+    )
+    assert "one is faster than other in round trip at every network layer" in headline.detail
+    assert "other is faster than one in throughput at every network layer" in headline.detail
 
 
 def test_a_crossing_is_named_with_its_size(make_run: MakeRun):
     sizes = (64, 256, 1024, 4096, 16384)
     run = make_run(two(lambda cell: 0.8 if cell.message_bytes < 2000 else 1.3, sizes=sizes))
-    sentence = analyse([run]).headline.sentence
-    assert "depends on the message size" in sentence
-    assert "other below about" in sentence
+    headline = analyse([run]).headline
+    assert headline.sentence.startswith(
+        "It depends on the message size: in tcp round trip, other is faster below about "
+    )
+    assert headline.sentence.endswith("KiB, one above.")
+    assert "one overtakes other at about" in headline.detail
 
 
 def test_equal_fabrics_on_a_quiet_machine_are_equivalent(make_run: MakeRun):
     findings = analyse([make_run(two(1.0), noise=Noise(launch=0.002, sample=0.01))])
-    assert (
-        findings.headline.sentence
-        == "other and one are equivalent within 2 % at every network layer (frame, ip, udp, tcp, mpi)."
-    )
+    assert findings.headline.sentence == "other and one are equivalent within 2 % at every network layer."
+    assert "frame, ip, udp, tcp and mpi" in findings.headline.detail
     assert all("equivalent within 2 %" in effect for effect in findings.headline.effects)
 
 
 def test_noise_is_called_not_enough_data_with_the_blocks_it_would_take(make_run: MakeRun):
     findings = analyse([make_run(two(1.0), noise=Noise(launch=0.05, sample=0.05), blocks=6)])
-    sentence = findings.headline.sentence
-    assert sentence.startswith("Not enough data to say whether other or one is faster.")
-    assert "more blocks would settle" in sentence
+    assert findings.headline.sentence == "Not enough data to say whether other or one is faster."
+    assert "more blocks would settle" in findings.headline.detail
     assert any("more block" in effect for effect in findings.headline.effects)
 
 
@@ -88,6 +100,49 @@ def test_two_launches_are_never_enough(make_run: MakeRun):
     findings = analyse([make_run(two(3.0), blocks=2)])
     assert findings.headline.sentence.endswith("it takes 3 blocks at least.")
     assert "too few" in texts(findings, Severity.WARNING)
+
+
+def test_fabrics_that_fare_alike_share_a_sentence(make_run: MakeRun):
+    third = [
+        replace(
+            cell,
+            medians={**cell.medians, "third": cell.medians["one"] * (2.0 if cell.pattern is Pattern.STREAM else 0.5)},
+        )
+        for cell in two(1 / 3.1)
+    ]
+    headline = analyse([make_run(third)]).headline
+    assert headline.sentence == "other and third are faster than one at every network layer."
+    assert "on other than on one." in headline.detail
+    assert "on third than on one." in headline.detail
+
+
+def test_the_headline_is_a_sentence_that_is_read_at_a_glance(make_run: MakeRun):
+    runs = [make_run(two(factor), f"run{number}") for number, factor in enumerate((1 / 3.1, 1.0, 1.1))]
+    assert max(len(analyse([run]).headline.sentence.split()) for run in runs) <= 22
+
+
+def test_what_is_decided_comes_before_what_is_not(make_run: MakeRun):
+    run = make_run(two(lambda cell: 1.0 if cell.layer is Layer.TCP else 1.5))
+    effects = analyse([run]).headline.effects
+    assert [effect.startswith("tcp ") for effect in effects] == [False] * 8 + [True] * 2
+
+
+@pytest.mark.parametrize(
+    ("ratio", "low", "high", "words"),
+    [
+        (1 / 3.1, 1 / 3.14, 1 / 3.05, "3.10 times shorter (3.05 to 3.14)"),
+        (1 / 114, 1 / 1091, 1 / 12, "114 times shorter (12.0 to 1091)"),
+        (1 / 12.61, 1 / 12.62, 1 / 12.60, "12.61 times shorter (12.60 to 12.62)"),
+        (1 / 1.403, 1 / 1.4032, 1 / 1.4028, "28.72 % shorter (28.71 to 28.73)"),
+        (0.9, None, None, "10.0 % shorter"),
+    ],
+)
+def test_an_interval_keeps_the_digits_that_tell_its_ends_apart(
+    make_run: MakeRun, ratio: float, low: float | None, high: float | None, words: str
+):
+    cell = next(one for one in analyse([make_run(two(1 / 3.1))]).cells if one.metric is Metric.ROUND_TRIP_TIME)
+    bounds = {"ratio": ratio, "ratio_low": low, "ratio_high": high, "verdict": Verdict.B_FASTER}
+    assert how_much(cell.model_copy(update=bounds)) == words
 
 
 def test_memory_never_makes_a_headline_but_warns_when_it_differs(make_run: MakeRun):

@@ -59,3 +59,14 @@ def test_the_three_kinds_of_verdict_look_different():
 def test_names_with_rich_markup_are_shown_as_they_are():
     findings = hostile_findings().model_copy(update={"testbed": "[bold]red[/bold]"})
     assert "</script>" in render_terminal(findings, 200, color=False)
+
+
+@pytest.mark.parametrize("make", [example_findings, three_fabric_findings, before_after_findings])
+def test_the_brief_report_fits_on_a_screen_and_holds_verdict_ladder_and_effects(make: Callable[[], Findings]):
+    findings = make()
+    brief = render_terminal(findings, 80, color=False, is_brief=True)
+    assert len(brief.splitlines()) <= 50
+    assert max(map(len, brief.splitlines())) <= 80
+    assert "Best throughput" in brief
+    assert findings.headline.effects[0].split(":")[0] in brief
+    assert "in the dossier" in brief

@@ -10,6 +10,7 @@ from fabricbench.report.words import (
     advantage,
     effect_words,
     interval_words,
+    lost_words,
     p_words,
     range_words,
     size_words,
@@ -57,12 +58,30 @@ def test_too_little_data_says_how_much_more():
     assert verdict_words(short.model_copy(update={"more_blocks_needed": 6})) == "not enough data: about 6 more blocks"
 
 
-def test_an_interval_names_its_unit_once_unless_there_are_two():
+def test_an_interval_names_its_unit_once():
     assert range_words(Metric.ROUND_TRIP_TIME, 70_904.0, 71_600.0) == "70.90 to 71.60 µs"
-    assert range_words(Metric.ROUND_TRIP_TIME, 999.0, 1_010.0) == "999.0 ns to 1.010 µs"
+    assert range_words(Metric.ROUND_TRIP_TIME, 999.0, 1_010.0) == "0.999 to 1.010 µs"
+    assert range_words(Metric.ROUND_TRIP_TIME, -1_898.0, 574.3) == "\N{MINUS SIGN}1.90 to 0.57 µs"
     assert range_words(Metric.THROUGHPUT, None, None) == "no interval: too few launches"
     point = Interval(value=94.1e6, low=None, high=None)
     assert interval_words(Metric.THROUGHPUT, point) == "94.1 Mbit/s (no interval)"
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "words"),
+    [
+        (27_800.0, 25_590.0, 28_950.0, "27.8 µs (25.6 to 28.9 µs)"),
+        (123_400.0, 119_900.0, 124_800.0, "123.4 µs (119.9 to 124.8 µs)"),
+        (150_000.0, 90_000.0, 310_000.0, "150 µs (90 to 310 µs)"),
+        (68_300.0, 68_300.0, 68_300.0, "68.300 µs (68.300 to 68.300 µs)"),
+    ],
+)
+def test_a_value_has_the_digits_that_its_interval_deserves(value: float, low: float, high: float, words: str):
+    assert interval_words(Metric.ROUND_TRIP_TIME, Interval(value=value, low=low, high=high)) == words
+
+
+def test_a_layer_that_is_no_slower_than_the_one_below_loses_nothing():
+    assert [lost_words(share) for share in (None, -0.02, 0.0, 0.023)] == ["–", "none", "none", "2.3 %"]
 
 
 @pytest.mark.parametrize(

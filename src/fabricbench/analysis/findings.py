@@ -176,9 +176,11 @@ class FabricFacts(Model):
 
 
 class Headline(Model):
-    """The first screen: the answer in a sentence, how sure, under which conditions."""
+    """The first screen: the answer in a short sentence, what bears it out, how sure, under which conditions."""
 
     sentence: str
+    detail: str = ""
+    """Who wins where and by how much, with intervals; exceptions and crossovers."""
     effects: tuple[str, ...]
     """One line an effect, with its interval: `tcp round trip of 64 B: myrinet 3.10 x faster (3.05 to 3.14)`."""
     conditions: str

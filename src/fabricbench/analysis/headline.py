@@ -1,4 +1,4 @@
-"""The answer in a sentence that a director can act on, and no more than the data allow.
+"""The first screen in words: the answer, what bears it out, the effects with their intervals. Never more than the data allow.
 
 Rules. A fabric is called faster at every network layer only if each curve there (each layer, metric and way of
 receiving) is decided for it and no single cell against it. `Equivalent` needs every curve equivalent and no cell decided otherwise.
@@ -7,14 +7,15 @@ Anything mixed says in how many curves, and who wins where. What is undecided is
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
-from enum import Enum
 from statistics import median
 
+from fabricbench.analysis.claims import PREFERRED, claim, main_crossover, main_effects
 from fabricbench.analysis.findings import Comparison, Crossover, Headline, LadderStep, Verdict
+from fabricbench.analysis.outcomes import Match, Outcome, outcomes_of
 from fabricbench.analysis.wording import (
     METRIC_WORDS,
+    about_size,
     count,
     enumeration,
     faster,
@@ -26,19 +27,6 @@ from fabricbench.analysis.wording import (
 )
 from fabricbench.model import Layer, Metric
 from fabricbench.quantity import format_bit_s, format_bytes, format_seconds
-from fabricbench.statistics.ratios import MINIMUM_LAUNCHES
-
-EFFECTS_IN_SENTENCE = 2
-
-
-class Outcome(Enum):
-    """What a curve with its cells comes to."""
-
-    A = "a"
-    B = "b"
-    MIXED = "mixed"
-    EQUIVALENT = "equivalent"
-    OPEN = "open"
 
 
 def write_headline(
@@ -49,26 +37,29 @@ def write_headline(
     margin: float,
     conditions: str,
 ) -> Headline:
-    """Return sentence, effects and conditions; one sentence for each pair of fabrics."""
+    """Return the answer, its details for each pair of fabrics, the effects with the decided ones first, the conditions."""
     pairs = list(dict.fromkeys((one.fabric_a, one.fabric_b) for one in cells))
     if not pairs:
-        return Headline(sentence=_alone(ladder), effects=(), conditions=conditions)
-    sentences, effects = [], []
-    for pair in pairs:
-        of_cells = [one for one in cells if _is_of(one, pair)]
-        of_curves = [one for one in curves if _is_of(one, pair)]
-        key_cells = _key_cells(of_cells, ladder)
-        of_crossovers = [one for one in crossovers if (one.fabric_a, one.fabric_b) == pair]
-        sentences.append(_sentence(pair, of_cells, of_curves, key_cells, of_crossovers, margin))
-        effects += [effect(one, margin) for one in key_cells]
-    return Headline(sentence=" ".join(sentences), effects=tuple(effects), conditions=conditions)
+        return Headline(sentence="One fabric was measured.", detail=_alone(ladder), effects=(), conditions=conditions)
+    matches = [_match(pair, cells, curves, crossovers, ladder) for pair in pairs]
+    effects = sorted((one for match in matches for one in match.key_cells), key=_weight)
+    return Headline(
+        sentence=claim(matches, margin),
+        detail=" ".join(filter(None, (_detail(match, margin, is_alone=len(matches) == 1) for match in matches))),
+        effects=tuple(effect(one, margin, is_alone=len(matches) == 1) for one in effects),
+        conditions=conditions,
+    )
 
 
-def effect(comparison: Comparison, margin: float) -> str:
-    """Return one line: `tcp round trip of 64 B: myrinet 3.10 times shorter (3.05 to 3.14)`."""
+def effect(comparison: Comparison, margin: float, *, is_alone: bool = True) -> str:
+    """Return one line: `tcp round trip of 64 B: myrinet 3.10 times shorter (3.05 to 3.14)`.
+
+    With more than two fabrics the slower one is the baseline, and named where it is not.
+    """
     winner = faster(comparison)
     if winner is not None:
-        return f"{what(comparison)}: {winner} {how_much(comparison)}"
+        than = "" if is_alone or winner == comparison.fabric_b else f" than {slower(comparison)}"
+        return f"{what(comparison)}: {winner} {how_much(comparison)}{than}"
     names = f"{comparison.fabric_b} / {comparison.fabric_a}"
     if comparison.verdict is Verdict.EQUIVALENT:
         return f"{what(comparison)}: equivalent within {percent(margin)}, {names} {ratio(comparison)}"
@@ -77,8 +68,28 @@ def effect(comparison: Comparison, margin: float) -> str:
     return f"{what(comparison)}: not enough data, {names} {ratio(comparison)}{needed}"
 
 
-def _is_of(comparison: Comparison, pair: tuple[str, str]) -> bool:
-    return comparison.layer is not Layer.MEMORY and (comparison.fabric_a, comparison.fabric_b) == pair
+def _weight(one: Comparison) -> tuple[bool, int, int]:
+    return faster(one) is None, PREFERRED.index(one.layer), list(Metric).index(one.metric)
+
+
+def _match(
+    pair: tuple[str, str],
+    cells: Sequence[Comparison],
+    curves: Sequence[Comparison],
+    crossovers: Sequence[Crossover],
+    ladder: Sequence[LadderStep],
+) -> Match:
+    def is_mine(one: Comparison | Crossover) -> bool:
+        return one.layer is not Layer.MEMORY and (one.fabric_a, one.fabric_b) == pair
+
+    of_cells = tuple(filter(is_mine, cells))
+    return Match(
+        *pair,
+        cells=of_cells,
+        key_cells=tuple(_key_cells(of_cells, ladder)),
+        crossovers=tuple(filter(is_mine, crossovers)),
+        outcomes=outcomes_of(of_cells, list(filter(is_mine, curves))),
+    )
 
 
 def _key_cells(cells: Sequence[Comparison], ladder: Sequence[LadderStep]) -> list[Comparison]:
@@ -99,145 +110,69 @@ def _key_cells(cells: Sequence[Comparison], ladder: Sequence[LadderStep]) -> lis
     return found
 
 
-def _outcomes(cells: Sequence[Comparison], curves: Sequence[Comparison]) -> dict[tuple[Layer, Metric], Outcome]:
-    """Return what each layer and metric comes to, over all ways of receiving and variants."""
-    groups: dict[tuple[Layer, Metric], list[Outcome]] = defaultdict(list)
-    by_curve = {_curve_name(one): one for one in curves}
-    members: dict[tuple[object, ...], list[Comparison]] = defaultdict(list)
-    for cell in cells:
-        members[_curve_name(cell)].append(cell)
-    for name, of_curve in members.items():
-        whole = by_curve.get(name, of_curve[0])
-        groups[whole.layer, whole.metric].append(_outcome(whole.verdict, {one.verdict for one in of_curve}))
-    return {key: _merged(found) for key, found in sorted(groups.items(), key=lambda item: _place(item[0]))}
-
-
-def _place(key: tuple[Layer, Metric]) -> tuple[int, int]:
-    return list(Metric).index(key[1]), list(Layer).index(key[0])
-
-
-def _curve_name(one: Comparison) -> tuple[object, ...]:
-    return one.layer, one.pattern, one.receive, one.variant, one.metric
-
-
-def _outcome(whole: Verdict, of_cells: set[Verdict]) -> Outcome:
-    seen = of_cells | {whole}
-    if {Verdict.A_FASTER, Verdict.B_FASTER} <= seen:
-        return Outcome.MIXED
-    if whole is Verdict.A_FASTER:
-        return Outcome.A
-    if whole is Verdict.B_FASTER:
-        return Outcome.B
-    if whole is Verdict.EQUIVALENT and not seen & {Verdict.A_FASTER, Verdict.B_FASTER}:
-        return Outcome.EQUIVALENT
-    return Outcome.OPEN
-
-
-def _merged(outcomes: Sequence[Outcome]) -> Outcome:
-    seen = set(outcomes)
-    if len(seen) == 1:
-        return outcomes[0]
-    return Outcome.MIXED if Outcome.MIXED in seen or {Outcome.A, Outcome.B} <= seen else Outcome.OPEN
-
-
-def _sentence(
-    pair: tuple[str, str],
-    cells: Sequence[Comparison],
-    curves: Sequence[Comparison],
-    key_cells: Sequence[Comparison],
-    crossovers: Sequence[Crossover],
-    margin: float,
-) -> str:
-    outcomes = _outcomes(cells, curves)
-    if not outcomes:
-        return f"{pair[1]} and {pair[0]} share no measured network layer."
-    seen = set(outcomes.values())
-    names = {Outcome.A: pair[0], Outcome.B: pair[1]}
-    for winner, loser in ((Outcome.A, Outcome.B), (Outcome.B, Outcome.A)):
-        if seen == {winner}:
-            sizes = _open_sizes(sum(faster(one) is None for one in cells), len(cells))
-            return (
-                f"{names[winner]} is faster than {names[loser]} at {_layers(outcomes)}{sizes}: {_effects(key_cells)}."
-            )
-    if seen == {Outcome.EQUIVALENT}:
-        sizes = _open_sizes(sum(one.verdict is not Verdict.EQUIVALENT for one in cells), len(cells))
-        return f"{pair[1]} and {pair[0]} are equivalent within {percent(margin)} at {_layers(outcomes)}{sizes}."
-    if seen <= {Outcome.OPEN, Outcome.EQUIVALENT}:
-        return _undecided(pair, cells, outcomes, margin)
-    return _mixed(pair, outcomes, key_cells, crossovers)
-
-
-def _open_sizes(others: int, cells: int) -> str:
-    """Return what a statement about curves leaves out: the single sizes whose own verdict does not bear it out."""
-    if not others:
+def _detail(match: Match, margin: float, *, is_alone: bool) -> str:
+    """Return what bears the answer out: who wins where and by how much, and what does not fit in."""
+    seen = match.seen
+    if match.winner is not None:
+        effects = [f"{what(one)} is {how_much(one)}" for one in main_effects(match)]
+        loser = match.a if match.winner == match.b else match.b
+        than = f" on {match.winner} than on {loser}"
+        basis = _basis(match, sum(faster(one) is None for one in match.cells), is_alone=is_alone)
+        return f"{enumeration(effects)}{than}. {basis}" if effects else basis
+    if not seen:
         return ""
-    return f", taken over message sizes ({others} of {cells} single sizes {'does' if others == 1 else 'do'} not show it alone)"
+    if seen == {Outcome.EQUIVALENT}:
+        return _basis(match, sum(one.verdict is not Verdict.EQUIVALENT for one in match.cells), is_alone=is_alone)
+    if seen <= {Outcome.OPEN, Outcome.EQUIVALENT}:
+        return _undecided(match, margin)
+    return _mixed(match)
 
 
-def _layers(outcomes: dict[tuple[Layer, Metric], Outcome]) -> str:
-    layers = list(dict.fromkeys(layer.value for layer, _ in outcomes))
-    metrics = {metric for _, metric in outcomes}
-    only = f" in {METRIC_WORDS[next(iter(metrics))]}" if len(metrics) == 1 else ""
-    return (f"every network layer ({', '.join(layers)})" if len(layers) > 1 else f"the {layers[0]} layer") + only
+def _basis(match: Match, others: int, *, is_alone: bool) -> str:
+    """Return what was taken together, and the single sizes whose own verdict does not bear it out."""
+    layers = enumeration(list(dict.fromkeys(layer.value for layer, _ in match.outcomes)))
+    cells = len(match.cells)
+    whose = f" of {layers}" if is_alone else ""
+    if not others:
+        return f"Each of the {cells} single sizes{whose} agrees."
+    verb = "does" if others == 1 else "do"
+    return f"Taken over the message sizes{whose}; {others} of {cells} single sizes {verb} not show it alone."
 
 
-def _effects(key_cells: Sequence[Comparison]) -> str:
-    """Return the effects that a user of the fabric meets: the topmost socket layer first, one of each metric."""
-    preferred = [Layer.TCP, Layer.MPI, Layer.UDP, Layer.IP, Layer.FRAME]
-    decided = [one for one in key_cells if faster(one) is not None]
-    decided.sort(key=lambda one: (preferred.index(one.layer), list(Metric).index(one.metric)))
-    first_of_metric = {one.metric: one for one in reversed(decided)}
-    chosen = [one for one in decided if one in first_of_metric.values()][:EFFECTS_IN_SENTENCE]
-    return ", ".join(f"{what(one)} is {how_much(one)}" for one in chosen)
-
-
-def _places(outcomes: dict[tuple[Layer, Metric], Outcome], wanted: Outcome) -> str:
+def _places(match: Match, wanted: Outcome) -> str:
     parts = []
     for metric in Metric:
-        layers = [layer.value for (layer, of), outcome in outcomes.items() if of is metric and outcome is wanted]
+        layers = match.layers(metric, wanted)
         if layers:
-            everywhere = len(layers) == sum(of is metric for _, of in outcomes) > 1
+            everywhere = len(layers) == len(match.layers(metric)) > 1
             parts.append(f"{METRIC_WORDS[metric]} at {'every network layer' if everywhere else enumeration(layers)}")
     return enumeration(parts)
 
 
-def _mixed(
-    pair: tuple[str, str],
-    outcomes: dict[tuple[Layer, Metric], Outcome],
-    key_cells: Sequence[Comparison],
-    crossovers: Sequence[Crossover],
-) -> str:
-    seen = set(outcomes.values())
-    is_one_sided = not {Outcome.A, Outcome.B} <= seen and Outcome.MIXED not in seen
+def _mixed(match: Match) -> str:
     parts = []
-    for outcome, name, other in ((Outcome.A, pair[0], pair[1]), (Outcome.B, pair[1], pair[0])):
-        if outcome in seen:
-            parts.append(f"{name} is faster than {other} in {_places(outcomes, outcome)}")
-    if Outcome.MIXED in seen:
-        parts.append(f"it depends on the message size in {_places(outcomes, Outcome.MIXED)}")
-    if Outcome.EQUIVALENT in seen:
-        parts.append(f"they are equivalent in {_places(outcomes, Outcome.EQUIVALENT)}")
-    if Outcome.OPEN in seen:
-        parts.append(f"the data do not settle {_places(outcomes, Outcome.OPEN)}")
-    start = "" if is_one_sided else f"{pair[1]} against {pair[0]}: it depends. "
+    for outcome, name, other in ((Outcome.A, match.a, match.b), (Outcome.B, match.b, match.a)):
+        if outcome in match.seen:
+            parts.append(f"{name} is faster than {other} in {_places(match, outcome)}")
+    if Outcome.MIXED in match.seen:
+        parts.append(f"it depends on the message size in {_places(match, Outcome.MIXED)}{_crossing(match.crossovers)}")
+    if Outcome.EQUIVALENT in match.seen:
+        parts.append(f"they are equivalent in {_places(match, Outcome.EQUIVALENT)}")
+    if Outcome.OPEN in match.seen:
+        parts.append(f"the data do not settle {_places(match, Outcome.OPEN)}")
     body = "; ".join(parts)
-    return f"{start}{body}{_crossing(crossovers)}.{_winners(key_cells)}"
+    return f"{body}.{_winners(match.key_cells)}"
 
 
 def _crossing(crossovers: Sequence[Crossover]) -> str:
     if not crossovers:
         return ""
-    one = crossovers[0]
+    one = main_crossover(crossovers)
+    interval = f"{about_size(one.low)} to {about_size(one.high)}"
     return (
-        f" ({one.layer.value} {METRIC_WORDS[one.metric]}: {one.faster_below} below about "
-        f"{_about(one.message_bytes)}, {one.faster_above} above)"
+        f" ({one.layer.value} {METRIC_WORDS[one.metric]}: {one.faster_above} overtakes {one.faster_below} at about "
+        f"{about_size(one.message_bytes)}, {interval})"
     )
-
-
-def _about(message_bytes: float) -> str:
-    """Return a size with the two digits that a crossover deserves."""
-    scaled, unit = (message_bytes / 1024.0, "KiB") if message_bytes >= 1024 else (message_bytes, "B")
-    return f"{float(f'{scaled:.2g}'):g} {unit}"
 
 
 def _winners(key_cells: Sequence[Comparison]) -> str:
@@ -250,41 +185,27 @@ def _winners(key_cells: Sequence[Comparison]) -> str:
     return f" {enumeration(texts)}." if texts else ""
 
 
-def _undecided(
-    pair: tuple[str, str],
-    cells: Sequence[Comparison],
-    outcomes: dict[tuple[Layer, Metric], Outcome],
-    margin: float,
-) -> str:
-    if all(one.p_value is None for one in cells):
-        return f"Not enough data to say whether {pair[1]} or {pair[0]} is faster: it takes {MINIMUM_LAUNCHES} blocks at least."
+def _undecided(match: Match, margin: float) -> str:
+    cells = match.cells
     needed = [one.more_blocks_needed for one in cells if one.more_blocks_needed is not None]
-    more = f" About {count(round(median(needed)), 'more block')} would settle half of what is open." if needed else ""
-    settled = _places(outcomes, Outcome.EQUIVALENT)
-    also = f" They are equivalent within {percent(margin)} in {settled}." if settled else ""
+    more = f"About {count(round(median(needed)), 'more block')} would settle half of what is open." if needed else ""
+    settled = _places(match, Outcome.EQUIVALENT)
+    also = f"They are equivalent within {percent(margin)} in {settled}." if settled else ""
     decided = sum(faster(one) is not None for one in cells)
-    some = f" Single sizes differ ({decided} of {len(cells)}), see the table." if decided else ""
-    return f"Not enough data to say whether {pair[1]} or {pair[0]} is faster.{also}{some}{more}"
+    some = f"Single sizes differ ({decided} of {len(cells)}), see the table." if decided else ""
+    return " ".join(filter(None, (also, some, more)))
 
 
 def _alone(ladder: Sequence[LadderStep]) -> str:
     texts = []
     for step in ladder:
-        if (
-            step.layer in (Layer.TCP, Layer.MPI)
-            and step.round_trip is not None
-            and step.round_trip_message_bytes is not None
-        ):
-            trip = format_seconds(step.round_trip.value * 1e-9)
-            texts.append(
-                f"{step.fabric}: {step.layer.value} round trip of "
-                f"{format_bytes(step.round_trip_message_bytes)} takes {trip}"
-            )
+        if step.layer not in (Layer.TCP, Layer.MPI):
+            continue
+        if step.round_trip is not None and step.round_trip_message_bytes is not None:
+            size, trip = format_bytes(step.round_trip_message_bytes), format_seconds(step.round_trip.value * 1e-9)
+            texts.append(f"{step.fabric}: {step.layer.value} round trip of {size} takes {trip}")
         if step.layer is Layer.TCP and step.throughput is not None:
             texts.append(f"{step.layer.value} throughput reaches {format_bit_s(step.throughput.value)}")
-    body = ", ".join(texts)
     return (
-        f"{body}; one fabric was measured, so there is nothing to compare it with."
-        if body
-        else "One fabric was measured, so there is nothing to compare it with."
+        f"{'; '.join(texts)}. There is nothing to compare it with." if texts else "There is nothing to compare it with."
     )

@@ -13,7 +13,7 @@ from fabricbench.statistics.shape import log_edges
 PROBABILITIES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999)
 
 HISTOGRAM_BINS = 50
-TAIL = 0.002
+TAIL = 0.01
 """Share of the samples on each side that one wide bin holds: else a single straggler would squeeze all others into two bins."""
 
 

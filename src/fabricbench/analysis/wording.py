@@ -11,6 +11,11 @@ from fabricbench.quantity import format_bytes
 FACTOR_FROM = 1.5
 """From here up a difference reads as `3.1 times`, below as a percentage."""
 
+MOST_DECIMALS = 3
+"""Finer than a thousandth no interval of a ratio needs to be told."""
+WIDE = 10.0
+"""An interval whose ends differ this many times gets digits that suit each end."""
+
 METRIC_WORDS = {Metric.ROUND_TRIP_TIME: "round trip", Metric.THROUGHPUT: "throughput"}
 
 
@@ -41,32 +46,62 @@ def slower(comparison: Comparison) -> str | None:
 
 def how_much(comparison: Comparison) -> str:
     """Return by how much the faster side is better, with the interval: `3.10 times shorter (3.05 to 3.14)`."""
-    adjective = "shorter" if comparison.metric.is_lower_better else "higher"
-    is_inverted = (comparison.verdict is Verdict.B_FASTER) == comparison.metric.is_lower_better
+    factor, low, high = _seen_from_faster(comparison)
+    unit, bounds = _unit(factor), ""
+    digits = _decimals(factor)
+    if low is not None and high is not None:
+        digits, texts = _bounds(factor, low, high, comparison.metric)
+        bounds = f" ({' to '.join(texts)})"
+    return f"{_shown(factor, comparison.metric):.{digits}f} {unit} {_adjective(comparison)}{bounds}"
+
+
+def how_much_briefly(comparison: Comparison) -> str:
+    """Return the point alone, for a headline that the intervals follow: `3.1 times shorter`."""
+    factor = _seen_from_faster(comparison)[0]
+    shown = _shown(factor, comparison.metric)
+    return f"{shown:.{1 if shown < 10 else 0}f} {_unit(factor)} {_adjective(comparison)}"
+
+
+def _adjective(comparison: Comparison) -> str:
+    return "shorter" if comparison.metric.is_lower_better else "higher"
+
+
+def _seen_from_faster(comparison: Comparison) -> tuple[float, float | None, float | None]:
+    """Return how many times better the faster side is, with its bounds."""
     values = (comparison.ratio, comparison.ratio_low, comparison.ratio_high)
-    if is_inverted:
-        values = (
-            1.0 / values[0],
-            None if values[2] is None else 1.0 / values[2],
-            None if values[1] is None else 1.0 / values[1],
-        )
-    factor, low, high = values
+    if (comparison.verdict is Verdict.B_FASTER) != comparison.metric.is_lower_better:
+        return values
+    value, low, high = values
+    return 1.0 / value, None if high is None else 1.0 / high, None if low is None else 1.0 / low
+
+
+def _unit(factor: float) -> str:
+    return "times" if factor >= FACTOR_FROM else "%"
+
+
+def _bounds(factor: float, low: float, high: float, metric: Metric) -> tuple[int, tuple[str, str]]:
+    """Return the decimals for the point and both bounds as text: enough to see a narrow interval, no idle ones in a wide one."""
     is_factor = factor >= FACTOR_FROM
-    if not is_factor:  # the share by which a time is shorter, or a rate higher
-        factor, low, high = (None if one is None else _percent(one, comparison.metric) for one in values)  # type: ignore[assignment]
-    digits = _decimals(factor, is_factor)
-    bounds = "" if low is None or high is None else f" ({low:.{digits}f} to {high:.{digits}f})"
-    return f"{factor:.{digits}f} {'times' if is_factor else '%'} {adjective}{bounds}"
+    shown = [one if is_factor else _percent(one, metric) for one in (factor, low, high)]
+    digits = _decimals(factor)
+    while digits < MOST_DECIMALS and len({f"{one:.{digits}f}" for one in shown}) < 3:
+        digits += 1
+    wide = [_decimals(max(one, FACTOR_FROM)) if is_factor and high > WIDE * low else digits for one in (low, high)]
+    return digits, (f"{shown[1]:.{wide[0]}f}", f"{shown[2]:.{wide[1]}f}")
+
+
+def _shown(factor: float, metric: Metric) -> float:
+    return factor if factor >= FACTOR_FROM else _percent(factor, metric)
 
 
 def _percent(factor: float, metric: Metric) -> float:
     return 100.0 * (1.0 - 1.0 / factor if metric.is_lower_better else factor - 1.0)
 
 
-def _decimals(value: float, is_factor: bool) -> int:
-    if not is_factor:
+def _decimals(factor: float) -> int:
+    if factor < FACTOR_FROM:
         return 1
-    return 2 if value < 10 else 1 if value < 100 else 0
+    return 2 if factor < 10 else 1 if factor < 100 else 0
 
 
 def ratio(comparison: Comparison) -> str:
@@ -74,6 +109,12 @@ def ratio(comparison: Comparison) -> str:
     if comparison.ratio_low is None or comparison.ratio_high is None:
         return f"ratio {comparison.ratio:.3f}"
     return f"ratio {comparison.ratio:.3f} ({comparison.ratio_low:.3f} to {comparison.ratio_high:.3f})"
+
+
+def about_size(message_bytes: float) -> str:
+    """Return a size with the two digits that a crossover deserves: `15 KiB`."""
+    scaled, unit = (message_bytes / 1024.0, "KiB") if message_bytes >= 1024 else (message_bytes, "B")
+    return f"{float(f'{scaled:.2g}'):g} {unit}"
 
 
 def enumeration(items: Sequence[str]) -> str:

@@ -71,7 +71,7 @@ def render(findings: Findings, form: Format) -> str:
         return as_csv([one.model_dump(mode="json") for one in comparisons], list(Comparison.model_fields))
     writer: Callable[[Table], str] = as_markdown if form is Format.MARKDOWN else as_text
     head = [f"# {findings.title}" if form is Format.MARKDOWN else findings.title, "", findings.headline.sentence]
-    parts = ["\n".join([*head, findings.headline.conditions])]
+    parts = ["\n".join([*head, *filter(None, (findings.headline.detail, findings.headline.conditions))])]
     pairs = list(dict.fromkeys((one.fabric_a, one.fabric_b) for one in comparisons))
     for pair in pairs:
         for layer in Layer:

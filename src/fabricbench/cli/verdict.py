@@ -21,5 +21,6 @@ def show_verdict(directory: Path) -> None:
     margin = Campaign.model_validate(run.manifest.campaign).margin
     findings = analyse([run], baseline=None, margin=margin)
     has_colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    write_output(render_terminal(findings, shutil.get_terminal_size().columns, color=has_colour), None)
+    width = shutil.get_terminal_size().columns
+    write_output(render_terminal(findings, width, color=has_colour, is_brief=True), None)
     sys.stderr.write(f"\nthe run is in {directory}\nthe dossier: fabricbench report {directory}\n")

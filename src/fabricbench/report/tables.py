@@ -14,6 +14,7 @@ from fabricbench.report.words import (
     cell_words,
     effect_words,
     interval_words,
+    lost_words,
     p_words,
     probe_words,
     range_words,
@@ -52,8 +53,9 @@ def ladder_table(findings: Findings) -> Table:
             interval_words(Metric.ROUND_TRIP_TIME, step.round_trip),
             interval_words(Metric.ROUND_TRIP_TIME, step.added_round_trip),
             interval_words(Metric.THROUGHPUT, step.throughput),
+            NOTHING if step.throughput is None else size_words(step.throughput_message_bytes),
             share_words(step.share_of_line_rate),
-            share_words(step.lost_share_of_line_rate),
+            lost_words(step.lost_share_of_line_rate),
             share_words(step.share_of_payload_rate),
         )
         for step in steps
@@ -65,11 +67,12 @@ def ladder_table(findings: Findings) -> Table:
         "Round trip",
         "Added to the layer below",
         "Best throughput",
+        "At",
         "Of line rate",
         "Lost here",
         "Of possible payload rate",
     )
-    return _table(columns, rows, range(3, 9))
+    return _table(columns, rows, range(3, 10))
 
 
 def summary_table(summaries: Sequence[CellSummary]) -> Table:

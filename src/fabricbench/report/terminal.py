@@ -1,4 +1,4 @@
-"""The report for a terminal: the verdict first, then tables with small plots made of characters."""
+"""The report for a terminal: the verdict first, then tables with small plots made of characters; in brief, on one screen."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from fabricbench.analysis.findings import CellSummary, Comparison, Findings, LadderStep, Severity, Verdict
+from fabricbench.analysis.findings import Warning as FindingsWarning
 from fabricbench.model import Layer, Metric
 from fabricbench.report.palette import terminal_colour
 from fabricbench.report.words import (
     METRIC_WORDS,
+    NOTHING,
     advantage,
     crossover_words,
     effect_words,
     facts_words,
     faster_fabric,
+    lost_words,
     probe_words,
     share_words,
     size_words,
@@ -39,8 +42,12 @@ NARROWEST = 60
 SEVERITY_STYLE = {Severity.INVALID: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
 
 
-def render_terminal(findings: Findings, console_width: int, color: bool) -> str:
-    """Return the report as text for a terminal of that width, with ANSI colours or without."""
+EFFECTS_IN_BRIEF, WARNINGS_IN_BRIEF = 6, 2
+"""What a screen of about 45 lines has room for beside the ladder."""
+
+
+def render_terminal(findings: Findings, console_width: int, color: bool, *, is_brief: bool = False) -> str:
+    """Return the report as text for a terminal of that width, with ANSI colours or without; the whole of it, or one screen."""
     width = max(console_width, NARROWEST)
     console = Console(
         file=io.StringIO(),
@@ -53,36 +60,90 @@ def render_terminal(findings: Findings, console_width: int, color: bool) -> str:
         _environ={},
     )
     with console.capture() as capture:
-        console.print(_report(findings, width))
+        console.print(_brief(findings) if is_brief else _report(findings, width))
     return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
 
 
 def _report(findings: Findings, width: int) -> RenderableType:
-    parts: list[RenderableType] = [*_verdict(findings), *_curves(findings, width), *_ladder(findings)]
-    parts += _sparklines(findings)
+    facts = Text(" · ".join(f"{what} {value}" for what, value in facts_words(findings)[:6]), style="dim")
+    parts: list[RenderableType] = [*_verdict(findings, findings.headline.effects), facts]
+    parts += [*_curves(findings, width), *_ladder(findings), *_sparklines(findings)]
     if findings.crossovers:
         parts.append(_heading("Crossovers"))
-        parts += [Padding(Text(crossover_words(item)), (0, 0, 0, 2)) for item in findings.crossovers]
+        parts += [_indented(Text(crossover_words(item))) for item in findings.crossovers]
     if findings.warnings:
         parts.append(_heading("Warnings"))
-        for warning in findings.warnings:
-            text = Text(f"{warning.severity.value}  ", style=SEVERITY_STYLE[warning.severity])
-            parts.append(Padding(text.append(f"{warning.subject}: {warning.text}", style="default"), (0, 0, 0, 2)))
+        parts += [_warning(warning) for warning in findings.warnings]
     return Group(*parts)
+
+
+def _brief(findings: Findings) -> RenderableType:
+    """Return the verdict, the first effects, the ladder and the gravest warnings."""
+    parts = _verdict(findings, findings.headline.effects[:EFFECTS_IN_BRIEF])
+    parts += _rungs(findings, Metric.ROUND_TRIP_TIME) + _rungs(findings, Metric.THROUGHPUT)
+    grave = [warning for warning in findings.warnings if warning.severity is not Severity.NOTE][:WARNINGS_IN_BRIEF]
+    if grave:
+        parts += [Text(""), *map(_warning, grave)]
+    left = [
+        f"{number} more {noun}{'s' if number > 1 else ''}"
+        for number, noun in (
+            (len(findings.headline.effects) - EFFECTS_IN_BRIEF, "effect"),
+            (len(findings.warnings) - len(grave), "warning"),
+        )
+        if number > 0
+    ]
+    if left:
+        parts.append(Text(f"\n{' and '.join(left)}, the curves and the samples: in the dossier", style="dim"))
+    return Group(*parts)
+
+
+def _rungs(findings: Findings, metric: Metric) -> list[RenderableType]:
+    """Return the ladder of one metric, a row for each layer from the top, a column for each fabric."""
+    is_time = metric is Metric.ROUND_TRIP_TIME
+    cells: dict[Layer, dict[str, str]] = {}
+    for step in findings.ladder:
+        measured = step.round_trip if is_time else step.throughput
+        if measured is not None:
+            share = "" if is_time or step.share_of_line_rate is None else f", {share_words(step.share_of_line_rate)}"
+            cells.setdefault(step.layer, {})[step.fabric] = f"{value_words(metric, measured.value)}{share}"
+    if not cells:
+        return []
+    names = [fabric.name for fabric in findings.fabrics]
+    table = _rich_table("", *names)
+    for column, name in zip(table.columns[1:], names, strict=True):
+        column.justify, column.header_style = "right", terminal_colour(findings, name)
+    for layer in (layer for layer in reversed(Layer) if layer in cells):
+        table.add_row(layer.value, *(cells[layer].get(name, NOTHING) for name in names))
+    sizes = {step.round_trip_message_bytes for step in findings.ladder}
+    size = size_words(sizes.pop()) if len(sizes) == 1 else "the smallest message"
+    return [
+        _heading(f"Round trip of {size}" if is_time else "Best throughput, share of the line rate"),
+        _indented(table),
+    ]
+
+
+def _warning(warning: FindingsWarning) -> RenderableType:
+    text = Text(f"{warning.severity.value}  ", style=SEVERITY_STYLE[warning.severity])
+    return _indented(text.append(f"{warning.subject}: {warning.text}", style="default"))
+
+
+def _indented(what: RenderableType) -> Padding:
+    return Padding(what, (0, 0, 0, 2))
 
 
 def _heading(title: str) -> Text:
     return Text(f"\n{title}", style="bold")
 
 
-def _verdict(findings: Findings) -> list[RenderableType]:
-    title = Text(typographic(findings.headline.sentence), style="bold")
-    badge = (
-        [Text("EMULATED fabrics: the lab's switches, not hardware", style="reverse")] if findings.is_emulated else []
-    )
-    effects = [Padding(Text(typographic(effect)), (0, 0, 0, 2)) for effect in findings.headline.effects]
-    facts = Text(" · ".join(f"{what} {value}" for what, value in facts_words(findings)[:6]), style="dim")
-    return [title, *badge, Text(""), *effects, Text(""), Text(typographic(findings.headline.conditions)), facts]
+def _verdict(findings: Findings, shown: Sequence[str]) -> list[RenderableType]:
+    headline = findings.headline
+    parts: list[RenderableType] = [Text(typographic(headline.sentence), style="bold")]
+    if headline.detail:
+        parts.append(Text(typographic(headline.detail)))
+    if findings.is_emulated:
+        parts.append(Text("EMULATED fabrics: the lab's switches, not hardware", style="reverse"))
+    effects = [_indented(Text(typographic(effect))) for effect in shown]
+    return [*parts, Text(""), *effects, Text(""), Text(typographic(headline.conditions), style="dim")]
 
 
 def _curves(findings: Findings, width: int) -> list[RenderableType]:
@@ -158,7 +219,7 @@ def _ladder_row(findings: Findings, step: LadderStep) -> Sequence[Text | str]:
         value_words(Metric.ROUND_TRIP_TIME, step.added_round_trip.value if step.added_round_trip else None),
         value_words(Metric.THROUGHPUT, step.throughput.value if step.throughput else None),
         share_words(step.share_of_line_rate),
-        share_words(step.lost_share_of_line_rate),
+        lost_words(step.lost_share_of_line_rate),
     )
 
 

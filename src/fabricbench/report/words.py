@@ -26,6 +26,14 @@ LAYER_WORDS = {
 }
 
 
+TIME_UNITS = (("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0))
+RATE_UNITS = (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3), ("bit/s", 1.0))
+LEAST_DIGITS, MOST_DIGITS = 3, 5
+"""Significant digits of an interval's bounds."""
+NO_LOSS = 0.0005
+"""Below a tenth of a percent of the line rate a layer loses nothing that the measurement could show."""
+
+
 def typographic(text: str) -> str:
     """Return prose with `71 us` and `3.1 x` set as a printer would: micro sign, multiplication sign."""
     return re.sub(r"(?<=\d) x\b", " ×", re.sub(r"(?<=\d) us\b", " µs", text))
@@ -41,27 +49,44 @@ def value_words(metric: Metric, value: float | None) -> str:
 
 
 def range_words(metric: Metric, low: float | None, high: float | None) -> str:
-    """Return `70.90 to 71.60 µs`, with a digit more than the value has, so that narrow intervals show their width."""
+    """Return `70.90 to 71.62 µs`: one unit, and the digits that the width of the interval deserves."""
     if low is None or high is None:
         return "no interval: too few launches"
-    ends = [_exact_words(metric, end).split(" ") for end in (low, high)]
-    (first, unit), (last, other) = ends
-    return f"{first} to {last} {other}" if unit == other else f"{first} {unit} to {last} {other}"
-
-
-def _exact_words(metric: Metric, value: float) -> str:
-    if metric is Metric.ROUND_TRIP_TIME:
-        return typographic(format_seconds(value * 1e-9, 4))
-    return format_bit_s(value, 4)
+    unit, scale = _unit(metric, max(abs(low), abs(high)))
+    decimals = _decimals(low / scale, high / scale)
+    return f"{_number(low / scale, decimals)} to {_number(high / scale, decimals)} {unit}"
 
 
 def interval_words(metric: Metric, interval: Interval | None) -> str:
-    """Return a value and its interval: `71.2 µs (70.90 to 71.60 µs)`."""
+    """Return a value and its interval with the same digits: `71.2 µs (70.9 to 74.6 µs)`."""
     if interval is None:
         return NOTHING
     if interval.low is None or interval.high is None:
         return f"{value_words(metric, interval.value)} (no interval)"
-    return f"{value_words(metric, interval.value)} ({range_words(metric, interval.low, interval.high)})"
+    unit, scale = _unit(metric, max(abs(interval.low), abs(interval.high)))
+    value = _number(interval.value / scale, _decimals(interval.low / scale, interval.high / scale))
+    return f"{value} {unit} ({range_words(metric, interval.low, interval.high)})"
+
+
+def _unit(metric: Metric, value: float) -> tuple[str, float]:
+    """Return the unit in which a value is written, and how many ns or bit/s it is."""
+    units = TIME_UNITS if metric is Metric.ROUND_TRIP_TIME else RATE_UNITS
+    return next(((unit, scale) for unit, scale in units if value >= scale), units[-1])
+
+
+def _decimals(low: float, high: float) -> int:
+    """Return the decimals that tell two significant digits of the width, within what a reader can take in."""
+    size = max(abs(low), abs(high), 1e-9)
+    most = max(0, MOST_DIGITS - 1 - math.floor(math.log10(size)))
+    least = max(0, LEAST_DIGITS - 1 - math.floor(math.log10(size)))
+    width = high - low
+    wanted = most if width <= 0 else 1 - math.floor(math.log10(width))
+    return min(max(wanted, least), most)
+
+
+def _number(value: float, decimals: int) -> str:
+    """Return a number with a true minus sign."""
+    return f"{value:.{decimals}f}".replace("-", "\N{MINUS SIGN}")
 
 
 def size_words(message_bytes: float | None) -> str:
@@ -79,6 +104,11 @@ def size_words(message_bytes: float | None) -> str:
 def share_words(share: float | None) -> str:
     """Return `94.1 %`."""
     return NOTHING if share is None else f"{share * 100:.1f} %"
+
+
+def lost_words(share: float | None) -> str:
+    """Return what a layer loses of the line rate: `2.3 %`, or `none` where it is as fast as the layer below, or faster."""
+    return "none" if share is not None and share < NO_LOSS else share_words(share)
 
 
 def probe_words(layer: Layer, pattern: Pattern, receive: Receive, variant: str = "") -> str:

@@ -11,6 +11,8 @@ from fabricbench.report.words import METRIC_WORDS
 
 SIZE_AIR = 0.4
 """Powers of two left free at both ends, so that the outermost points are whole."""
+EVEN_BELOW = 0.4
+"""Decades: over a range as narrow as this even steps read better than those of a logarithm."""
 SIZE_LABELS = (
     "datum.value >= 1073741824 ? format(datum.value / 1073741824, '~g') + ' GiB'"
     " : datum.value >= 1048576 ? format(datum.value / 1048576, '~g') + ' MiB'"
@@ -26,6 +28,10 @@ RATE_LABELS = (
     " : datum.value >= 1e6 ? format(datum.value / 1e6, '~g') + ' Mbit/s'"
     " : datum.value >= 1e3 ? format(datum.value / 1e3, '~g') + ' kbit/s' : format(datum.value, '~g') + ' bit/s'"
 )
+
+
+TIMES_LABELS = "format(datum.value < 1 ? 1 / datum.value : datum.value, '.4~g') + ' ×'"
+"""How many times faster, to either side: the left half tells it of the fabric on the left."""
 
 
 def labels_of(metric: Metric) -> str:
@@ -81,11 +87,20 @@ def value_channel(metric: Metric, values: Sequence[float]) -> dict[str, Any]:
 
 
 def decade_ticks(low: float, high: float) -> list[float]:
-    """Return tick values of a logarithmic axis: decades over a wide range, finer steps over a narrow one."""
+    """Return tick values of a logarithmic axis: decades over a wide range, finer steps over a narrow one, even ones within half."""
     span = math.log10(high / low)
+    if span < EVEN_BELOW:
+        step = next(size for size in nice_steps(high - low) if (high - low) / size < 5)
+        return [step * index for index in range(math.ceil(low / step), math.floor(high / step) + 1)]
     steps: Iterable[int] = (1,) if span > 2.5 else (1, 3) if span > 1.5 else (1, 2, 5) if span > 0.6 else range(1, 10)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     return [tick for power in powers for step in steps if low <= (tick := float(f"{step}e{power}")) <= high]
+
+
+def nice_steps(width: float) -> list[float]:
+    """Return steps of 1, 2 and 5 from a hundredth of a width up."""
+    power = math.floor(math.log10(width))
+    return [float(f"{step}e{exponent}") for exponent in (power - 2, power - 1, power) for step in (1, 2, 5)]
 
 
 def ratio_domain(ends: Iterable[float], margin: float) -> tuple[float, float]:
@@ -97,13 +112,13 @@ def ratio_domain(ends: Iterable[float], margin: float) -> tuple[float, float]:
 
 
 def ratio_ticks(low: float, high: float) -> list[float]:
-    """Return tick values for ratios: 1-2-5 steps over a wide range, even steps around 1 over a narrow one."""
-    span = high / low
-    if span > 4:
-        steps = (1, 2, 5) if span < 60 else (1,)
-        powers = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1)
-        found = [float(f"{step}e{power}") for power in powers for step in steps]
+    """Return tick values for ratios, the same to both sides of 1: 1-2-5 steps over a wide range, even steps over a narrow one."""
+    reach = max(high, 1 / low)
+    if reach > 3:
+        steps = (1, 2, 5) if reach < 60 else (1,)
+        right = [float(f"{step}e{power}") for power in range(math.ceil(math.log10(reach)) + 1) for step in steps]
     else:
-        step = next(step for step in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0) if step > (high - low) / 5)
-        found = [round(1 + index * step, 6) for index in range(-400, 401) if 1 + index * step > 0]
-    return [tick for tick in found if low <= tick <= high]
+        step = next(step for step in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0) if step > (high - low) / 3.5)
+        right = [round(1 + index * step, 6) for index in range(400)]
+    both = sorted({*(1 / tick for tick in right), *right})
+    return [tick for tick in both if low <= tick <= high]

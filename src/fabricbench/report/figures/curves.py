@@ -39,7 +39,9 @@ def _curves(findings: Findings, metric: Metric, name: str, is_interactive: bool)
     for summary in sorted(summaries, key=lambda item: (list(Layer).index(item.key.layer), item.key.variant)):
         groups.setdefault((summary.key.layer, summary.key.variant), []).append(summary)
     crossovers = [crossover for crossover in findings.crossovers if crossover.metric is metric]
-    panels = tuple(_panel(findings, group, crossovers, is_interactive) for group in groups.values())
+    curves = [group for group in groups.values() if len({summary.key.message_bytes for summary in group}) > 1]
+    points = [group[0].key for group in groups.values() if group not in curves]
+    panels = tuple(_panel(findings, group, crossovers, is_interactive) for group in curves)
     if not panels:
         return None
     parts = [
@@ -52,6 +54,9 @@ def _curves(findings: Findings, metric: Metric, name: str, is_interactive: bool)
         parts.append("Dotted level: the line rate.")
     if crossovers:
         parts.append("Grey upright bar: a crossover with its interval.")
+    if points:
+        names = ", ".join(f"{key.layer} {key.variant}".strip() for key in points)
+        parts.append(f"In the table only, being measured at one size: {names}.")
     parts.append(emulated_note(findings))
     title = f"{METRIC_WORDS[metric].capitalize()} over message size"
     caption = " ".join(filter(None, parts))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -36,7 +37,7 @@ def distributions(
     shown = "" if is_interactive else f"Messages of {size_words(size)}."
     parts = (
         "All measured samples, none dropped, each fabric scaled to its fullest bin: compare places and shapes, not heights.",
-        "The upright line is the median over launches.",
+        "The outermost bins hold all samples beyond them; the table has the tails. The upright line is the median over launches.",
         shown,
         emulated_note(findings),
     )
@@ -57,9 +58,25 @@ def _bins(item: Distribution) -> dict[str, Any]:
         "receive": RECEIVE_WORDS[item.key.receive],
         "bytes": item.key.message_bytes,
         "peak": max(item.counts, default=0) or 1,
-        "value": [float(f"{edge:.6g}") for edge in item.edges],
+        "value": _drawn_edges(item.edges),
         "samples in bin": [*item.counts, 0],
     }
+
+
+def _drawn_edges(edges: Sequence[float]) -> list[float]:
+    """Return the edges with the outermost bins as narrow as their neighbours: they reach out to the extremes of the samples."""
+    inner = list(edges[1:-1])
+    if len(inner) < 2 or inner[0] <= 0:
+        return [float(f"{edge:.6g}") for edge in edges]
+    drawn = [max(edges[0], inner[0] ** 2 / inner[1]), *inner, min(edges[-1], inner[-1] ** 2 / inner[-2])]
+    return [float(f"{edge:.6g}") for edge in drawn]
+
+
+def _ticks(rows: Sequence[Mapping[str, Any]]) -> list[float]:
+    """Return tick values for all that a panel may show, one size after another: 1, 2 and 5 in each decade."""
+    edges = [edge for row in rows for edge in row["value"] if edge > 0] or [1.0, 10.0]
+    powers = range(math.floor(math.log10(min(edges))), math.ceil(math.log10(max(edges))) + 1)
+    return [float(f"{step}e{power}") for power in powers for step in (1, 2, 5)]
 
 
 def _median_row(item: Distribution, of: Summaries) -> dict[str, Any]:
@@ -81,20 +98,20 @@ def _panel(findings: Findings, group: Sequence[Distribution], of: Summaries, siz
     x: Spec = {
         "field": "value",
         "type": "quantitative",
-        "scale": {"zero": False, "nice": False},
+        "scale": {"type": "log", "nice": False},
         "axis": {
             "labelExpr": labels_of(key.metric),
             "title": METRIC_WORDS[key.metric],
-            "tickCount": 4,
+            "values": _ticks(rows),
             "grid": False,
-            "labelOverlap": True,
+            "labelOverlap": "greedy",
         },
     }
     y: Spec = {
         "field": "density",
         "type": "quantitative",
         "stack": None,
-        "axis": {"labels": False, "grid": False, "title": None},
+        "axis": {"labels": False, "grid": False, "title": "samples"},
         "scale": {"domain": [0, 1.05]},
     }
     colour = {"color": colour_channel(findings, has_legend=not is_interactive)}

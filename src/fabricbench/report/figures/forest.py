@@ -7,7 +7,7 @@ from typing import Any
 
 from fabricbench.analysis.findings import Comparison, Findings, Verdict
 from fabricbench.model import Layer, Metric
-from fabricbench.report.figures.axes import ratio_domain, ratio_ticks
+from fabricbench.report.figures.axes import TIMES_LABELS, ratio_domain, ratio_ticks
 from fabricbench.report.figures.encodings import HAS_INTERVAL, colour_channel, zoom
 from fabricbench.report.figures.figure import (
     Figure,
@@ -58,8 +58,10 @@ def verdict_forest(findings: Findings, *, is_interactive: bool = False) -> Figur
         labels = [_layer_words(findings, curve) for curve in group]
         ends = _ends(findings.curves)
         panels.append(_panel(findings, group, labels, title, tags, ends, is_interactive, has_labels=True))
-    caption = "Geometric mean of the ratios over all message sizes of a layer. " + _reading(findings, findings.curves)
-    title = "How many times faster, layer by layer"
+    caption = "Geometric mean of the ratios over the message sizes of each layer. " + _reading(
+        findings, findings.curves
+    )
+    title = "How many times faster, over all message sizes"
     return Figure("verdict", title, caption, tuple(panels), curve_table(findings.curves))
 
 
@@ -173,11 +175,11 @@ def _panel(
         "scale": {"type": "log", "domain": [low, end], "nice": False},
         "axis": {
             "values": ratio_ticks(low, high),
-            "labelExpr": "format(datum.value, '~g') + ' ×'",
+            "labelExpr": TIMES_LABELS,
             "title": "times faster"
             if is_interactive
             else f"← {first.fabric_a} faster\u2003|\u2003{first.fabric_b} faster →",
-            "labelOverlap": True,
+            "labelOverlap": "greedy",
         },
     }
     axis = {"grid": False, "labelLimit": 120}

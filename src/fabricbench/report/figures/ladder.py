@@ -19,7 +19,15 @@ from fabricbench.report.figures.encodings import (
 )
 from fabricbench.report.figures.figure import Figure, Panel, Spec, emulated_note, interval_note, mark, tooltip
 from fabricbench.report.tables import ladder_table
-from fabricbench.report.words import RECEIVE_WORDS, interval_words, range_words, share_words, size_words, value_words
+from fabricbench.report.words import (
+    RECEIVE_WORDS,
+    interval_words,
+    lost_words,
+    range_words,
+    share_words,
+    size_words,
+    value_words,
+)
 
 ROW_HEIGHT = 40
 
@@ -38,15 +46,24 @@ def ladder(findings: Findings, *, is_interactive: bool = False) -> Figure | None
     sizes = sorted({step.round_trip_message_bytes for step in steps if step.round_trip_message_bytes is not None})
     round_trips = f"Round trips of {' and '.join(size_words(size) for size in sizes)}; " if sizes else ""
     parts = (
-        f"{round_trips}best throughput over all message sizes.",
+        f"{round_trips}best throughput over all message sizes{_frame_note(steps)}.",
         interval_note(findings),
-        "Copying within memory uses no fabric: it is in the table only.",
+        "Lost here: against the layer below, at the largest message that both have.",
         emulated_note(findings),
     )
     caption = " ".join(filter(None, parts))
     return Figure(
         "ladder", "Round trip and throughput at each layer", caption, panels, ladder_table(findings), is_switchable=True
     )
+
+
+def _frame_note(steps: Sequence[LadderStep]) -> str:
+    """Return why a layer that cannot send large messages may stand below the layers above it."""
+    best = {step.layer: step.throughput_message_bytes or 0 for step in steps}
+    frame = best.pop(Layer.FRAME, 0)
+    if not frame or max(best.values(), default=0) <= frame:
+        return ""
+    return f", which for frames ends at {size_words(frame)}: each of them is sent by itself"
 
 
 def _names(step: LadderStep) -> dict[str, Any]:
@@ -90,7 +107,7 @@ def _share_panel(findings: Findings, steps: Sequence[LadderStep], is_interactive
         | {
             "value": step.share_of_line_rate,
             "share of line rate": share_words(step.share_of_line_rate),
-            "lost at this layer": share_words(step.lost_share_of_line_rate),
+            "lost at this layer": lost_words(step.lost_share_of_line_rate),
             "throughput": interval_words(Metric.THROUGHPUT, step.throughput),
         }
         for step in steps
@@ -116,7 +133,7 @@ def _profile(
     span = {**shared, "x": {**x, "field": "low"}, "x2": {"field": "high"}}
     point = {**shared, "x": x, "shape": shape_channel(findings, has_legend=not is_interactive), "tooltip": fields}
     layers = [
-        mark("line", line, keep=[CHOSEN], strokeWidth=1.25, opacity=0.6),
+        mark("line", line, keep=[CHOSEN], strokeWidth=1.25, opacity=0.8),
         mark("rule", span, keep=[CHOSEN, HAS_INTERVAL], strokeWidth=3),
         mark("point", point, keep=[CHOSEN], filled=True, size=70, opacity=1),
     ]

@@ -1,35 +1,49 @@
-"""The measured fabrics beside those of published studies: best throughput over TCP and MPI."""
+"""The measured fabrics beside those of published studies: best throughput over TCP and MPI, and where one overtakes another."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from fabricbench.analysis.findings import Findings
+from fabricbench.analysis.findings import Findings, LadderStep
 from fabricbench.model import Layer, Metric
 from fabricbench.published import PublishedFigure, Quantity, published_figures
+from fabricbench.quantity import format_bit_s
 from fabricbench.report.figures.axes import value_channel
-from fabricbench.report.figures.figure import Figure, Panel, Spec, emulated_note, mark, tooltip
+from fabricbench.report.figures.figure import Figure, Panel, Spec, emulated_note, interval_note, mark, tooltip
 from fabricbench.report.figures.theme import UNDECIDED
 from fabricbench.report.palette import colour_range, fabric_names
 from fabricbench.report.tables import published_table
-from fabricbench.report.words import range_words, value_words
+from fabricbench.report.words import range_words, size_words
 
 ROW_HEIGHT = 24
+LABEL_SHARE = 0.12
+"""Of the width, left free for the figures beside the rightmost points."""
+VALUE_DIGITS = 4
+"""As the studies give them."""
+READING = (
+    "Filled: measured in this run, with its interval. Hollow: published, on hardware of its time; the table has each study's "
+    "conditions. Best throughput over all message sizes."
+)
 LAYERS = (Layer.TCP, Layer.MPI)
 """The layers that the studies measured too."""
 
 
 def published(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
-    """Return best throughputs, measured and published, in order; the page's controls do not apply to it."""
+    """Return best throughputs, each fabric's measured ones above its published ones; the page's controls do not apply to it."""
     del is_interactive
     studies = [figure for layer in LAYERS for figure in published_figures(layer=layer, quantity=Quantity.THROUGHPUT)]
-    rows = sorted([*_measured(findings), *map(_study_row, studies)], key=lambda row: -float(row["value"]))
-    if not studies or all(row["study"] for row in rows):
+    measured = [row for step in findings.ladder if step.layer in LAYERS for row in _measured_rows(step)]
+    if not studies or not measured:
         return None
-    caption = (
-        "Filled: measured in this run. Hollow: published, on hardware of its time; the table has each study's conditions. Best "
-        f"throughput over all message sizes. {emulated_note(findings)}"
+    rows = sorted([*measured, *map(_study_row, studies)], key=lambda row: _place(findings, row))
+    caption = " ".join(
+        (
+            *_readings(findings, studies),
+            READING,
+            interval_note(findings),
+            emulated_note(findings),
+        )
     ).rstrip()
     panel = Panel("Best throughput, measured and published", _spec(findings, rows), {}, height=ROW_HEIGHT * len(rows))
     others = published_figures(quantity=Quantity.LATENCY) + published_figures(quantity=Quantity.CROSSOVER)
@@ -37,35 +51,73 @@ def published(findings: Findings, *, is_interactive: bool = False) -> Figure | N
     return Figure("published", "Best throughput, measured and published", caption, (panel,), table)
 
 
-def _measured(findings: Findings) -> list[dict[str, Any]]:
-    return [
-        {
-            "label": f"{step.fabric}, {step.layer}",
-            "fabric": step.fabric,
-            "study": "",
-            "value": step.throughput.value,
-            "low": step.throughput.low,
-            "high": step.throughput.high,
-            "throughput": value_words(Metric.THROUGHPUT, step.throughput.value),
-            "interval": range_words(Metric.THROUGHPUT, step.throughput.low, step.throughput.high),
-            "source": "measured in this run",
-        }
-        for step in findings.ladder
-        if step.layer in LAYERS and step.throughput is not None
+def _place(findings: Findings, row: dict[str, Any]) -> tuple[int, str, bool, float]:
+    """Return where a row stands: the measured fabrics first, of each what was measured before what was published."""
+    names = fabric_names(findings)
+    is_ours = row["fabric"] in names
+    return names.index(row["fabric"]) if is_ours else len(names), str(row["fabric"]), bool(row["study"]), -row["value"]
+
+
+def _readings(findings: Findings, studies: Sequence[PublishedFigure]) -> Iterable[str]:
+    """Return what the figure shows, in words: each measured fabric that a study measured too, and the studies' crossover."""
+    for step in findings.ladder:
+        for figure in studies:
+            if (figure.fabric, figure.layer) == (step.fabric, step.layer) and step.throughput is not None:
+                here = format_bit_s(step.throughput.value, VALUE_DIGITS)
+                yield f"{step.fabric} over {step.layer}: {here} here, {figure.as_published} in {_study_name(figure)}."
+    for figure in published_figures(quantity=Quantity.CROSSOVER):
+        names = [name for name in fabric_names(findings) if name in figure.condition]
+        if len(names) == 2:
+            there = f"Crossover at {size_words(figure.value)} in {_study_name(figure)} ({figure.condition})"
+            yield f"{there}; {_crossover_here(findings, names)}."
+
+
+def _crossover_here(findings: Findings, names: Sequence[str]) -> str:
+    found = [
+        f"{one.layer} {one.metric.value.replace('_', ' ')} {size_words(round(one.message_bytes))} "
+        f"({size_words(round(one.low))} to {size_words(round(one.high))})"
+        for one in findings.crossovers
+        if {one.fabric_a, one.fabric_b} == set(names) and one.layer is Layer.TCP
     ]
+    return f"here: {', '.join(found)}" if found else "here none over tcp is sure"
+
+
+def _study_name(figure: PublishedFigure) -> str:
+    """Return `Salamon and Mink, 1999` from the citation."""
+    authors, _, rest = figure.citation.partition(": ")
+    surnames = [author.split(" ")[-1] for author in authors.split(", ")]
+    whose = " and ".join(surnames) if len(surnames) < 3 else f"{surnames[0]} and others"
+    return f"{whose}, {rest.rsplit(', ', 1)[-1]}"
+
+
+def _measured_rows(step: LadderStep) -> list[dict[str, Any]]:
+    if step.throughput is None:
+        return []
+    row = {
+        "label": f"{step.fabric}, {step.layer}, this run",
+        "fabric": step.fabric,
+        "study": "",
+        "value": step.throughput.value,
+        "low": step.throughput.low,
+        "high": step.throughput.high,
+        "throughput": format_bit_s(step.throughput.value, VALUE_DIGITS),
+        "interval": range_words(Metric.THROUGHPUT, step.throughput.low, step.throughput.high),
+        "source": f"measured in this run, messages of {size_words(step.throughput_message_bytes)}",
+    }
+    return [row]
 
 
 def _study_row(figure: PublishedFigure) -> dict[str, Any]:
     year = figure.citation.rsplit(", ", 1)[-1]
     return {
-        "label": f"{figure.fabric}, {figure.condition.split(',')[0]}, {year}",
+        "label": f"{figure.fabric}, {figure.condition.removesuffix(', highest').split(',')[0]}, {year}",
         "fabric": figure.fabric or "",
         "study": figure.study,
         "value": figure.value,
         "low": None,
         "high": None,
-        "throughput": figure.as_published,
-        "interval": "as published",
+        "throughput": format_bit_s(figure.value, VALUE_DIGITS),
+        "interval": f"published as {figure.as_published}",
         "source": figure.citation,
     }
 
@@ -76,14 +128,22 @@ def _spec(findings: Findings, rows: Sequence[dict[str, Any]]) -> Spec:
     others = sorted({str(row["fabric"]) for row in rows} - set(names))
     scale = {"domain": [*names, *others], "range": [*colour_range(findings), *[UNDECIDED] * len(others)]}
     colour = {"field": "fabric", "type": "nominal", "legend": None, "scale": scale}
-    axis = {"grid": True, "labelLimit": 240}
+    axis = {"grid": False, "labelLimit": 260}
     y: Spec = {"field": "label", "type": "nominal", "sort": labels, "title": None, "axis": axis}
     x = value_channel(Metric.THROUGHPUT, [float(row["value"]) for row in rows])
+    low, high = x["scale"]["domain"]
+    x["scale"]["domain"] = [low, low * (high / low) ** (1 / (1 - LABEL_SHARE))]
     point = {"x": x, "y": y, "color": colour, "tooltip": tooltip("label", "throughput", "interval", "source")}
+    span = {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y, "color": colour}
+    words = {"x": x, "y": y, "text": {"field": "throughput"}}
+    lead = {"x": {**x, "field": "floor"}, "x2": {"field": "value"}, "y": y}
     measured = [row for row in rows if not row["study"]]
     quoted = [row for row in rows if row["study"]]
     layers = [
+        mark("rule", lead, rows=[{**row, "floor": low} for row in rows], color=UNDECIDED, opacity=0.35, strokeWidth=1),
+        mark("rule", span, rows=[row for row in measured if row["low"] is not None], strokeWidth=2.5),
         mark("point", point, rows=measured, filled=True, size=60, opacity=1),
         mark("point", point, rows=quoted, filled=False, shape="diamond", size=60, strokeWidth=1.75),
+        mark("text", words, rows=rows, align="left", baseline="middle", dx=10),
     ]
     return {"layer": layers}

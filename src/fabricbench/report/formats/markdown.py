@@ -33,6 +33,9 @@ def _lines(findings: Findings) -> Iterable[str]:
         yield ""
     yield f"**{_text(findings.headline.sentence)}**"
     yield ""
+    if findings.headline.detail:
+        yield _text(findings.headline.detail)
+        yield ""
     yield from (f"- {_text(effect)}" for effect in findings.headline.effects)
     yield ""
     yield _text(findings.headline.conditions)

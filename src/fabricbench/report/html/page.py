@@ -32,6 +32,10 @@ SHAPE_PATHS = {
 """Vega's point shapes once more, for the legend that stands in the page."""
 
 
+EFFECTS_SHOWN = 5
+"""On the first screen; the rest folds away. With six the figure beside them would no longer reach their end."""
+
+
 @dataclass(frozen=True)
 class Choice:
     """One fabric in the controls: its name, colour and shape."""
@@ -82,6 +86,8 @@ class Page:
     layers: tuple[str, ...]
     receives: tuple[str, ...]
     effects: tuple[Effect, ...]
+    more_effects: tuple[Effect, ...]
+    more_words: str
     facts: tuple[tuple[str, str], ...]
     date: str
     worst: tuple[FindingsWarning, ...]
@@ -95,13 +101,17 @@ def build_page(findings: Findings) -> Page:
     figures = present(findings, is_interactive=True)
     layers = {summary.key.layer for summary in findings.summaries}
     receives = {summary.key.receive for summary in findings.summaries}
+    effects = tuple(_effect(text, _choices(findings)) for text in findings.headline.effects)
+    shown = len(effects) if len(effects) == EFFECTS_SHOWN + 1 else EFFECTS_SHOWN
     invalid = [warning for warning in findings.warnings if warning.severity is Severity.INVALID]
     return Page(
         figures={name: _placed(figure, _choices(findings)) for name, figure in figures.items()},
         fabrics=_choices(findings),
         layers=tuple(layer.value for layer in Layer if layer in layers),
         receives=tuple(RECEIVE_WORDS[receive] for receive in Receive if receive in receives),
-        effects=tuple(_effect(text, _choices(findings)) for text in findings.headline.effects),
+        effects=effects[:shown],
+        more_effects=effects[shown:],
+        more_words=_more_words(effects[shown:]),
         facts=tuple(fact for fact in facts_words(findings) if fact[0] != "Started"),
         date=_date(findings.started),
         worst=tuple(invalid),
@@ -165,6 +175,15 @@ def _effect(text: str, fabrics: tuple[Choice, ...]) -> Effect:
         return Effect("", what, None)
     named = [fabric for fabric in fabrics if effect.startswith(f"{fabric.name} ")]
     return Effect(what, effect, max(named, key=lambda fabric: len(fabric.name), default=None))
+
+
+def _more_words(folded: tuple[Effect, ...]) -> str:
+    """Return what is folded away: `5 more effects, 2 without a faster fabric`."""
+    if not folded:
+        return ""
+    open_ones = sum(effect.fabric is None for effect in folded)
+    without = f", {open_ones} of them without a faster fabric" if open_ones else ""
+    return f"{len(folded)} more effects{without}"
 
 
 def _date(started: str) -> str:

@@ -58,7 +58,7 @@ def test_the_text_says_what_is_missing_and_that_it_is_emulated(run: Run):
     lines = show(run.path, "--format", "text").stdout.decode().splitlines()
     assert lines[0] == "campaign synthetic on synthetic (emulated fabrics): 3 launches, 1 not done yet"
     assert lines[1].split()[:4] == ["fabric", "layer", "pattern", "receive"]
-    assert any("us" in line for line in lines[2:])
+    assert any("µs" in line for line in lines[2:])
 
 
 def test_a_file_takes_the_place_of_stdout(run: Run, tmp_path: Path):

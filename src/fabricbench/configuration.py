@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from enum import Enum
 from pathlib import Path
@@ -51,7 +51,8 @@ def validated(data: Mapping[str, Any], model: type[ModelType], source: str) -> M
 
 def usage_error(error: ValidationError, model: type[BaseModel], source: str) -> UsageError:
     """Return the UsageError for what pydantic found in data that came from `source`."""
-    problems = [_problem(detail, model) for detail in error.errors(include_url=False)]
+    details = error.errors(include_url=False)
+    problems = [_problem(detail, model) for detail in details if not _follows(detail, details)]
     shown = problems[:MOST_PROBLEMS]
     if len(problems) > MOST_PROBLEMS:
         shown.append(f"and {len(problems) - MOST_PROBLEMS} more")
@@ -61,10 +62,25 @@ def usage_error(error: ValidationError, model: type[BaseModel], source: str) -> 
     return UsageError(f"{source}: {len(problems)} problems{lines}", hint="correct those keys")
 
 
+def first_problem(error: ValidationError) -> str:
+    """Return one line for what is wrong with a file that a program wrote, where a list of problems helps nobody."""
+    detail = error.errors(include_url=False, include_context=False)[0]
+    message = detail["msg"].removeprefix("Value error, ")
+    return f"{key_path(detail['loc'])}: {message}" if detail["loc"] else message
+
+
 def did_you_mean(word: str, known: list[str]) -> str:
     """Return `; did you mean 'x'?` for the known word that is nearest, else an empty text."""
     near = get_close_matches(word, known, n=1, cutoff=0.6)
     return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def _follows(detail: ErrorDetails, details: Sequence[ErrorDetails]) -> bool:
+    """Whether this is no mistake of its own: pydantic calls a list too short where all its entries are wrong."""
+    place = detail["loc"]
+    return detail["type"] == "too_short" and any(
+        len(one["loc"]) > len(place) and one["loc"][: len(place)] == place for one in details
+    )
 
 
 def _problem(detail: ErrorDetails, model: type[BaseModel]) -> str:
@@ -83,8 +99,33 @@ def _problem(detail: ErrorDetails, model: type[BaseModel]) -> str:
         case "value_error":
             text = detail["msg"].removeprefix("Value error, ")
             return f"{key}: {text}" if key else text
-    needed = detail["msg"].removeprefix("Input should be ").removeprefix("a valid ")
-    return f"{key or 'the file'}: found {_shown(found)}, needed {needed[0].lower()}{needed[1:]}"
+    return f"{key or 'the file'}: found {_shown(found)}, needed {_needed(detail)}"
+
+
+_LIST, _TABLE, _WHOLE = "a list: [...]", "a table: { key = value }", "a whole number"
+_IN_TOML = {
+    "tuple_type": _LIST,
+    "list_type": _LIST,
+    "too_short": "at least one entry",
+    "string_type": "text in quotes",
+    "int_type": _WHOLE,
+    "int_parsing": _WHOLE,
+    "int_from_float": _WHOLE,
+    "dict_type": _TABLE,
+    "model_type": _TABLE,
+    "ip_v4_network": "an IPv4 network such as 10.10.0.0/24",
+}
+"""What pydantic calls by Python's names, in the words of people who write TOML."""
+
+
+def _needed(detail: ErrorDetails) -> str:
+    kind, key = detail["type"], detail["loc"][-1] if detail["loc"] else ""
+    if kind in {"tuple_type", "list_type"} and isinstance(detail["input"], Mapping):
+        return f"a list: write [[{key}]], not [{key}]"
+    if kind == "string_pattern_mismatch" and key == "name":
+        return "small letters, digits, '.', '_' and '-'"
+    message = detail["msg"].removeprefix("Input should be ").removeprefix("a valid ")
+    return _IN_TOML.get(kind, f"{message[0].lower()}{message[1:]}")
 
 
 def key_path(location: tuple[int | str, ...]) -> str:

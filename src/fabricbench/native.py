@@ -11,6 +11,9 @@ from pathlib import Path
 
 from fabricbench.errors import EnvironmentLacks
 
+FOLDER_VARIABLE = "FABRICBENCH_BIN"
+"""Names the folder of another build, a sanitized one say, that is to be used instead of the package's own."""
+
 
 @dataclass(frozen=True)
 class BuildInfo:
@@ -23,10 +26,12 @@ class BuildInfo:
 
 
 def _folders() -> list[Path]:
-    given = os.environ.get("FABRICBENCH_BIN")
+    given = os.environ.get(FOLDER_VARIABLE)
+    if given:  # and nowhere else: a slip in it must not be answered with programs of another build
+        return [Path(given)]
     package = Path(__file__).parent / "bin"
     installed = Path(sysconfig.get_path("platlib")) / "fabricbench" / "bin"
-    return ([Path(given)] if given else []) + [package, installed]
+    return [package, installed]
 
 
 def native_file(name: str) -> Path:
@@ -36,11 +41,19 @@ def native_file(name: str) -> Path:
             return folder / name
     raise EnvironmentLacks(
         f"{name} is not built: looked in {', '.join(str(folder) for folder in _folders())}",
-        hint="run `make` in the source tree, or `pip install .` again",
+        hint=f"correct {FOLDER_VARIABLE}, or unset it"
+        if os.environ.get(FOLDER_VARIABLE)
+        else "run `make` in the source tree, or `pip install .` again",
     )
 
 
 @cache
 def build_info() -> BuildInfo:
     """Return what the native part was built with."""
-    return BuildInfo(**json.loads(native_file("build_info.json").read_text()))
+    path = native_file("build_info.json")
+    try:
+        return BuildInfo(**json.loads(path.read_text()))
+    except (OSError, ValueError, TypeError) as error:
+        raise EnvironmentLacks(
+            f"{path} cannot be read: {error}", hint="run `make clean all`, or install again"
+        ) from None

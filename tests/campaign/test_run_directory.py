@@ -6,6 +6,7 @@ import pytest
 
 from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.presets import QUICK
+from fabricbench.campaign.run import resume_run
 from fabricbench.campaign.run_directory import RunDirectory, StoredPlan
 from fabricbench.campaign.venue import OwnLab, Standing
 from fabricbench.errors import UsageError
@@ -45,6 +46,13 @@ def test_what_is_no_run_cannot_be_resumed(tmp_path: Path):
         RunDirectory(tmp_path).read_plan()
     with pytest.raises(UsageError, match="there is no run directory"), RunDirectory(tmp_path / "none").locked():
         pass
+
+
+def test_resuming_what_is_no_run_leaves_nothing_in_it(tmp_path: Path):
+    for path in (tmp_path, tmp_path / "none", Path("/dev/null")):
+        with pytest.raises(UsageError):
+            resume_run(path, notify=print)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_plan_and_its_venue_survive_being_written_down(tmp_path: Path, testbed: Testbed):

@@ -100,3 +100,15 @@ def test_a_garbled_manifest_is_refused_with_the_place(run: Run):
     (run.path / "manifest.json").write_text('{"schema": "fabricbench/run/1", "seed"')
     with pytest.raises(UsageError, match=r"manifest\.json cannot be read"):
         Run.open(run.path)
+
+
+@pytest.mark.parametrize("name", ["launch.json", "cells.parquet", "samples.parquet"])
+def test_a_launch_that_was_cut_short_on_the_disk_is_left_out_and_named(run: Run, name: str):
+    path = run.path / "launches/b01-fast" / name
+    path.write_bytes(path.read_bytes()[:40])
+    left = Run.open(run.path)
+    assert "b01-fast" not in {launch.launch_id for launch in left.launches}
+    assert [launch.launch_id for launch in left.missing] == ["b01-fast"]
+    (damaged,) = left.damaged
+    assert (damaged.launch_id, f"{name} cannot be read" in damaged.reason) == ("b01-fast", True)
+    assert left.cells()["launch_id"].n_unique() == left.launch_quantiles()["launch_id"].n_unique() == 5

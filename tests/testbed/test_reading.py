@@ -120,3 +120,30 @@ def test_a_file_that_is_not_there_or_no_text_is_refused(tmp_path: Path):
 def test_every_example_testbed_can_be_read(path: Path):
     if "[testbed]" in path.read_text():
         assert read_testbed(path).fabrics
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (
+            "[[node]]",
+            "[node]",
+            "needed a list: write [[node]], not [node]",
+        ),
+        ('"node[001-003],login"', "[]", "testbed.nodes: found (), needed at least one entry"),
+        ('name = "rack-7"', "name = 7", "testbed.name: found 7, needed text in quotes"),
+        ('"10.2.0.0/24"', '"ten"', "fabric[2].subnet: found 'ten', needed an IPv4 network such as"),
+        ('name = "gigabit"', 'name = "Giga Bit"', "fabric[1].name: found 'Giga Bit', needed small letters, digits"),
+        ("wire = { line", "wire = 3 # { line", "fabric[2].wire: found 3, needed a table: { key = value }"),
+    ],
+)
+def test_what_is_needed_is_said_in_words_of_toml(tmp_path: Path, old: str, new: str, expected: str):
+    assert old in GOOD
+    assert expected in problem(tmp_path, GOOD.replace(old, new, 1))
+
+
+def test_a_list_of_which_every_entry_is_wrong_is_not_called_too_short_as_well(tmp_path: Path):
+    one_fabric = GOOD.split('[[fabric]]\nname = "myrinet"', maxsplit=1)[0]
+    message = problem(tmp_path, one_fabric.replace("interface", "iface"))
+    assert "fabric[1].iface" in message
+    assert "at least one" not in message

@@ -12,7 +12,7 @@ from random import Random
 from fabricbench.campaign.budget import Scaling, fit_budget, unscaled
 from fabricbench.campaign.cells import PlannedCell, plan_cells, window_messages
 from fabricbench.campaign.estimate import launch_seconds
-from fabricbench.campaign.specification import FEWEST_BLOCKS, Campaign
+from fabricbench.campaign.specification import FEWEST_BLOCKS, MOST_BLOCKS, Campaign
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
 from fabricbench.record.manifest import PlannedLaunch
@@ -77,6 +77,8 @@ def plan_run(
         raise UsageError(
             f"{blocks} blocks are too few", hint=f"at least {FEWEST_BLOCKS}: one block has nothing to compare with"
         )
+    if blocks is not None and blocks > MOST_BLOCKS:
+        raise UsageError(f"{blocks} blocks are too many", hint=f"at most {MOST_BLOCKS}")
     cell_plan = plan_cells(campaign, testbed)
     asked = blocks if blocks is not None else campaign.blocks
     fabrics = [fabric.name for fabric in testbed.fabrics]

@@ -33,8 +33,8 @@ def start_run(path: Path, campaign: Campaign, venue: Venue, plan: RunPlan, *, no
 def resume_run(path: Path, *, notify: Notify) -> None:
     """Go on with a run: what is finished stays, all else is run. UsageError where the directory holds no run, or one that runs."""
     directory = RunDirectory(path)
+    stored = directory.read_plan()  # before the lock, which would leave a file in a folder that holds no run
     with directory.locked():
-        stored = directory.read_plan()
         Journal(directory.path).append(Happened.RESUMED)
         _execute(directory, stored, notify)
 

@@ -13,6 +13,7 @@ from pydantic import Field, ValidationError
 from fabricbench.campaign.plan import LaunchPlan, RunPlan
 from fabricbench.campaign.specification import Campaign
 from fabricbench.campaign.venue import AnyVenue
+from fabricbench.configuration import first_problem
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
 from fabricbench.record.atomic import explained, replace_text
@@ -85,13 +86,16 @@ class RunDirectory:
         path = self.path / PLAN
         try:
             return StoredPlan.model_validate_json(path.read_bytes())
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
+            if not self.path.exists():
+                raise UsageError(f"there is no run directory {self.path}", hint="check the path") from None
             raise UsageError(
                 f"{self.path} is not a run that can be resumed: it has no {PLAN}",
                 hint="give the folder that `fabricbench run -o` wrote; if it died before its first launch, run it again",
             ) from None
         except (OSError, ValidationError) as error:
-            raise UsageError(f"{path} cannot be read: {error}", hint="restore the file from a copy") from error
+            reason = first_problem(error) if isinstance(error, ValidationError) else error.strerror
+            raise UsageError(f"{path} cannot be read: {reason}", hint="restore the file from a copy") from error
 
     def launch(self, launch_id: str) -> Path:
         """Return a launch's directory."""

@@ -27,6 +27,9 @@ from fabricbench.record.probe_plan import Stopping
 FEWEST_BLOCKS = 2
 """One block has no replication: nothing can be said about how far a repetition would differ."""
 
+MOST_BLOCKS = 10_000
+"""More is a slip of the hand: a run of that many blocks takes weeks."""
+
 
 class Experiment(Model):
     """A pattern over some layers at some message sizes, and how well each cell is to be measured.
@@ -41,7 +44,7 @@ class Experiment(Model):
     receive: tuple[Receive, ...] = ()
     parameters: dict[str, str | int | float] = {}
     maximum_seconds: Seconds = Field(default=0.5, gt=0)
-    relative_width: Share = Field(default=0.02, gt=0)
+    relative_width: Share = Field(default=0.02, gt=0, lt=1)
     minimum_samples: int = Field(default=20, ge=1)
     maximum_samples: int = Field(default=100_000, ge=1)
     warmup_samples: int = Field(default=10, ge=0)
@@ -73,9 +76,9 @@ class CampaignTable(Model):
 
     name: str = Field(min_length=1)
     description: str = ""
-    blocks: int = Field(default=6, ge=FEWEST_BLOCKS)
+    blocks: int = Field(default=6, ge=FEWEST_BLOCKS, le=MOST_BLOCKS)
     unfit: Literal["refuse", "leave out"] = "refuse"
-    margin: Share = Field(default=0.02, gt=0)
+    margin: Share = Field(default=0.02, gt=0, lt=1)
 
 
 class Campaign(CampaignTable):

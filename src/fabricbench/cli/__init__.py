@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from typing import NoReturn
 
 import typer
 
-from fabricbench.errors import FabricbenchError
+from fabricbench.errors import EnvironmentLacks, FabricbenchError, UsageError
 
 # Each module here defines `register(app)`. One line for each subcommand.
 from fabricbench.cli import (  # isort: skip
@@ -38,7 +40,29 @@ def main() -> None:
     try:
         app()
     except FabricbenchError as error:
-        sys.stderr.write(f"fabricbench: {error.message}\n")
-        if error.hint:
-            sys.stderr.write(f"  what to do: {error.hint}\n")
-        sys.exit(error.exit_code)
+        _end(error)
+    except Exception as error:
+        told = _told(error)
+        if told is None:
+            raise
+        _end(told)
+
+
+def _told(error: Exception) -> FabricbenchError | None:
+    """Return what to tell of an error that the system or polars raised where nobody expected it; None for a bug of ours."""
+    if isinstance(error, OSError) and error.errno is not None:
+        where = "the output" if error.filename is None else error.filename
+        return EnvironmentLacks(f"{where}: {os.strerror(error.errno)}", hint="check permissions and free space there")
+    if type(error).__module__.startswith("polars."):  # which is imported only where a run is read
+        return UsageError(
+            f"stored data cannot be read: {str(error).splitlines()[0]}",
+            hint="a file below launches/ is damaged: remove that launch's folder, and `fabricbench resume` measures it again",
+        )
+    return None
+
+
+def _end(error: FabricbenchError) -> NoReturn:
+    sys.stderr.write(f"fabricbench: {error.message}\n")
+    if error.hint:
+        sys.stderr.write(f"  what to do: {error.hint}\n")
+    sys.exit(error.exit_code)

@@ -32,6 +32,9 @@ class Format(StrEnum):
     JSON = "json"
 
 
+WIDEST_TABLE = 120
+"""Columns that the tables need for their figures and sources to be read."""
+
 FormatOption = Annotated[Format, typer.Option("--format", help="How to write it.")]
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The lab's name.")]
 
@@ -94,7 +97,12 @@ def exec_(
     command: Annotated[list[str], typer.Argument(help="The command and its arguments.")],
 ) -> None:
     """Run any command inside a node; its exit code is this one's."""
-    tokens = Lab.open(name).command_in(node, command, working_directory=Path.cwd(), environment={})
+    lab = Lab.open(name)
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:
+        raise UsageError("the current directory does not exist any more", hint="change to another one") from None
+    tokens = lab.command_in(node, command, working_directory=here, environment={})
     try:
         # The command takes this process's place: terminal, signals and exit code are its own.
         os.execvp(tokens[0], tokens)  # noqa: S606
@@ -111,7 +119,10 @@ def down(
     if bool(name) == every:
         raise UsageError("say which lab to end", hint="give its NAME, or --all")
     _say_dropped()
-    for each in running_labs() if name is None else [name]:
+    names = running_labs() if name is None else [name]
+    if not names:
+        _say("no lab is running")
+    for each in names:
         Lab.open(each).down()
         _say(f"lab {each} is gone")
 
@@ -121,7 +132,13 @@ def list_(form: FormatOption = Format.TEXT) -> None:
     """List the running labs of this user."""
     _say_dropped()
     names = running_labs()
-    typer.echo(json.dumps(names) if form is Format.JSON else "\n".join(names))
+    if form is Format.JSON:
+        typer.echo(json.dumps(names))
+        return
+    if not names:
+        _say("no lab is running")
+    for name in names:
+        typer.echo(name)
 
 
 @lab_app.command(epilog="Example: `fabricbench lab presets --format json`")
@@ -130,7 +147,7 @@ def presets(form: FormatOption = Format.TEXT) -> None:
     if form is Format.JSON:
         typer.echo(json.dumps([preset.model_dump(mode="json") for preset in PRESETS.values()], indent=2))
         return
-    console = Console()
+    console = _console()
     for preset in PRESETS.values():
         table = Table(title=f"{preset.name}: {preset.description}", title_justify="left", box=None, title_style="bold")
         for heading in ("key", "figure", "source"):
@@ -154,7 +171,7 @@ def _figure(fabric: EmulatedFabric, field: str) -> str:
 
 
 def _print_status(lab: LabStatus) -> None:
-    console = Console()
+    console = _console()
     owner = f", dies with process {lab.owner_pid}" if lab.is_owned else ""
     console.print(f"[bold]{lab.name}[/bold]: up since {lab.started_at}, as {lab.mode}{owner}, keeper {lab.keeper_pid}")
     nodes = Table(box=None)
@@ -184,6 +201,12 @@ def _print_status(lab: LabStatus) -> None:
             format_seconds(asked.delay_s, 2) if asked.delay_s else "no delay",
         )
         console.print(f"{fabric.name} is emulated: {rate}, {asked.switching.value}, {delay} a link, MTU {asked.mtu}")
+
+
+def _console() -> Console:
+    """Return the console for tables: a reader who is no terminal, or a narrow one, gets whole lines and not a word on each."""
+    console = Console()
+    return Console(width=max(console.width, WIDEST_TABLE))
 
 
 def _say_dropped() -> None:

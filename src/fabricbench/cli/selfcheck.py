@@ -7,25 +7,10 @@ from typing import Annotated
 
 import typer
 
-from fabricbench.analysis.selfcheck import Selfcheck, SelfcheckResult, analyse_selfcheck
-from fabricbench.analysis.wording import percent
 from fabricbench.cli.campaign_options import BlocksOption, BudgetOption, NodesOption, SeedOption, prepare_in
+from fabricbench.cli.output import write_output
 from fabricbench.cli.run import measure
-from fabricbench.cli.tables import Format, Table, as_csv, as_json, as_markdown, as_text, deliver, share_option
-from fabricbench.record.store import Run
-
-COLUMNS = (
-    "fabric",
-    "way",
-    "launches",
-    "cells",
-    "trials",
-    "with a wrong verdict",
-    "wrong verdicts",
-    "equivalent",
-    "not enough data",
-    "resolves",
-)
+from fabricbench.cli.tables import Format, share_option
 
 
 def register(app: typer.Typer) -> None:
@@ -58,8 +43,12 @@ def register(app: typer.Typer) -> None:
         Examples: `fabricbench selfcheck runs/today --fabric myrinet`, or, measuring first,
         `fabricbench selfcheck runs/aa --testbed lab:myrinet --blocks 12`
         """
+        from fabricbench.analysis.selfcheck import analyse_selfcheck  # noqa: PLC0415 - keeps the start fast
+        from fabricbench.cli.selfcheck_text import render  # noqa: PLC0415
+        from fabricbench.record.store import Run  # noqa: PLC0415
+
         if testbed is not None:
-            from fabricbench.campaign.venue import find_twins  # noqa: PLC0415 - keeps the start of the program fast
+            from fabricbench.campaign.venue import find_twins  # noqa: PLC0415
 
             measure(prepare_in(find_twins(testbed, fabric, nodes), campaign, budget, blocks, seed), run)
             fabric = None  # the run holds the fabric and its twin, and nothing else
@@ -69,26 +58,4 @@ def register(app: typer.Typer) -> None:
             margin=share_option(margin, "--margin"),
             confidence=share_option(confidence, "--confidence"),
         )
-        deliver(render(found, form), output)
-
-
-def render(found: Selfcheck, form: Format) -> str:
-    """Return the self-check in a format."""
-    if form is Format.JSON:
-        return as_json({**found.model_dump(mode="json"), "wrong_trials": found.wrong_trials})
-    if form is Format.CSV:
-        return as_csv([one.model_dump(mode="json") for one in found.results], list(SelfcheckResult.model_fields))
-    title = (
-        f"wrong verdicts in {percent(found.wrong_trials)} of trials where nothing differs (at most "
-        f"{percent(1 - found.confidence)} expected)"
-    )
-    table = Table(title, COLUMNS, [_row(one) for one in found.results])
-    text = (as_markdown if form is Format.MARKDOWN else as_text)(table)
-    return "\n".join([text, *(f"not checked: {reason}" for reason in found.skipped)])
-
-
-def _row(one: SelfcheckResult) -> tuple[str, ...]:
-    shares = (one.wrong_trials, one.wrong_verdicts, one.equivalent, one.not_enough_data)
-    name = one.fabric if one.twin is None else f"{one.fabric}, {one.twin}"
-    counts = (str(one.launches), str(one.cells), str(one.trials))
-    return (name, one.way, *counts, *(percent(share) for share in shares), f"about {percent(one.typical_half_width)}")
+        write_output(render(found, form) + "\n", output)

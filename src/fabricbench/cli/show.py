@@ -144,6 +144,8 @@ def _condition(run: Run) -> str:
     text = f"campaign {manifest.campaign_name} on {manifest.testbed.name}{emulated}: {len(run.launches)} launches"
     if run.missing:
         text += f", {len(run.missing)} not done yet"
+    if run.damaged:
+        text += f" ({len(run.damaged)} of them cannot be read any more)"
     if invalid:
         text += f", {invalid} invalid and left out"
     return text

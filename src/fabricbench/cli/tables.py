@@ -8,12 +8,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import Any
 
-import typer
-
-from fabricbench.errors import EnvironmentLacks, UsageError
+from fabricbench.errors import UsageError
 from fabricbench.model import Metric
 from fabricbench.quantity import format_bit_s, format_seconds, parse_share
 
@@ -65,19 +62,6 @@ def as_csv(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
 def as_json(value: Any) -> str:
     """Return JSON for programs that people also look at."""
     return json.dumps(value, indent=2)
-
-
-def deliver(text: str, output: Path | None) -> None:
-    """Write data to a file, or to stdout."""
-    if output is None:
-        typer.echo(text)
-        return
-    try:
-        output.write_text(text + "\n")
-    except OSError as error:
-        raise EnvironmentLacks(
-            f"{output} cannot be written: {error.strerror}", hint="check folder and permissions"
-        ) from error
 
 
 def share_option(text: str, option: str) -> float:

@@ -150,4 +150,7 @@ def _first_problem(error: ValidationError) -> str:
     problem = error.errors()[0]
     field = str(problem["loc"][0]) if problem["loc"] else ""
     key = next((key for key, name in KEYS.items() if name == field), field)
-    return f"{key}: {problem['msg']}" if key else problem["msg"]
+    message = (
+        problem["msg"].removeprefix("Value error, ").replace("Input should be", f"found {problem['input']}, needed")
+    )
+    return f"{key}: {message}" if key else message

@@ -53,6 +53,10 @@ def explained(error: Exception, path: Path) -> Exception:
         )
     if code in DENIED:
         return EnvironmentLacks(f"{path} cannot be written: {reason}", hint="choose a place that you may write to")
+    if code == errno.ENOENT and not path.parent.is_dir():
+        return UsageError(
+            f"{path} cannot be written: there is no folder {path.parent}", hint="create it, or write elsewhere"
+        )
     if code in WRONG_PLACE:
         return UsageError(f"{path} cannot be written: {reason}", hint="check the path")
     return error

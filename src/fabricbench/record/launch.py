@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from pydantic import ValidationError
 
+from fabricbench.configuration import first_problem
 from fabricbench.errors import UsageError
 from fabricbench.model import METRIC_OF_PATTERN, Layer, Metric, Model, Pattern, Receive
 from fabricbench.record.atomic import replace_text, replaced
@@ -24,6 +25,8 @@ RECORDS = "records.jsonl"
 CELLS = "cells.parquet"
 SAMPLES = "samples.parquet"
 LAUNCH = "launch.json"
+
+MEASURE_AGAIN = "`fabricbench resume` measures that launch again"
 
 ROW_GROUP_ROWS = 262_144
 """Small enough that a reader who streams holds little, large enough that compression works."""
@@ -92,15 +95,23 @@ def write_launch(
 
 
 def read_launch(directory: Path) -> LaunchSummary:
-    """Return a converted launch's `launch.json`; UsageError if it cannot be read."""
+    """Return a converted launch's `launch.json`; UsageError if that or one of the Parquet files beside it cannot be read."""
     path = directory / LAUNCH
     try:
-        return LaunchSummary.model_validate_json(path.read_bytes())
-    except (OSError, ValidationError) as error:
-        raise UsageError(
-            f"{path} cannot be read: {error}",
-            hint=f"remove {directory} and run `fabricbench resume` to measure that launch again",
-        ) from error
+        summary = LaunchSummary.model_validate_json(path.read_bytes())
+        for path, columns in ((directory / CELLS, CELL_SCHEMA), (directory / SAMPLES, SAMPLE_SCHEMA)):
+            _check_columns(path, columns)
+    except (OSError, ValueError, pl.exceptions.PolarsError) as error:
+        reason = first_problem(error) if isinstance(error, ValidationError) else str(error).splitlines()[0]
+        raise UsageError(f"{path} cannot be read: {reason}", hint=MEASURE_AGAIN) from error
+    return summary
+
+
+def _check_columns(path: Path, columns: Iterable[str]) -> None:
+    """Raise ValueError where a Parquet file lacks columns; polars raises errors of its own where the file was cut short."""
+    lacking = set(columns) - set(pl.read_parquet_schema(path))
+    if lacking:
+        raise ValueError(f"it lacks {', '.join(sorted(lacking))}")
 
 
 def is_converted(directory: Path) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
+from fabricbench.configuration import first_problem
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
 from fabricbench.record.atomic import replace_text
@@ -66,10 +67,8 @@ def read_manifest(directory: Path) -> Manifest:
                 f"this one reads up to {FORMAT}{FORMAT_VERSION}",
                 hint="upgrade fabricbench here",
             ) from None
-        problem = error.errors(include_url=False, include_context=False)[0]
-        place = ".".join(str(part) for part in problem["loc"]) or "the file"
         raise UsageError(
-            f"{path} cannot be read: {place}: {problem['msg']}",
+            f"{path} cannot be read: {first_problem(error)}",
             hint="restore the file from a copy; the launches beside it are untouched",
         ) from error
 

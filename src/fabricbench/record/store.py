@@ -12,6 +12,7 @@ from pathlib import Path
 
 import polars as pl
 
+from fabricbench.errors import UsageError
 from fabricbench.model import Metric
 from fabricbench.record.launch import (
     CELL_SCHEMA,
@@ -29,6 +30,7 @@ from fabricbench.record.lines import Phase
 from fabricbench.record.manifest import Manifest, PlannedLaunch, read_manifest, write_manifest
 
 __all__ = [
+    "DamagedLaunch",
     "LaunchFacts",
     "LaunchSummary",
     "Manifest",
@@ -73,6 +75,14 @@ class StoredLaunch:
 
 
 @dataclass(frozen=True)
+class DamagedLaunch:
+    """A launch that was converted, and of which something cannot be read any more; `reason` names the file."""
+
+    launch_id: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class Run:
     """A run directory that was opened for reading."""
 
@@ -85,20 +95,32 @@ class Run:
         directory = Path(path)
         return cls(directory, read_manifest(directory))
 
-    @cached_property
+    @property
     def launches(self) -> tuple[StoredLaunch, ...]:
         """The converted launches, by block and position."""
+        return self._stored[0]
+
+    @property
+    def damaged(self) -> tuple[DamagedLaunch, ...]:
+        """The launches that were converted and cannot be read any more; they are not among `launches`."""
+        return self._stored[1]
+
+    @cached_property
+    def _stored(self) -> tuple[tuple[StoredLaunch, ...], tuple[DamagedLaunch, ...]]:
         planned = {launch.launch_id: launch for launch in self.manifest.planned}
-        found = []
-        for directory in self._launch_directories():
-            if is_converted(directory):
+        found, damaged = [], []
+        for directory in filter(is_converted, self._launch_directories()):
+            try:
                 summary = read_launch(directory)
-                place = planned.get(directory.name)
-                position = summary.facts.position
-                if position is None and place is not None:
-                    position = place.position
-                found.append(StoredLaunch(directory, summary, position))
-        return tuple(sorted(found, key=lambda one: (one.block, one.position or 0, one.launch_id)))
+            except UsageError as error:
+                damaged.append(DamagedLaunch(directory.name, error.message))
+                continue
+            place = planned.get(directory.name)
+            position = summary.facts.position
+            if position is None and place is not None:
+                position = place.position
+            found.append(StoredLaunch(directory, summary, position))
+        return tuple(sorted(found, key=lambda one: (one.block, one.position or 0, one.launch_id))), tuple(damaged)
 
     @property
     def unconverted(self) -> tuple[Path, ...]:

@@ -38,6 +38,8 @@ def missing_launches(material: Material) -> Iterator[Warning]:
                 f"{of_run.path}` measures them"
             )
             yield warn(Severity.WARNING, "incomplete run", text)
+        for launch in of_run.damaged:
+            yield warn(Severity.WARNING, f"launch {launch.launch_id}", f"left out of everything here: {launch.reason}")
         cut = [launch.launch_id for launch in of_run.launches if not launch.summary.complete or launch.summary.damage]
         if cut:
             yield warn(Severity.WARNING, "damaged records", f"{named(cut)}: what could be read of them is used")

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import IO, Protocol
+
+import pytest
+
+from support.processes import FABRICBENCH
+
+HEAVY = ("scipy", "numpy", "polars", "pyroute2", "matplotlib", "jinja2")
+"""What only some commands need, and what takes longer to import than the rest together."""
+
+
+class Fabricbench(Protocol):
+    """Runs a command as a shell does."""
+
+    def __call__(
+        self, *arguments: str, stdout: int | IO[str] = ..., **environment: str
+    ) -> subprocess.CompletedProcess[str]: ...
+
+
+@pytest.fixture
+def fabricbench() -> Fabricbench:
+    def call(
+        *arguments: str, stdout: int | IO[str] = subprocess.PIPE, **environment: str
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [FABRICBENCH, *arguments],
+            env={**os.environ, **environment},
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+    return call
+
+
+def test_the_command_line_starts_without_what_only_some_commands_need():
+    script = f"import sys, fabricbench.cli; print(*({{*{HEAVY}}} & {{*sys.modules}}))"
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == []
+
+
+def test_a_disk_that_is_full_is_told_and_not_traced(fabricbench: Fabricbench):
+    with Path("/dev/full").open("w") as full:
+        done = fabricbench("version", stdout=full)
+    assert (done.returncode, "No space left" in done.stderr, "Traceback" in done.stderr) == (3, True, False)
+
+
+def test_native_programs_are_looked_for_only_where_the_variable_says(fabricbench: Fabricbench, tmp_path: Path):
+    done = fabricbench("plan", "quick", "--testbed", "local", FABRICBENCH_BIN=str(tmp_path))
+    assert done.returncode == 3
+    assert f"looked in {tmp_path}\n" in done.stderr
+    assert "correct FABRICBENCH_BIN" in done.stderr

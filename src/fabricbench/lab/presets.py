@@ -1,7 +1,7 @@
 """The published fabrics as emulated ones, each figure with its source, and reading what people ask for. Pure.
 
 "Published" are the five studies of `fabricbench.published`. A figure that no source gives is called an assumption, with
-its reason. A whole path cannot be faster than the emulation's floor of about 3 us (docs/lab-truth.md), so no preset asks for less.
+its reason. A whole path cannot be faster than the emulation's floor of about 3 µs (docs/lab-truth.md), so no preset asks for less.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FAST_ETHERNET = EmulatedFabric(
         "line_rate_bit_s": "published: korkhov-2000, salamon-mink-nist",
         "delay_s": "10 m of twisted pair at 5 ns/m",
         "switching": "published: korkhov-2000, salamon-mink-nist",
-        "switch_latency_s": "published: salamon-mink-nist, 123 to 131 us for a full frame, of which storing it is 122 us",
+        "switch_latency_s": "published: salamon-mink-nist, 123 to 131 µs for a full frame, of which storing it is 122 µs",
         "port_buffer_bytes": "assumption: switches of that time had 100 to 500 KiB a port",
         **_ETHERNET_COST,
     },
@@ -88,7 +88,7 @@ GIGABIT_ETHERNET = EmulatedFabric(
         "line_rate_bit_s": "published: pisarczyk-2006",
         "delay_s": "10 m of twisted pair at 5 ns/m",
         "switching": "IEEE 802.1D bridges forward whole frames",
-        "switch_latency_s": "assumption: forwarding in hardware, 2 to 5 us (pisarczyk-2006 had a crossover cable)",
+        "switch_latency_s": "assumption: forwarding in hardware, 2 to 5 µs (pisarczyk-2006 had a crossover cable)",
         "port_buffer_bytes": "assumption: switches of that time had 0.1 to 1 MiB a port",
         **_ETHERNET_COST,
     },
@@ -111,7 +111,7 @@ MYRINET = EmulatedFabric(
         "line_rate_bit_s": "published: korkhov-2000",
         "delay_s": "assumption: 10 m of cable and the adapter's processor; keeps a path above the emulation's floor",
         "switching": "published: korkhov-2000",
-        "switch_latency_s": "assumption: a 16-port crossbar passes a header on in under 0.5 us",
+        "switch_latency_s": "assumption: a 16-port crossbar passes a header on in under 0.5 µs",
         "port_buffer_bytes": "published: korkhov-2000, flow control on each link: large enough that nothing is dropped",
         "mtu": "GM's IP driver: 9000",
         "overhead_bytes": "ANSI/VITA 26-1998: source route, packet type, CRC-8 and gap, rounded up to 8",
@@ -135,9 +135,9 @@ SCI = EmulatedFabric(
     minimum_bytes=64,
     sources={
         "line_rate_bit_s": "published: abramov-2002, ping-ping 276 MB/s: effective, limited by PCI; the raw link is 800 MB/s",
-        "delay_s": "assumption: cable and adapter, so that a path stays within the 3.5 to 4.6 us of abramov-2002",
+        "delay_s": "assumption: cable and adapter, so that a path stays within the 3.5 to 4.6 µs of abramov-2002",
         "switching": "IEEE 1596: packets pass through a node's bypass queue at once",
-        "switch_latency_s": "assumption: a few nodes of a ring passed through, 0.1 us each",
+        "switch_latency_s": "assumption: a few nodes of a ring passed through, 0.1 µs each",
         "port_buffer_bytes": "IEEE 1596: retry on a full queue: large enough that nothing is dropped",
         "mtu": "assumption: as Myrinet's; SCI itself moves blocks of 64 bytes",
         "overhead_bytes": _SCI_WIRE,

@@ -18,7 +18,22 @@ set(MPI_CXX_SKIP_MPICXX ON)
 find_package(MPI REQUIRED COMPONENTS CXX)
 message(STATUS "MPI: ${MPI_CXX_COMPILER}, started by ${MPIEXEC_EXECUTABLE}")
 
+# `pip install` builds in an environment of its own, which is gone afterwards: an MPI from a wheel is found again where the
+# package is installed, by the Python side and by $ORIGIN (cmake/Warnings.cmake), and never by the path that it had here.
+file(GLOB _mpi_wheels "${_mpi_bin}/../lib/python*/site-packages/mpich-*.dist-info")
+if(_mpi_wheels)
+  set(MPI_IS_WHEEL "true")
+  set(CMAKE_INSTALL_RPATH_USE_LINK_PATH OFF)
+  get_target_property(_mpi_options MPI::MPI_CXX INTERFACE_LINK_OPTIONS)
+  if(_mpi_options)
+    list(FILTER _mpi_options EXCLUDE REGEX "rpath")
+    set_target_properties(MPI::MPI_CXX PROPERTIES INTERFACE_LINK_OPTIONS "${_mpi_options}")
+  endif()
+else()
+  set(MPI_IS_WHEEL "false")
+endif()
+
 # The Python side reads this to start programs with the MPI that they were built with.
 file(WRITE ${CMAKE_BINARY_DIR}/build_info.json
-     "{\"mpicxx\": \"${MPI_CXX_COMPILER}\", \"mpiexec\": \"${MPIEXEC_EXECUTABLE}\", \"compiler\": \"${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}\", \"build_type\": \"${CMAKE_BUILD_TYPE}\"}\n")
+     "{\"mpicxx\": \"${MPI_CXX_COMPILER}\", \"mpiexec\": \"${MPIEXEC_EXECUTABLE}\", \"compiler\": \"${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}\", \"build_type\": \"${CMAKE_BUILD_TYPE}\", \"mpi_is_wheel\": ${MPI_IS_WHEEL}}\n")
 install(FILES ${CMAKE_BINARY_DIR}/build_info.json DESTINATION fabricbench/bin)

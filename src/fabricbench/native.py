@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sysconfig
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -17,12 +17,13 @@ FOLDER_VARIABLE = "FABRICBENCH_BIN"
 
 @dataclass(frozen=True)
 class BuildInfo:
-    """What CMake wrote down: the MPI compiler and starter, the C++ compiler, the kind of build."""
+    """What CMake wrote down: the MPI compiler and starter, the C++ compiler, the kind of build, whether the MPI is a wheel's."""
 
     mpicxx: str
     mpiexec: str
     compiler: str
     build_type: str
+    mpi_is_wheel: bool = False
 
 
 def _folders() -> list[Path]:
@@ -52,8 +53,21 @@ def build_info() -> BuildInfo:
     """Return what the native part was built with."""
     path = native_file("build_info.json")
     try:
-        return BuildInfo(**json.loads(path.read_text()))
+        info = BuildInfo(**json.loads(path.read_text()))
     except (OSError, ValueError, TypeError) as error:
         raise EnvironmentLacks(
             f"{path} cannot be read: {error}", hint="run `make clean all`, or install again"
         ) from None
+    if info.mpi_is_wheel and not Path(info.mpiexec).exists():
+        return replace(info, mpicxx=_beside_python(info.mpicxx), mpiexec=_beside_python(info.mpiexec))
+    return info
+
+
+def _beside_python(program: str) -> str:
+    """Return where a program of a wheel is now, the environment that it was built in being gone; where it was, if nowhere."""
+    name = Path(program).name
+    folders = (
+        Path(sysconfig.get_path("scripts")),
+        Path(__file__).parents[4] / "bin",
+    )  # the second: `pip install --user`
+    return next((str(folder / name) for folder in folders if (folder / name).exists()), program)

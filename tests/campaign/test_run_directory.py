@@ -6,12 +6,12 @@ import pytest
 
 from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.presets import QUICK
-from fabricbench.campaign.run import resume_run
+from fabricbench.campaign.run import resume_run, start_run
 from fabricbench.campaign.run_directory import RunDirectory, StoredPlan
 from fabricbench.campaign.venue import OwnLab, Standing
 from fabricbench.errors import UsageError
 from fabricbench.lab import parse_fabrics
-from fabricbench.testbed.model import Testbed
+from fabricbench.testbed.model import Launcher, Testbed
 
 
 def test_a_directory_that_holds_a_run_is_not_overwritten_but_resumed(tmp_path: Path):
@@ -72,3 +72,13 @@ def test_what_an_earlier_attempt_left_is_kept_aside_each_under_its_number(tmp_pa
         (launch / "stderr.log").write_text(content)
     kept = {path.parent.name: path.read_text() for path in tmp_path.glob("launches/b00-a/attempt-*/stderr.log")}
     assert kept == {"attempt-1": "one", "attempt-2": "two"}
+
+
+def test_a_run_that_could_not_begin_leaves_nothing_and_can_be_started_again(tmp_path: Path, testbed: Testbed):
+    nowhere = testbed.fabrics[0].model_copy(update={"interface": "nowhere0"})
+    here = testbed.model_copy(update={"launcher": Launcher.LOCAL, "lab": None, "fabrics": (nowhere,)})
+    plan = plan_run(QUICK, here, seed=1)
+    for _ in range(2):
+        with pytest.raises(UsageError, match="this machine has no interface 'nowhere0'"):
+            start_run(tmp_path / "run", QUICK, Standing(given=here), plan, notify=print)
+        assert list((tmp_path / "run").iterdir()) == []

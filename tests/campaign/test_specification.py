@@ -107,3 +107,22 @@ def test_a_preset_that_is_none_is_refused_with_the_names_of_those_there_are():
     with pytest.raises(UsageError) as raised:
         preset("fastest")
     assert "quick, standard, full" in str(raised.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("layers", "parameters", "said"),
+    [
+        ('["tcp"]', '{ kernel = "copy" }', "kernel is none of tcp; there is kernel, of memory"),
+        ('["memory"]', '{ kernel = "quad" }', "found 'quad', needed one of copy, scale, add, triad"),
+        ('["memory"]', '{ colour = "red" }', "colour is none of memory"),
+    ],
+)
+def test_a_parameter_that_no_layer_knows_is_refused_before_anything_is_started(layers: str, parameters: str, said: str):
+    text = f'[[experiment]]\nlayers = {layers}\npattern = "stream"\nmessage_bytes = [64]\nparameters = {parameters}\n'
+    with pytest.raises(UsageError, match=said):
+        parse_campaign(text, "odd.toml")
+
+
+def test_a_number_of_blocks_that_takes_weeks_is_refused():
+    with pytest.raises(UsageError, match=r"campaign\.blocks: found 100000, needed less than or equal to 10000"):
+        parse_campaign(WHOLE.replace("blocks = 12", "blocks = 100000"), "two.toml")

@@ -3,11 +3,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO, Any, Protocol
 
 import pytest
+import typer
 
+from fabricbench.cli import app
 from support.processes import FABRICBENCH
 
 HEAVY = ("scipy", "numpy", "polars", "pyroute2", "matplotlib", "jinja2")
@@ -57,3 +60,14 @@ def test_native_programs_are_looked_for_only_where_the_variable_says(fabricbench
     assert done.returncode == 3
     assert f"looked in {tmp_path}\n" in done.stderr
     assert "correct FABRICBENCH_BIN" in done.stderr
+
+
+def test_the_help_of_every_command_has_an_example():
+    def helps(command: Any, name: str) -> Iterator[tuple[str, str]]:
+        yield name, f"{command.help}\n{command.epilog}"
+        for each, inner in getattr(command, "commands", {}).items():
+            yield from helps(inner, f"{name} {each}")
+
+    found = dict(helps(typer.main.get_command(app), "fabricbench"))
+    assert len(found) > 15
+    assert [name for name, text in found.items() if "Example" not in text] == []

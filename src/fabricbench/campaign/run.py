@@ -13,6 +13,7 @@ from fabricbench.campaign.plan import RunPlan
 from fabricbench.campaign.run_directory import RunDirectory, StoredPlan
 from fabricbench.campaign.specification import Campaign
 from fabricbench.campaign.venue import Venue
+from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.launch.launcher import Launcher
 from fabricbench.record.manifest import MANIFEST, Manifest, PlannedLaunch, write_manifest
 
@@ -27,7 +28,14 @@ def start_run(path: Path, campaign: Campaign, venue: Venue, plan: RunPlan, *, no
         stored = StoredPlan(campaign=campaign, plan=plan, venue=venue)
         directory.write_plan(stored)
         Journal(directory.path).append(Happened.PLANNED, launches=len(plan.launches), seed=plan.seed)
-        _execute(directory, stored, notify)
+        try:
+            _execute(directory, stored, notify)
+        except (EnvironmentLacks, UsageError):
+            if not (
+                directory.path / MANIFEST
+            ).exists():  # the venue could not be had: the same command can be given again
+                directory.discard()
+            raise
 
 
 def resume_run(path: Path, *, notify: Notify) -> None:

@@ -10,6 +10,7 @@ from typing import Literal
 
 from pydantic import Field, ValidationError
 
+from fabricbench.campaign.journal import JOURNAL
 from fabricbench.campaign.plan import LaunchPlan, RunPlan
 from fabricbench.campaign.specification import Campaign
 from fabricbench.campaign.venue import AnyVenue
@@ -45,7 +46,7 @@ class RunDirectory:
     def create(self) -> None:
         """Create the directory; UsageError if there is something in it already, which is never overwritten."""
         if self.path.is_dir() and any(not path.name.startswith(".") for path in self.path.iterdir()):
-            is_run = (self.path / MANIFEST).exists()
+            is_run = any((self.path / name).exists() for name in (MANIFEST, PLAN))
             raise UsageError(
                 f"{self.path} is not empty" + (": it holds a run" if is_run else ""),
                 hint=f"go on with it by `fabricbench resume {self.path}`, or give another -o"
@@ -96,6 +97,11 @@ class RunDirectory:
         except (OSError, ValidationError) as error:
             reason = first_problem(error) if isinstance(error, ValidationError) else error.strerror
             raise UsageError(f"{path} cannot be read: {reason}", hint="restore the file from a copy") from error
+
+    def discard(self) -> None:
+        """Remove what was written of a run that did not begin; the directory stays, as it may have been there before."""
+        for name in (PLAN, JOURNAL, LOCK):
+            (self.path / name).unlink(missing_ok=True)
 
     def launch(self, launch_id: str) -> Path:
         """Return a launch's directory."""

@@ -30,6 +30,9 @@ FEWEST_BLOCKS = 2
 MOST_BLOCKS = 10_000
 """More is a slip of the hand: a run of that many blocks takes weeks."""
 
+MEMORY_KERNELS = ("copy", "scale", "add", "triad")
+"""What layer memory does with its arrays, as STREAM calls it; the measurer knows them by these names."""
+
 
 class Experiment(Model):
     """A pattern over some layers at some message sizes, and how well each cell is to be measured.
@@ -54,6 +57,15 @@ class Experiment(Model):
     def _samples_are_ordered(self) -> Experiment:
         if self.minimum_samples > self.maximum_samples:
             raise ValueError(f"minimum_samples {self.minimum_samples} is above maximum_samples {self.maximum_samples}")
+        return self
+
+    @model_validator(mode="after")
+    def _parameters_are_of_the_layers(self) -> Experiment:
+        for name, value in self.parameters.items():
+            if name != "kernel" or set(self.layers) != {Layer.MEMORY}:
+                raise ValueError(f"parameters: {name} is none of {', '.join(self.layers)}; there is kernel, of memory")
+            if value not in MEMORY_KERNELS:
+                raise ValueError(f"parameters.kernel: found {value!r}, needed one of {', '.join(MEMORY_KERNELS)}")
         return self
 
     @property

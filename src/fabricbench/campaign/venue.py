@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -93,7 +94,15 @@ class Standing(Model):
 
     @contextmanager
     def open(self) -> Iterator[Launcher]:
-        """Give the launcher and leave the testbed as it is."""
+        """Give the launcher and leave the testbed as it is. UsageError for an interface that this machine does not have."""
+        if self.given.launcher is LauncherName.LOCAL:
+            there = sorted(name for _, name in socket.if_nameindex())
+            for fabric in self.given.fabrics:
+                if fabric.interface is not None and fabric.interface not in there:
+                    raise UsageError(
+                        f"fabric {fabric.name}: this machine has no interface {fabric.interface!r}",
+                        hint=f"it has {', '.join(there)}; correct `interface` in the testbed",
+                    )
         yield self.sketch()
 
 
@@ -155,6 +164,11 @@ def find_venue(text: str, nodes: int | None = None) -> OwnLab | Standing:
         return Standing(given=local_testbed())
     if text.startswith(LAB_PREFIX):
         return Standing(given=_running_lab(text.removeprefix(LAB_PREFIX)))
+    if not text or ("/" not in text and "." not in text and not Path(text).exists()):
+        raise UsageError(
+            f"--testbed {text!r} is no file, and neither `{LOCAL}` nor `{LAB_PREFIX}FABRICS`",
+            hint=f"write {LAB_PREFIX}fast-ethernet,myrinet, {LAB_PREFIX}NAME of a running lab, {LOCAL}, or a testbed file's path",
+        )
     return Standing(given=read_testbed(Path(text)))
 
 

@@ -22,6 +22,7 @@ app = typer.Typer(
     help="Measure, explain and compare cluster interconnects, and choose one with evidence.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
+    epilog="Example: `fabricbench run quick --testbed lab:fast-ethernet,myrinet -o runs/today`",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 

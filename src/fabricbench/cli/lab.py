@@ -20,6 +20,7 @@ from fabricbench.quantity import format_bit_s, format_bytes, format_seconds
 lab_app = typer.Typer(
     name="lab",
     help="Virtual testbeds on this machine: nodes in namespaces, joined by emulated switches.",
+    epilog="Example: `fabricbench lab up demo --fabric fast-ethernet --fabric myrinet`",
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )

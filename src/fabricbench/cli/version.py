@@ -12,5 +12,8 @@ def register(app: typer.Typer) -> None:
 
     @app.command()
     def version() -> None:
-        """Print the version."""
+        """Print the version.
+
+        Example: `fabricbench version`
+        """
         typer.echo(f"fabricbench {fabricbench.__version__}")

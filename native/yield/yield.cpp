@@ -18,7 +18,10 @@
 namespace {
 
 // Data end a sleep; this is only for what descriptors do not show.
-constexpr timespec longest_look{0, 1'000'000};
+constexpr timespec longest_look{0, 100'000};
+// Each gives the processor to whoever else is ready, so a rank that waits in vain is no burden for a rank that has
+// data.
+constexpr int vain_rounds_at_once = 32;
 constexpr timespec blind_sleep{0, 20'000};
 constexpr int blind_yields_at_once = 7;
 constexpr unsigned long timer_slack_ns = 1000;  // the default of 50 us would make each blind sleep 70 us
@@ -29,13 +32,15 @@ constexpr unsigned long timer_slack_ns = 1000;  // the default of 50 us would ma
 /// Where the engine of this thread is between its looks and its yields.
 enum class Idle { busy, looked_in_vain, yielded };
 PER_THREAD Idle idle = Idle::busy;
+PER_THREAD int vain_rounds = 0;
 PER_THREAD int blind_yields = 0;
 
 /// Whether this look may sleep; to be called once for each look.
-bool may_sleep(int timeout) { return timeout == 0 && idle == Idle::yielded; }
+bool may_sleep(int timeout) { return timeout == 0 && idle == Idle::yielded && vain_rounds > vain_rounds_at_once; }
 
 int note(int found, int timeout) {
   idle = found == 0 && timeout == 0 ? Idle::looked_in_vain : Idle::busy;
+  if (idle == Idle::busy) vain_rounds = 0;
   return found;
 }
 
@@ -49,7 +54,9 @@ int sched_yield() {
   if (idle != Idle::busy) {
     idle = Idle::yielded;
     blind_yields = 0;
-    return 0;
+    // A look that sleeps comes next: nothing is left to give away.
+    if (++vain_rounds > vain_rounds_at_once) return 0;
+    return static_cast<int>(syscall(SYS_sched_yield));
   }
   if (++blind_yields > blind_yields_at_once) {
     nanosleep(&blind_sleep, nullptr);

@@ -48,7 +48,8 @@ class OwnLab(Model):
 
     def testbed(self) -> Testbed:
         """Return the testbed that the lab will be."""
-        return plan_lab("own", self.nodes, self.fabrics, sorted(os.sched_getaffinity(0))).testbed()
+        planned = plan_lab("own", self.nodes, self.fabrics, sorted(os.sched_getaffinity(0)))
+        return planned.testbed().model_copy(update={"name": f"lab of {self.nodes} nodes"})
 
     def sketch(self) -> Launcher:
         """Return a launcher whose commands can be shown but not run: the lab is not there yet."""

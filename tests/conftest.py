@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,3 +25,9 @@ def check_golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
         assert path.read_text(encoding="utf-8") == text, f"{name} differs; if that is meant: pytest --update-golden"
 
     return check
+
+
+def pytest_sessionstart() -> None:
+    """Hear SIGINT, and let what the tests start hear it, also where a shell started them in the background without."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -261,15 +261,6 @@ def test_a_full_disk_that_the_journal_meets_is_said(setting: Setting, monkeypatc
     assert len(setting.launcher.started) <= 6 - done
 
 
-@pytest.fixture
-def heard_interrupt() -> Iterator[None]:
-    """SIGINT raises KeyboardInterrupt, also where the tests were started in the background and inherited it as ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("heard_interrupt")
 def test_an_interrupted_run_keeps_what_the_launch_had_measured_and_resumes(setting: Setting):
     setting.launcher.behave(setting.ids[0], "slow")
     timer = threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGINT))

@@ -24,7 +24,7 @@ from benchmarks.peers.programs import find_program
 from fabricbench.lab import Lab, parse_fabric
 from fabricbench.launch.lab import LabLauncher
 from fabricbench.launch.mpi import find_starter
-from fabricbench.model import Layer, Pattern
+from fabricbench.model import Layer
 from fabricbench.native import native_file
 from fabricbench.quantity import format_bit_s, format_seconds
 
@@ -38,7 +38,8 @@ class Contest:
     """What is compared, the two measurements, and which side of 1 is good."""
 
     title: str
-    ours: Callable[[], float]
+    ours: Callable[[], tuple[float, float]]
+    """Our figure by the peer's statistic, and our median."""
     theirs: Callable[[], float]
     is_time: bool
 
@@ -50,8 +51,8 @@ class Contest:
 def contests(link: Link, launcher: LabLauncher, seconds: int) -> Iterator[Contest]:
     """Yield what can be compared here; a peer that is missing is named on stderr."""
 
-    def ping_pong(layer: Layer, statistic: Callable[[Sequence[int]], float]) -> Callable[[], float]:
-        return lambda: statistic(ours.measure(link, launcher, layer, Pattern.PINGPONG, MESSAGE_BYTES, seconds)[1])
+    def ping_pong(layer: Layer, statistic: Callable[[Sequence[int]], float]) -> Callable[[], tuple[float, float]]:
+        return lambda: ours.ping_pong(link, launcher, layer, MESSAGE_BYTES, seconds, statistic)
 
     programs = {name: find_program(name) for name in ("sockperf", "NPtcp", "NPmpich2", "iperf3")}
     for name, found in programs.items():
@@ -83,7 +84,7 @@ def contests(link: Link, launcher: LabLauncher, seconds: int) -> Iterator[Contes
     if iperf3:
         yield Contest(
             f"tcp stream, {STREAM_BYTES // 1024} KiB writes / iperf3",
-            lambda: ours.stream_bit_s(*ours.measure(link, launcher, Layer.TCP, Pattern.STREAM, STREAM_BYTES, seconds)),
+            lambda: ours.stream(link, launcher, STREAM_BYTES, seconds),
             lambda: theirs.iperf3_bit_s(link, iperf3, seconds),
             is_time=False,
         )
@@ -93,14 +94,15 @@ def run(contest: Contest, rounds: int) -> str:
     """Alternate the two sides and return the table's row."""
     pairs = []
     for index in range(rounds):
-        pairs.append((contest.ours(), contest.theirs()))
-        sys.stderr.write(f"{contest.title}: pair {index + 1} of {rounds}: {pairs[-1][0] / pairs[-1][1]:.3f}\n")
-    ratios = sorted(mine / other for mine, other in pairs)
-    mine, other = (statistics.median(side) for side in zip(*pairs, strict=True))
-    middle = statistics.median(ratios)
+        pairs.append((*contest.ours(), contest.theirs()))
+        sys.stderr.write(f"{contest.title}: pair {index + 1} of {rounds}: {pairs[-1][0] / pairs[-1][2]:.3f}\n")
+    ratios = sorted(mine / other for mine, _, other in pairs)
+    of_medians = statistics.median(middle / other for _, middle, other in pairs)
+    mine, middle, other = (statistics.median(side) for side in zip(*pairs, strict=True))
     return (
         f"| {contest.title} | {contest.show(mine)} | {contest.show(other)} "
-        f"| {middle:.3f} | {ratios[0]:.3f} to {ratios[-1]:.3f} |"
+        f"| {statistics.median(ratios):.3f} | {ratios[0]:.3f} to {ratios[-1]:.3f} "
+        f"| {contest.show(middle)} | {of_medians:.3f} |"
     )
 
 
@@ -118,8 +120,8 @@ def main() -> None:
         )
         link = Link(lab, lab.testbed().fabrics[0])
         print(f"Emulated {given.fabric} link, {given.rounds} pairs of {given.seconds} s, ours and theirs in turn.\n")
-        print("| what / peer | ours | peer | ratio (median of pairs) | range |")
-        print("| --- | --- | --- | --- | --- |")
+        print("| what / peer | ours | peer | ratio (median of pairs) | range | our median | its ratio |")
+        print("| --- | --- | --- | --- | --- | --- | --- |")
         for contest in contests(link, launcher, given.seconds):
             print(run(contest, given.rounds), flush=True)
     finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks.peers.link import Link
@@ -67,9 +67,24 @@ def measure(
         return _samples((Path(folder) / "records.jsonl").read_text())
 
 
-def stream_bit_s(cell: Cell, times: Sequence[int]) -> float:
-    """Return all bits over all time, as iperf3's receiver counts."""
-    return cell.bytes_per_sample * len(times) * 8e9 / sum(times)
+def ping_pong(
+    link: Link,
+    launcher: LabLauncher,
+    layer: Layer,
+    message_bytes: int,
+    seconds: float,
+    statistic: Callable[[Sequence[int]], float],
+) -> tuple[float, float]:
+    """Return the round trip in ns by the peer's statistic, and our median of the same samples."""
+    _, times = measure(link, launcher, layer, Pattern.PINGPONG, message_bytes, seconds)
+    return statistic(times), median_ns(times)
+
+
+def stream(link: Link, launcher: LabLauncher, message_bytes: int, seconds: float) -> tuple[float, float]:
+    """Return all bits over all time, as iperf3's receiver counts, twice: it is our figure too."""
+    cell, times = measure(link, launcher, Layer.TCP, Pattern.STREAM, message_bytes, seconds)
+    rate = cell.bytes_per_sample * len(times) * 8e9 / sum(times)
+    return rate, rate
 
 
 def _samples(records: str) -> tuple[Cell, list[int]]:

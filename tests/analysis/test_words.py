@@ -264,7 +264,7 @@ def test_a_rate_that_the_wire_cannot_carry_is_told(make_run: MakeRun):
 
 
 def test_a_late_switch_weakens_the_numbers_and_a_punctual_one_is_only_noted(make_run: MakeRun):
-    for late_ns, severity in ((20_000, Severity.WARNING), (300, Severity.NOTE)):
+    for late_ns, severity in ((9_000, Severity.WARNING), (300, Severity.NOTE)):
         run = make_run([SyntheticCell(Layer.UDP, Pattern.PINGPONG, 64, {"one": 50e3})], f"late{late_ns}", blocks=6)
         for launch in run.launches:
             status = {"one": {"name": "one", "lateness_ns": {"count": 9, "p50": 100, "p99": late_ns, "maximum": 10**6}}}

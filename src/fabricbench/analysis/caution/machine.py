@@ -21,9 +21,8 @@ Floats = NDArray[np.float64]
 POSSIBLE_EXCESS = 0.03
 """A rate may exceed the possible one by this much: the last bytes in the buffers of a short stream."""
 
-LATE_SHARE = 0.25
-"""Lateness of the emulated switch (p99) that weakens numbers, as a share of the smallest round trip: one frame in a hundred
-that is a little late moves no median, but tells that the machine comes close to its limits."""
+LATE_SHARE = 0.1
+"""Lateness of the emulated switch (p99) that weakens numbers, as a share of the smallest round trip."""
 
 
 def memory_control(material: Material) -> Iterator[Warning]:

@@ -1,0 +1,12 @@
+// All kernels: one line each.
+#pragma once
+
+#include <array>
+
+#include "kernel/npb/npb.hpp"
+
+namespace fabricbench::npb {
+
+inline constexpr std::array<const Kernel*, 0> kernels{};
+
+}  // namespace fabricbench::npb

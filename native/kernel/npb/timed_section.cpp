@@ -1,0 +1,31 @@
+#include <algorithm>
+#include <cmath>
+
+#include "kernel/npb/npb.hpp"
+
+namespace fabricbench::npb {
+
+bool Check::holds() const {
+  if (tolerance == 0) return found == expected;
+  return std::abs(found - expected) <= tolerance * std::abs(expected);  // false for not-a-number
+}
+
+TimedSection::TimedSection(MPI_Comm communicator) : communicator_(communicator) {
+  MPI_Barrier(communicator_);
+  begin_ = MPI_Wtime();
+}
+
+double TimedSection::end() {
+  const double own = MPI_Wtime() - begin_;
+  double slowest = 0;
+  MPI_Allreduce(&own, &slowest, 1, MPI_DOUBLE, MPI_MAX, communicator_);
+  return slowest;
+}
+
+std::uint64_t fingerprint(const void* data, std::size_t bytes, std::uint64_t hash) {
+  const auto* byte = static_cast<const unsigned char*>(data);
+  for (std::size_t i = 0; i < bytes; ++i) hash = (hash ^ byte[i]) * 0x100000001b3U;
+  return hash;
+}
+
+}  // namespace fabricbench::npb

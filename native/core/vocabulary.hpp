@@ -9,7 +9,7 @@
 namespace fabricbench {
 
 enum class Layer { memory, frame, ip, udp, tcp, mpi };
-enum class Pattern { pingpong, stream };
+enum class Pattern { pingpong, oneway, paced, burst, stream, pingping, sendrecv, exchange, halo, bistream, star, ring, chaos, incast, outcast, bisection, message_rate, pairs, pairs_stream, barrier, bcast, gather, gatherv, scatter, scatterv, reduce, allreduce, reduce_scatter, reduce_scatter_block, allgather, allgatherv, alltoall, alltoallv, scan, exscan, neighbor_allgather, neighbor_alltoall, put, get, accumulate, fetch_and_op, compare_and_swap, partitioned, threaded };
 enum class Receive { blocking, polling, library };
 enum class StopReason { width, time, count };
 enum class FailureCode { permission, unsupported, unreachable, timeout, corrupted, error };
@@ -19,7 +19,7 @@ inline constexpr std::array<std::string_view, 0> names_of{};
 template <>
 inline constexpr std::array<std::string_view, 6> names_of<Layer>{"memory", "frame", "ip", "udp", "tcp", "mpi"};
 template <>
-inline constexpr std::array<std::string_view, 2> names_of<Pattern>{"pingpong", "stream"};
+inline constexpr std::array<std::string_view, 44> names_of<Pattern>{"pingpong", "oneway", "paced", "burst", "stream", "pingping", "sendrecv", "exchange", "halo", "bistream", "star", "ring", "chaos", "incast", "outcast", "bisection", "message-rate", "pairs", "pairs-stream", "barrier", "bcast", "gather", "gatherv", "scatter", "scatterv", "reduce", "allreduce", "reduce-scatter", "reduce-scatter-block", "allgather", "allgatherv", "alltoall", "alltoallv", "scan", "exscan", "neighbor-allgather", "neighbor-alltoall", "put", "get", "accumulate", "fetch-and-op", "compare-and-swap", "partitioned", "threaded"};
 template <>
 inline constexpr std::array<std::string_view, 3> names_of<Receive>{"blocking", "polling", "library"};
 template <>

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from fabricbench.campaign.path_proof import prove_path
-from fabricbench.model import METRIC_OF_PATTERN, Layer, Pattern, Receive
+from fabricbench.model import Layer, Pattern, Receive
+from fabricbench.patterns import metric_of
 from fabricbench.record.lines import Cell, CellEnd, InterfaceBytes, StopReason
 from fabricbench.record.reading import CellRecord, Record
 from fabricbench.testbed.model import Fabric
@@ -21,7 +22,7 @@ def record(layer: Layer, pattern: Pattern, *, lost: int = 0, **interfaces: tuple
         pattern=pattern,
         message_bytes=SIZE,
         receive=Receive.BLOCKING,
-        metric=METRIC_OF_PATTERN[pattern],
+        metric=metric_of(pattern),
         ranks=(0, 1),
         bytes_per_sample=SIZE,
     )

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from fabricbench.model import METRIC_OF_PATTERN, Layer, Metric, Pattern, Receive
+from fabricbench.model import Layer, Metric, Pattern, Receive
+from fabricbench.patterns import metric_of
 from fabricbench.record.lines import (
     Cell,
     CellEnd,
@@ -52,7 +53,7 @@ class SyntheticCell:
 
     @property
     def metric(self) -> Metric:
-        return METRIC_OF_PATTERN[self.pattern]
+        return metric_of(self.pattern)
 
     @property
     def bytes_per_sample(self) -> int:

@@ -14,7 +14,8 @@ from pydantic import ValidationError
 
 from fabricbench.configuration import first_problem
 from fabricbench.errors import UsageError
-from fabricbench.model import METRIC_OF_PATTERN, Layer, Metric, Model, Pattern, Receive
+from fabricbench.model import Layer, Metric, Model, Pattern, Receive
+from fabricbench.patterns import metric_of
 from fabricbench.record.atomic import replace_text, replaced
 from fabricbench.record.lines import Footer, Header, Phase
 from fabricbench.record.probe_plan import PlanProbe, ProbePlan
@@ -218,7 +219,7 @@ def _cell_row(record: CellRecord, probe: PlanProbe | None) -> dict[str, Any]:
         row |= _parameters(record.cell.parameters)
     elif probe is not None:
         row |= probe.model_dump(mode="json", include={"receive", "ranks", "messages_per_sample"})
-        row |= {"metric": METRIC_OF_PATTERN[probe.pattern].value, **_parameters(probe.parameters)}
+        row |= {"metric": metric_of(probe.pattern).value, **_parameters(probe.parameters)}
     if record.end is not None:
         row |= record.end.model_dump(mode="json", include=set(CELL_SCHEMA) - {"cell", "interfaces"})
         interfaces = {name: count.model_dump() for name, count in record.end.interfaces.items()}

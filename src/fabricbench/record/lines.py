@@ -1,7 +1,8 @@
 """The record: what a launch of the measurer writes, one JSON object a line. `schema/record.json` is made from this.
 
     header                                  once, first
-    cell, samples..., cell_end              for each probe of the plan, in its order
+    clock...                                a line for each rank, where a probe needs the ranks' clocks to agree
+    cell, samples..., channel..., cell_end              for each probe of the plan, in its order
     cell_failed                             instead of cell_end (or of all three) where a probe cannot be measured
     footer                                  once, last; a file without it was cut short
 
@@ -16,6 +17,7 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter
 
 from fabricbench.model import Layer, Metric, Model, Pattern, Receive
+from fabricbench.record.probe_plan import PlanCongestor
 
 
 class Phase(StrEnum):
@@ -55,6 +57,8 @@ class RankInfo(Model):
     address: str | None = None
     mac: str | None = None
     mtu: int | None = None
+    start_up_ns: int | None = None
+    """What MPI_Init took on this rank."""
 
 
 class ClockInfo(Model):
@@ -86,6 +90,30 @@ class Header(Model):
     model_config = {**Model.model_config, "populate_by_name": True}
 
 
+class Clock(Model):
+    """How the clock of one rank is read against that of rank 0: global = local + offset_ns + drift_ppb * 1e-9 * (local - at_ns).
+
+    A hierarchical synchronisation with a linear drift model, as HCA3 (Hunold and Carpen-Amarie 2018). `error_ns` bounds the error
+    of a global time: half the shortest round trip of the synchronisation, summed over the hierarchy, and what a second
+    synchronisation at the end of the launch disagreed by. Ranks that provably read one clock (`is_shared`: same boot, same time
+    namespace) have offset and error 0; what the synchronisation found for them is kept in `estimated_offset_ns` beside its
+    bound.
+    """
+
+    type: Literal["clock"] = "clock"
+    rank: int
+    phase: Literal["begin", "end"]
+    offset_ns: float
+    drift_ppb: float
+    at_ns: int
+    error_ns: float
+    is_shared: bool
+    estimated_offset_ns: float
+    estimated_drift_ppb: float
+    estimated_error_ns: float
+    exchanges: int
+
+
 class Cell(Model):
     """Opens a cell. `bytes_per_sample` is the payload that one complete sample moves (both ways for a round trip).
 
@@ -105,10 +133,16 @@ class Cell(Model):
     operations_per_sample: int = 1
     bytes_per_sample: int
     parameters: dict[str, str | int | float] = {}
+    channels: int = 1
+    """Logical channels in use at once: the mean logical-channel throughput is the throughput over this."""
+    congestor: PlanCongestor | None = None
 
 
 class Samples(Model):
-    """A batch of samples in the order they were taken. `bytes` is given only where losses made it differ from the cell's."""
+    """A batch of samples in the order they were taken. `bytes` is given only where losses made it differ from the cell's.
+
+    `missed` are positions in the batch of samples whose start window some rank missed: kept, marked, and not counted.
+    """
 
     type: Literal["samples"] = "samples"
     cell: int
@@ -116,6 +150,39 @@ class Samples(Model):
     first_index: int
     time_ns: tuple[int, ...]
     bytes: tuple[int, ...] | None = None
+    missed: tuple[int, ...] = ()
+
+
+class Quantity(StrEnum):
+    """What the numbers of a channel are.
+
+    transfer: `bytes` that arrived in `time_ns`, for each window or for the whole cell. round_trip: each round trip. one_way: each
+    message from its sending to its arrival, by clocks that agree (may be negative within their error).
+    """
+
+    TRANSFER = "transfer"
+    ROUND_TRIP = "round_trip"
+    ONE_WAY = "one_way"
+
+
+class Channel(Model):
+    """What one logical channel of a cell did, measured phase only.
+
+    `source` and `destination` are ranks, `flow` numbers parallel connections, `round` a matching or a turn of a schedule. Messages
+    that were `sent` and not received are `lost`.
+    """
+
+    type: Literal["channel"] = "channel"
+    cell: int
+    source: int
+    destination: int
+    flow: int = 0
+    round: int = 0
+    quantity: Quantity
+    time_ns: tuple[int, ...]
+    bytes: tuple[int, ...] | None = None
+    sent: int = 0
+    lost: int = 0
 
 
 class InterfaceBytes(Model):
@@ -143,6 +210,9 @@ class CellEnd(Model):
     duplicated: int = 0
     corrupted: int = 0
     verified: int = 0
+    missed: int = 0
+    values: dict[str, float] = {}
+    """What else the pattern found: `pure_ns`, `compute_ns`, `overlap` of a non-blocking call, say."""
     interfaces: dict[str, InterfaceBytes] = {}
 
 
@@ -167,5 +237,5 @@ class Footer(Model):
     failed: int
 
 
-Line = Annotated[Header | Cell | Samples | CellEnd | CellFailed | Footer, Field(discriminator="type")]
-LINE_ADAPTER: TypeAdapter[Header | Cell | Samples | CellEnd | CellFailed | Footer] = TypeAdapter(Line)
+Line = Annotated[Header | Clock | Cell | Samples | Channel | CellEnd | CellFailed | Footer, Field(discriminator="type")]
+LINE_ADAPTER: TypeAdapter[Header | Clock | Cell | Samples | Channel | CellEnd | CellFailed | Footer] = TypeAdapter(Line)

@@ -33,12 +33,24 @@ class Stopping(Model):
     confidence: float = Field(default=0.95, gt=0, lt=1)
 
 
+class PlanCongestor(Model):
+    """What other ranks do meanwhile: a flood pattern among `ranks`, from before the cell's first sample to after its last."""
+
+    layer: Layer
+    pattern: Pattern
+    message_bytes: int = Field(ge=0)
+    ranks: tuple[int, ...]
+    parameters: dict[str, str | int | float] = {}
+
+
 class PlanProbe(Model):
-    """One cell: a layer in a pattern at one message size.
+    """One cell: a layer in a pattern at one message size (`fabricbench.patterns` has all patterns), or an MPI operation.
 
     `ranks` take part (ranks[0] keeps the time of a ping-pong; a stream flows from ranks[0] to ranks[1] and ranks[1] keeps the
-    time); all others sleep. `message_bytes` is the payload that the layer's user sees, the 8-byte token and sequence number of
-    the unreliable layers included. A sample is one round trip, or a window of `messages_per_sample` messages of a stream.
+    time; of a star or an incast ranks[0] is the centre); `congestor` has ranks of its own; all others sleep. `message_bytes` is the
+    payload that the layer's user sees, the 8-byte token and sequence number of the unreliable layers included. A sample is one
+    round trip, a window of `messages_per_sample` messages of a stream, one turn of a lockstep pattern, a window of time of a
+    flood, one call of an operation.
     `warmup_samples` are taken and kept apart. `verify_messages` messages with a known payload are sent and checked, untimed,
     before the timing. On unreliable layers a reply that takes longer than `reply_timeout_seconds` is lost.
     `parameters` are the pattern's or layer's own, `{"kernel": "triad"}` for streams over memory, say.
@@ -56,6 +68,7 @@ class PlanProbe(Model):
     reply_timeout_seconds: float = Field(default=0.25, gt=0)
     stopping: Stopping = Stopping()
     parameters: dict[str, str | int | float] = {}
+    congestor: PlanCongestor | None = None
 
 
 class ProbePlan(Model):

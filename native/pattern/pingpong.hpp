@@ -17,6 +17,11 @@ class Pingpong {
   static constexpr std::size_t smallest_message = 0;
   static constexpr std::size_t timing_member = leader;
 
+  static std::vector<std::string> parameters() { return {}; }
+
+  template <class T>
+  static constexpr bool runs_over = Transport<T> || LocalTransport<T>;
+
   static std::size_t bytes_per_sample(const PlanProbe& probe) { return 2 * probe.message_bytes; }
 
   template <class Clock, Transport T>

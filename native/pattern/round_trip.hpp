@@ -8,6 +8,7 @@
 
 #include "core/measurement.hpp"
 #include "core/message_buffer.hpp"
+#include "pattern/payload.hpp"
 #include "transport/datagram.hpp"
 #include "transport/transport.hpp"
 
@@ -22,15 +23,6 @@ struct RoundOrder {
 
 inline constexpr std::size_t leader = 0;
 inline constexpr std::size_t follower = 1;
-
-/// A payload that every position and every message has its own part in.
-inline void fill_payload(std::span<std::byte> payload, std::uint64_t seed) {
-  std::uint64_t state = seed;
-  for (std::size_t i = 0; i < payload.size(); ++i) {
-    if (i % sizeof state == 0) state = state * 6364136223846793005U + 1442695040888963407U;
-    payload[i] = static_cast<std::byte>(state >> (8 * (i % sizeof state)));
-  }
-}
 
 template <class Clock, Transport T>
   requires(T::traits.is_reliable)

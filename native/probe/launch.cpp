@@ -27,10 +27,13 @@ using nlohmann::json;
 // Orders go from rank 0 to the others: the position of a probe in the plan, or that there is no more.
 constexpr int order_tag = 0;
 constexpr int report_tag = 32001;
+constexpr int begun_tag = 32002;
+constexpr int stop_tag = 32003;
 constexpr int no_more = -1;
 
 struct Order {
   int probe = no_more;
+  bool is_congestor = false;
   Exit exit = Exit::done;
 };
 
@@ -108,20 +111,47 @@ void send_order(const Control& control, int to, Order order) {
   control.send(to, order_tag, {reinterpret_cast<const char*>(&order), sizeof order});
 }
 
+/// A rank's report, its own one or one that is sent.
+CellReport report_of(const Control& control, int member, const std::optional<CellReport>& own) {
+  return member == 0 ? *own : unpack_report(control.receive(member, report_tag));
+}
+
+/// Start the congestor's ranks and wait until each has begun or failed.
+void start_congestor(const Control& control, const PlanCongestor& congestor, int ordinal) {
+  for (const int rank : congestor.ranks) send_order(control, rank, {.probe = ordinal, .is_congestor = true});
+  for (const int rank : congestor.ranks) control.receive(rank, begun_tag);
+}
+
+/// End it; its failure if it had one.
+std::optional<CellFailure> stop_congestor(const Control& control, const PlanCongestor& congestor) {
+  for (const int rank : congestor.ranks) control.send(rank, stop_tag, "stop");
+  std::optional<CellFailure> failure;
+  for (const int rank : congestor.ranks) {
+    const CellReport report = unpack_report(control.receive(rank, report_tag));
+    if (!failure) failure = report.failure;
+  }
+  if (failure) failure->reason = "the congestor failed: " + failure->reason;
+  return failure;
+}
+
 void direct_cell(const Surroundings& surroundings, CellRunner& runner, int ordinal, RecordWriter& writer) {
   const Control& control = surroundings.control;
   const PlanProbe& probe = surroundings.plan.probes[static_cast<std::size_t>(ordinal)];
   const std::vector<int> members = members_of(probe);
+  if (probe.congestor) start_congestor(control, *probe.congestor, ordinal);
   for (const int member : members) {
     if (member != 0) send_order(control, member, {.probe = ordinal});
   }
   std::optional<CellReport> own;
   if (std::ranges::find(members, 0) != members.end()) own = runner.run(probe, ordinal);
   std::vector<CellReport> reports;
-  for (const int member : members) {
-    reports.push_back(member == 0 ? *own : unpack_report(control.receive(member, report_tag)));
+  for (const int member : members) reports.push_back(report_of(control, member, own));
+  CellReport report = merge(reports, facts_of(probe.pattern).family);
+  if (probe.congestor) {
+    const std::optional<CellFailure> failure = stop_congestor(control, *probe.congestor);
+    if (!report.failure) report.failure = failure;
   }
-  writer.write_cell(probe, merge(reports));
+  writer.write_cell(probe, report);
 }
 
 Exit direct(const Surroundings& surroundings, const std::vector<json>& ranks, RecordWriter& writer) {
@@ -143,15 +173,30 @@ Exit direct(const Surroundings& surroundings, const std::vector<json>& ranks, Re
   return exit;
 }
 
+/// Congest the fabric until rank 0 says that it is enough.
+CellReport congest(const Control& control, CellRunner& runner, const PlanProbe& probe, int ordinal) {
+  bool is_over = false;
+  const auto ask = [&] {
+    is_over = is_over || control.try_receive(0, stop_tag).has_value();
+    return is_over;
+  };
+  CellReport report = runner.run(congestor_probe(probe), ordinal, ask, [&] { control.send(0, begun_tag, "begun"); });
+  if (!is_over) control.receive(0, stop_tag);
+  return report;
+}
+
 Exit obey(const Surroundings& surroundings) {
   CellRunner runner(surroundings);
+  const Control& control = surroundings.control;
   for (;;) {
     Order order;
-    const std::string message = surroundings.control.receive(0, order_tag);
+    const std::string message = control.receive(0, order_tag);
     std::memcpy(&order, message.data(), sizeof order);
     if (order.probe == no_more) return order.exit;
     const PlanProbe& probe = surroundings.plan.probes[static_cast<std::size_t>(order.probe)];
-    surroundings.control.send(0, report_tag, pack(runner.run(probe, order.probe)));
+    const CellReport report =
+        order.is_congestor ? congest(control, runner, probe, order.probe) : runner.run(probe, order.probe);
+    control.send(0, report_tag, pack(report));
   }
 }
 
@@ -163,7 +208,8 @@ Exit follow_plan(const Control& control, const Plan& plan, RecordWriter* writer)
                                   .clock = measure_clock(),
                                   .interface = find_interface(plan.fabric.interface, plan.fabric.subnet),
                                   .host = host_name(),
-                                  .data_communicator = data};
+                                  .data_communicator = data,
+                                  .global_clock = {}};
   std::vector<json> ranks;
   for (const std::string& text : control.gather(rank_info(surroundings).dump())) ranks.push_back(json::parse(text));
   const Exit exit = control.rank() == 0 ? direct(surroundings, ranks, *writer) : obey(surroundings);

@@ -68,11 +68,18 @@ class TurnBuffers {
   std::deque<MessageBuffer> in_;
 };
 
+template <Transport T>
+std::size_t count_sending(std::span<LinkOver<T>> links) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(links, [](const LinkOver<T>& link) { return link.link.sends; }));
+}
+
 /// Over byte streams: write what there is room for, read what there is, sleep only when neither goes on.
 template <Transport T>
 class Turns {
  public:
-  Turns(std::span<LinkOver<T>> links, Task& task) : links_(links), buffers_(links, task), sent_(links.size()) {
+  Turns(std::span<LinkOver<T>> links, Task& task)
+      : links_(links), buffers_(links, task), sending_(count_sending(links)), sent_(links.size()) {
     came_.resize(links.size());
     polls_.resize(links.size());
     for (LinkOver<T>& link : links_) link.path->set_bound(task.probe.reply_timeout_seconds);
@@ -91,7 +98,7 @@ class Turns {
       const std::span<std::byte> rest = buffers_.in(i).subspan(came_[i]);
       if (!rest.empty()) links_[i].path->receive(rest);
     }
-    counters_.sent += links_.size();
+    counters_.sent += sending_;
     return true;
   }
 
@@ -126,6 +133,7 @@ class Turns {
 
   std::span<LinkOver<T>> links_;
   TurnBuffers<T> buffers_;
+  std::size_t sending_;
   std::vector<std::size_t> sent_;
   std::vector<std::size_t> came_;
   std::vector<pollfd> polls_;
@@ -136,7 +144,8 @@ class Turns {
 template <PostingTransport T>
 class Turns<T> {
  public:
-  Turns(std::span<LinkOver<T>> links, Task& task) : links_(links), buffers_(links, task) {}
+  Turns(std::span<LinkOver<T>> links, Task& task)
+      : links_(links), buffers_(links, task), sending_(count_sending(links)) {}
 
   TurnBuffers<T>& buffers() { return buffers_; }
   Counters counters() const { return counters_; }
@@ -153,7 +162,7 @@ class Turns<T> {
       link.path->wait(in_slot);
       link.path->wait(out_slot);
     }
-    counters_.sent += links_.size();
+    counters_.sent += sending_;
     return true;
   }
 
@@ -163,6 +172,7 @@ class Turns<T> {
 
   std::span<LinkOver<T>> links_;
   TurnBuffers<T> buffers_;
+  std::size_t sending_;
   Counters counters_;
 };
 

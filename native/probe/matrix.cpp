@@ -145,7 +145,10 @@ void CellRunner::match_direction(Cell& cell, const CellTeam& pair, std::size_t r
   const std::size_t first = cell.report.measured.time_ns.size();
   take_samples(direction, is_stream);
   const PhaseSamples& all = cell.report.measured;
-  ChannelReport channel{.source = pair.world_rank(0), .destination = pair.world_rank(1), .round = round};
+  ChannelReport channel;
+  channel.source = pair.world_rank(0);
+  channel.destination = pair.world_rank(1);
+  channel.round = round;
   channel.quantity = is_stream ? Quantity::transfer : Quantity::round_trip;
   channel.time_ns.assign(all.time_ns.begin() + static_cast<std::ptrdiff_t>(first), all.time_ns.end());
   if (is_stream) channel.bytes.assign(all.bytes.begin() + static_cast<std::ptrdiff_t>(first), all.bytes.end());

@@ -1,4 +1,5 @@
-// How each network layer's end of a path is opened. A file each, because each compiles every pattern over its transport.
+// How each network layer's end of a path is opened. A file each, because each compiles every pattern over its
+// transport.
 #pragma once
 
 #include <memory>

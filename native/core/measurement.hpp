@@ -53,6 +53,12 @@ class Series {
   std::size_t size() const { return count_; }
   std::size_t room() const { return ticks_.size() - count_; }
 
+  /// Turn every sample into another unit, after the timing.
+  template <class Convert>
+  void scale(Convert convert) {
+    for (std::size_t i = 0; i < count_; ++i) ticks_[i] = convert(ticks_[i]);
+  }
+
   void push(std::uint64_t ticks) { ticks_[count_++] = ticks; }
   void push(std::uint64_t ticks, std::uint32_t messages) {
     messages_[count_] = messages;

@@ -39,7 +39,7 @@ def test_every_sample_of_a_run_is_kept_with_its_warm_up(run: Run):
     samples = run.samples().collect()
     cells = run.cells()
     assert samples.height == cells["warmup"].sum() + cells["measured"].sum()
-    assert samples.columns == ["launch_id", "cell", "phase", "index", "time_ns", "bytes"]
+    assert samples.columns == ["launch_id", "cell", "phase", "index", "time_ns", "bytes", "missed"]
 
 
 def test_launch_quantiles_are_those_of_numpy(run: Run):

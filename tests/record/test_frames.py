@@ -45,3 +45,8 @@ def test_a_variant_names_the_congestor():
     assert variant(probe(Pattern.PINGPONG, congestor=congestor)) == beside
     many = congestor.model_copy(update={"parameters": {"flows": 16}})
     assert variant(probe(Pattern.RING, 2, many)) == f"2 ranks,{beside} flows=16"
+
+
+def test_a_variant_names_ranks_that_are_not_the_first_ones():
+    assert variant(probe(Pattern.PINGPONG).model_copy(update={"ranks": (0, 3)})) == "ranks 0 3"
+    assert variant(probe(Pattern.INCAST).model_copy(update={"ranks": (3, 0, 1)})) == "ranks 3 0 1"

@@ -157,11 +157,14 @@ def _as_text(cell: Cell | PlanProbe) -> dict[str, str | None]:
 def variant(cell: Cell | PlanProbe) -> str:
     """Return what tells cells of one layer, pattern and size apart, else ''; empty for a plain ping-pong or stream.
 
-    In this order, with commas between: `4 ranks` where a pattern takes any number of them; the kernel of layer memory (`triad`)
-    and `name=value` of every other parameter that is not at its default; `beside incast tcp 64 KiB of 4 ranks` with a congestor.
+    In this order, with commas between: `4 ranks` where a pattern takes any number of them, or `ranks 0 3` where they are not the
+    first ones; the kernel of layer memory (`triad`) and `name=value` of every other parameter that is not at its default;
+    `beside incast tcp 64 KiB of 4 ranks` with a congestor.
     """
     parts = []
-    if PATTERNS[cell.pattern].most_ranks is None:
+    if cell.ranks != tuple(range(len(cell.ranks))):
+        parts.append(f"ranks {' '.join(str(rank) for rank in cell.ranks)}")
+    elif PATTERNS[cell.pattern].most_ranks is None:
         parts.append(f"{len(cell.ranks)} ranks")
     parts += _unusual(cell.pattern, cell.parameters)
     if cell.congestor is not None:

@@ -1,11 +1,12 @@
 """Which few causes explain that some values of a matrix are worse than the others?
 
 Values of ordered pairs (i, j) are modelled as a level, plus for each *culprit* an effect on all values that it touches, plus
-noise: a member in all its values, a member as source or as destination only, two members both ways, or one direction between two.
-Culprits are added one by one, each the one that explains most (orthogonal matching pursuit; Pati, Rezaiifar and Krishnaprasad 1993); how many
-is decided by the extended Bayesian information criterion (Chen and Chen, Biometrika 95, 2008), which counts how many candidates there
-were; then each has to pass a t test of its own, corrected for the number of candidates (Bonferroni), that its effect is beyond the
-margin that matters. Noise is estimated between pairs, so that persistent small differences of healthy pairs accuse nobody.
+noise: a member in all its values, a member as source or as destination only, two members both ways, or one direction between
+two. Culprits are added one by one, each the one that explains most (orthogonal matching pursuit; Pati, Rezaiifar and
+Krishnaprasad 1993); how many is decided by the extended Bayesian information criterion (Chen and Chen, Biometrika 95, 2008),
+which counts how many candidates there were; then each has to pass a t test of its own, corrected for the number of candidates
+(Bonferroni), that its effect is beyond the margin that matters. Noise is estimated between pairs, so that persistent small
+differences of healthy pairs accuse nobody.
 """
 
 from __future__ import annotations
@@ -53,24 +54,24 @@ class Candidate:
 
     def touches(self, source: Integers, destination: Integers) -> Booleans:
         """Return which of the ordered pairs this touches."""
-        match self.touch:
-            case Touch.MEMBER:
-                return (source == self.first) | (destination == self.first)
-            case Touch.SENDING:
-                return source == self.first
-            case Touch.RECEIVING:
-                return destination == self.first
-            case Touch.PAIR:
-                forth = (source == self.first) & (destination == self.second)
-                return forth | ((source == self.second) & (destination == self.first))
-            case Touch.DIRECTION:
-                return (source == self.first) & (destination == self.second)
+        forth = np.equal(source, self.first) & np.equal(destination, self.second)
+        back = np.equal(source, self.second) & np.equal(destination, self.first)
+        sends, receives = np.equal(source, self.first), np.equal(destination, self.first)
+        touched: dict[Touch, Booleans] = {
+            Touch.MEMBER: sends | receives,
+            Touch.SENDING: sends,
+            Touch.RECEIVING: receives,
+            Touch.PAIR: forth | back,
+            Touch.DIRECTION: forth,
+        }
+        return touched[self.touch]
 
 
 @dataclass(frozen=True)
 class Culprit:
-    """A cause that passed its test. `effect` is the mean difference of what it touches (below 0: worse), with its interval at
-    95 % confidence.
+    """A cause that passed its test.
+
+    `effect` is the mean difference of what it touches (below 0: worse), with its interval at 95 % confidence.
 
     `p_value` is of the one-sided test that the effect is no worse than the margin, before the correction.
     """
@@ -185,16 +186,21 @@ def _steepest(
         ]
     found: list[tuple[float, Candidate]] = []
     for touch, group in options:
-        gain, index = _best_group(np.bincount(group, residual), np.bincount(group).astype(np.float64), residual.size)
+        gain, index = _best_group(_sums(group, residual), _sums(group, np.ones(group.size)), residual.size)
         pair = divmod(index, members) if touch in {Touch.PAIR, Touch.DIRECTION} else (index, -1)
         found.append((gain, Candidate(touch, int(pair[0]), int(pair[1]))))
-    ends = np.bincount(source, residual, members) + np.bincount(destination, residual, members)
-    counts = np.bincount(source, minlength=members) + np.bincount(destination, minlength=members)
-    gain, index = _best_group(ends, counts.astype(np.float64), residual.size)
+    ones = np.ones(residual.size)
+    ends = _sums(source, residual, members) + _sums(destination, residual, members)
+    counts = _sums(source, ones, members) + _sums(destination, ones, members)
+    gain, index = _best_group(ends, counts, residual.size)
     found.append((gain, Candidate(Touch.MEMBER, index)))
     # Of two that explain alike the simpler story is told: the one that touches more.
     gain, candidate = max(found, key=lambda one: (round(one[0], 12), one[1].touch is Touch.MEMBER))
     return candidate if gain > 0 else None
+
+
+def _sums(group: Integers, values: Floats, groups: int = 0) -> Floats:
+    return np.bincount(group, values, groups).astype(np.float64)
 
 
 def _best_group(sums: Floats, counts: Floats, size: int) -> tuple[float, int]:
@@ -210,8 +216,7 @@ def _design(source: Integers, destination: Integers, chosen: list[Candidate]) ->
 
 
 def _solve(values: Floats, source: Integers, destination: Integers, chosen: list[Candidate]) -> Floats:
-    solution: Floats = np.linalg.lstsq(_design(source, destination, chosen), values, rcond=None)[0]
-    return solution
+    return np.asarray(np.linalg.lstsq(_design(source, destination, chosen), values, rcond=None)[0], dtype=np.float64)
 
 
 def _test(

@@ -96,6 +96,14 @@ CellTeam::CellTeam(const Control& control, std::vector<int> ranks, int cell_ordi
   member_ = static_cast<std::size_t>(std::ranges::find(ranks_, control.rank()) - ranks_.begin());
 }
 
+CellTeam CellTeam::some(const std::vector<std::size_t>& members) const {
+  CellTeam team(*this);
+  team.ranks_.clear();
+  for (const std::size_t member : members) team.ranks_.push_back(ranks_[member]);
+  team.member_ = static_cast<std::size_t>(std::ranges::find(team.ranks_, control_.rank()) - team.ranks_.begin());
+  return team;
+}
+
 void CellTeam::discard_leftovers() const {
   for (std::size_t from = 0; from < ranks_.size(); ++from) {
     while (from != member_ && control_.try_receive(ranks_[from], pattern_tag_)) {

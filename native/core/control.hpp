@@ -56,6 +56,10 @@ class CellTeam {
  public:
   CellTeam(const Control& control, std::vector<int> ranks, int cell_ordinal);
 
+  const Control& control() const { return control_; }
+  const std::vector<int>& world_ranks() const { return ranks_; }
+  /// Some of the members as a team of their own, in the order given. Only they call it.
+  CellTeam some(const std::vector<std::size_t>& members) const;
   std::size_t size() const { return ranks_.size(); }
   std::size_t member() const { return member_; }
   int world_rank(std::size_t member) const { return ranks_[member]; }
@@ -66,6 +70,10 @@ class CellTeam {
   /// Take what the other members sent to a pattern that is over. To be called after an exchange: all of it has come
   /// then.
   void discard_leftovers() const;
+
+  /// A text to one other member and from one, apart from the pattern's own messages.
+  void send_text(std::size_t to, std::string_view text) const { control_.send(ranks_[to], agreement_tag_, text); }
+  std::string receive_text(std::size_t from) const { return control_.receive(ranks_[from], agreement_tag_); }
 
   template <class Value>
   void send(std::size_t to, const Value& value) const {

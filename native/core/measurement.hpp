@@ -4,12 +4,16 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/clock.hpp"
 #include "core/control.hpp"
+#include "core/global_clock.hpp"
 #include "core/plan.hpp"
 
 namespace fabricbench {
@@ -49,6 +53,12 @@ class Series {
   std::size_t size() const { return count_; }
   std::size_t room() const { return ticks_.size() - count_; }
 
+  /// Turn every sample into another unit, after the timing.
+  template <class Convert>
+  void scale(Convert convert) {
+    for (std::size_t i = 0; i < count_; ++i) ticks_[i] = convert(ticks_[i]);
+  }
+
   void push(std::uint64_t ticks) { ticks_[count_++] = ticks; }
   void push(std::uint64_t ticks, std::uint32_t messages) {
     messages_[count_] = messages;
@@ -67,6 +77,31 @@ struct Samples {
   Series measured;
 };
 
+/// What the numbers of a channel are (record/lines.py, Quantity).
+enum class Quantity { transfer, round_trip, one_way };
+template <>
+inline constexpr std::array<std::string_view, 3> names_of<Quantity>{"transfer", "round_trip", "one_way"};
+
+/// What one logical channel did; ranks of the launch, not members. `bytes` is empty where the numbers are mere times.
+struct ChannelReport {
+  int source = 0;
+  int destination = 0;
+  std::size_t flow = 0;
+  std::size_t round = 0;
+  Quantity quantity = Quantity::transfer;
+  std::vector<std::int64_t> time_ns;
+  std::vector<std::uint64_t> bytes;
+  std::uint64_t sent = 0;
+  std::uint64_t lost = 0;
+};
+
+/// What a pattern found beside its samples. `missed` are positions of measured samples whose start this rank missed.
+struct Findings {
+  std::vector<ChannelReport> channels;
+  std::vector<std::uint32_t> missed;
+  std::map<std::string, double> values;
+};
+
 /// What a pattern is asked to do on one rank of a cell.
 struct Task {
   const PlanProbe& probe;
@@ -74,9 +109,15 @@ struct Task {
   Timebase timebase;
   double clock_overhead_ns;
   std::uint32_t token;
-  std::uint32_t& sequence;  // of the next message on this path, unreliable layers only; goes on from cell to cell
+  std::uint32_t& sequence;  // of the next message on the path of two, unreliable layers only; goes on from cell to cell
   Samples& samples;
   Counters& counters;
+  Findings& findings;
+  const ClockModel& clock;        // of this rank against the launch's rank 0
+  std::int64_t start_ns = 0;      // global time at which a flood or the first call begins on all ranks
+  std::size_t round = 0;          // of patterns that change partners
+  std::size_t rounds = 1;         // they share the cell's time
+  std::function<bool()> is_over;  // set for a congestor, which goes on until then and keeps no samples
 };
 
 /// What a pattern knows after it has measured. `stop` is there on the rank that applied the stopping rule.
@@ -85,6 +126,7 @@ struct Outcome {
   double seconds = 0;
   std::size_t operations_per_sample = 1;
   std::size_t bytes_per_sample = 0;
+  std::size_t channels = 1;  // logical channels in use at once
 };
 
 }  // namespace fabricbench

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 
 namespace fabricbench {
 namespace {
@@ -85,6 +86,24 @@ json read_parameters(const json& value, const std::string& path) {
   return value;
 }
 
+PlanCongestor read_congestor(const json& value, const std::string& path) {
+  ObjectReader reader(value, path);
+  PlanCongestor congestor;
+  congestor.layer = read_word<Layer>(reader, "layer");
+  congestor.pattern = read_word<Pattern>(reader, "pattern");
+  if (facts_of(congestor.pattern).family != Family::flood || congestor.layer == Layer::memory) {
+    throw PlanError(reader.path_of("pattern"),
+                    "a congestor must be a flood of a network layer, such as incast or chaos");
+  }
+  congestor.message_bytes = read_size(reader, "message_bytes", {0, largest_message_bytes});
+  congestor.ranks = read_ranks(reader.need("ranks"), reader.path_of("ranks"));
+  if (const json* parameters = reader.find("parameters")) {
+    congestor.parameters = read_parameters(*parameters, reader.path_of("parameters"));
+  }
+  reader.refuse_unknown();
+  return congestor;
+}
+
 PlanProbe read_probe(const json& value, const std::string& path) {
   ObjectReader reader(value, path);
   PlanProbe probe;
@@ -103,6 +122,17 @@ PlanProbe read_probe(const json& value, const std::string& path) {
   }
   if (const json* parameters = reader.find("parameters")) {
     probe.parameters = read_parameters(*parameters, reader.path_of("parameters"));
+  }
+  if (const json* congestor = reader.find("congestor"); congestor != nullptr && !congestor->is_null()) {
+    probe.congestor = read_congestor(*congestor, reader.path_of("congestor"));
+    for (const int rank : probe.congestor->ranks) {
+      if (rank == 0) {
+        throw PlanError(reader.path_of("congestor") + ".ranks", "rank 0 directs the launch and cannot congest it");
+      }
+      if (std::ranges::find(probe.ranks, rank) == probe.ranks.end()) continue;
+      throw PlanError(reader.path_of("congestor") + ".ranks",
+                      "rank " + std::to_string(rank) + " takes part in the cell itself");
+    }
   }
   reader.refuse_unknown();
   return probe;
@@ -139,22 +169,73 @@ Plan parse_plan(std::string_view text) {
   return plan;
 }
 
+PlanProbe congestor_probe(const PlanProbe& probe) {
+  const PlanCongestor& congestor = *probe.congestor;
+  PlanProbe other = probe;
+  other.layer = congestor.layer;
+  other.pattern = congestor.pattern;
+  other.message_bytes = congestor.message_bytes;
+  other.ranks = congestor.ranks;
+  other.parameters = congestor.parameters;
+  other.receive = congestor.layer == Layer::mpi ? Receive::library : Receive::blocking;
+  other.verify_messages = 0;
+  other.congestor.reset();
+  return other;
+}
+
+bool needs_global_clock(const PlanProbe& probe) {
+  const Family family = facts_of(probe.pattern).family;
+  return family == Family::flood || family == Family::operation || probe.pattern == Pattern::oneway;
+}
+
+namespace {
+
+std::string needed_ranks(const PatternFacts& facts) {
+  const std::string least = std::to_string(facts.least_ranks);
+  if (facts.most_ranks == any_number) return "at least " + least + " ranks";
+  return facts.least_ranks == facts.most_ranks ? least + " ranks" : least + " to " + std::to_string(facts.most_ranks);
+}
+
+void check_number(Layer layer, Pattern pattern, std::size_t number, const std::string& path) {
+  const PatternFacts facts = facts_of(pattern);
+  if (number >= facts.least_ranks && (facts.most_ranks == any_number || number <= facts.most_ranks)) return;
+  throw PlanError(path, std::string(name_of(pattern)) + " over " + std::string(name_of(layer)) + " needs " +
+                            needed_ranks(facts) + ", found " + std::to_string(number));
+}
+
+void check_there(std::span<const int> ranks, int world_size, const std::string& path) {
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (ranks[i] < world_size) continue;
+    throw PlanError(
+        path + "[" + std::to_string(i) + "]",
+        "rank " + std::to_string(ranks[i]) + " is not in this launch, which has " + std::to_string(world_size));
+  }
+}
+
+}  // namespace
+
 void check_ranks(const Plan& plan, int world_size) {
   for (std::size_t i = 0; i < plan.probes.size(); ++i) {
     const PlanProbe& probe = plan.probes[i];
-    // Memory is measured by ranks[0] alone, whoever else is named.
-    const std::size_t needed = probe.layer == Layer::memory ? 1 : probe.ranks.size();
-    const std::string path = "$.probes[" + std::to_string(i) + "].ranks";
-    if (probe.layer != Layer::memory && needed != 2) {
-      throw PlanError(path, std::string(name_of(probe.pattern)) + " over " + std::string(name_of(probe.layer)) +
-                                " needs two ranks, found " + std::to_string(needed));
+    const std::string path = "$.probes[" + std::to_string(i) + "]";
+    if (probe.layer == Layer::memory) {
+      // Memory is measured by ranks[0] alone, whoever else is named.
+      if (probe.pattern != Pattern::pingpong && probe.pattern != Pattern::stream) {
+        throw PlanError(path + ".pattern", "memory has pingpong and stream only: one rank has nobody to exchange with");
+      }
+      check_there(std::span(probe.ranks).first(1), world_size, path + ".ranks");
+      continue;
     }
-    for (std::size_t k = 0; k < needed; ++k) {
-      if (probe.ranks[k] < world_size) continue;
-      throw PlanError(
-          path + "[" + std::to_string(k) + "]",
-          "rank " + std::to_string(probe.ranks[k]) + " is not in this launch, which has " + std::to_string(world_size));
+    if (facts_of(probe.pattern).family == Family::operation && probe.layer != Layer::mpi) {
+      throw PlanError(path + ".layer", std::string(name_of(probe.pattern)) + " is an operation of mpi, found layer " +
+                                           std::string(name_of(probe.layer)));
     }
+    check_number(probe.layer, probe.pattern, probe.ranks.size(), path + ".ranks");
+    check_there(probe.ranks, world_size, path + ".ranks");
+    if (!probe.congestor) continue;
+    const PlanCongestor& congestor = *probe.congestor;
+    check_number(congestor.layer, congestor.pattern, congestor.ranks.size(), path + ".congestor.ranks");
+    check_there(congestor.ranks, world_size, path + ".congestor.ranks");
   }
 }
 

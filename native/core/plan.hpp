@@ -11,6 +11,7 @@
 
 #include "core/interface.hpp"
 #include "core/object_reader.hpp"
+#include "core/pattern_facts.hpp"
 #include "core/vocabulary.hpp"
 
 namespace fabricbench {
@@ -30,6 +31,15 @@ struct Stopping {
   double confidence = 0.95;
 };
 
+/// What other ranks do while a cell is measured.
+struct PlanCongestor {
+  Layer layer = Layer::tcp;
+  Pattern pattern = Pattern::incast;
+  std::size_t message_bytes = 0;
+  std::vector<int> ranks;
+  nlohmann::json parameters = nlohmann::json::object();
+};
+
 struct PlanProbe {
   int id = 0;
   Layer layer = Layer::tcp;
@@ -43,6 +53,7 @@ struct PlanProbe {
   double reply_timeout_seconds = 0.25;
   Stopping stopping;
   nlohmann::json parameters = nlohmann::json::object();
+  std::optional<PlanCongestor> congestor;
 };
 
 struct Plan {
@@ -55,6 +66,12 @@ struct Plan {
 
 /// Read a plan from JSON text; PlanError names the JSON path of the first thing that is wrong.
 Plan parse_plan(std::string_view text);
+
+/// The congestor of a probe as a probe of its own, measured by its ranks meanwhile.
+PlanProbe congestor_probe(const PlanProbe& probe);
+
+/// Whether a probe needs the ranks' clocks to agree.
+bool needs_global_clock(const PlanProbe& probe);
 
 /// Refuse a plan that names ranks which this launch does not have.
 void check_ranks(const Plan& plan, int world_size);

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <concepts>
 #include <cstring>
 
 #include "core/version.hpp"
@@ -21,13 +22,14 @@ std::int64_t unix_ns() {
       .count();
 }
 
-void append_number(std::string& text, std::uint64_t number) {
+void append_number(std::string& text, std::integral auto number) {
   std::array<char, 20> digits{};
   const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
   text.append(digits.data(), end);
 }
 
-void append_list(std::string& text, std::span<const std::uint64_t> numbers) {
+template <std::integral Number>
+void append_list(std::string& text, std::span<const Number> numbers) {
   text += '[';
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     if (i > 0) text += ',';
@@ -36,7 +38,13 @@ void append_list(std::string& text, std::span<const std::uint64_t> numbers) {
   text += ']';
 }
 
-std::string_view metric_of(Pattern pattern) { return pattern == Pattern::pingpong ? "round_trip_time" : "throughput"; }
+Line to_json(const PlanCongestor& congestor) {
+  return {{"layer", name_of(congestor.layer)},
+          {"pattern", name_of(congestor.pattern)},
+          {"message_bytes", congestor.message_bytes},
+          {"ranks", congestor.ranks},
+          {"parameters", congestor.parameters}};
+}
 
 /// The ranks that really take part.
 std::vector<int> ranks_of(const PlanProbe& probe) {
@@ -87,7 +95,24 @@ void RecordWriter::write_header(const Plan& plan, const std::vector<nlohmann::js
   flush();
 }
 
-void RecordWriter::write_samples(int cell, std::string_view phase, const PhaseSamples& samples) {
+void RecordWriter::write_clock(const ClockModel& clock, int rank, std::string_view phase) {
+  constexpr double ppb = 1e9;
+  write_line({{"type", "clock"},
+              {"rank", rank},
+              {"phase", phase},
+              {"offset_ns", clock.offset_ns},
+              {"drift_ppb", clock.drift * ppb},
+              {"at_ns", clock.at_ns},
+              {"error_ns", clock.error_ns},
+              {"is_shared", clock.is_shared},
+              {"estimated_offset_ns", clock.estimated_offset_ns},
+              {"estimated_drift_ppb", clock.estimated_drift * ppb},
+              {"estimated_error_ns", clock.estimated_error_ns},
+              {"exchanges", clock.exchanges}});
+}
+
+void RecordWriter::write_samples(int cell, std::string_view phase, const PhaseSamples& samples,
+                                 std::span<const std::uint32_t> missed) {
   const std::span<const std::uint64_t> times = samples.time_ns;
   const std::span<const std::uint64_t> bytes = samples.bytes;
   for (std::size_t first = 0; first < times.size(); first += samples_per_line) {
@@ -102,28 +127,56 @@ void RecordWriter::write_samples(int cell, std::string_view phase, const PhaseSa
       text_ += R"(,"bytes":)";
       append_list(text_, bytes.subspan(first, count));
     }
+    std::vector<std::uint32_t> here;
+    for (const std::uint32_t position : missed) {
+      if (position >= first && position < first + count) here.push_back(position - static_cast<std::uint32_t>(first));
+    }
+    if (!here.empty()) {
+      text_ += R"(,"missed":)";
+      append_list(text_, std::span<const std::uint32_t>(here));
+    }
     text_ += "}\n";
   }
+}
+
+void RecordWriter::write_channel(int cell, const ChannelReport& channel) {
+  Line line{{"type", "channel"},
+            {"cell", cell},
+            {"source", channel.source},
+            {"destination", channel.destination},
+            {"flow", channel.flow},
+            {"round", channel.round},
+            {"quantity", name_of(channel.quantity)},
+            {"time_ns", channel.time_ns},
+            {"bytes", nullptr},
+            {"sent", channel.sent},
+            {"lost", channel.lost}};
+  if (!channel.bytes.empty()) line["bytes"] = channel.bytes;
+  write_line(line);
 }
 
 void RecordWriter::write_cell(const PlanProbe& probe, const CellReport& report) {
   const bool has_samples = !report.warmup.time_ns.empty() || !report.measured.time_ns.empty();
   if (!report.failure || has_samples) {
     const bool is_stream = probe.pattern == Pattern::stream && probe.layer != Layer::memory;
-    write_line({{"type", "cell"},
-                {"id", probe.id},
-                {"layer", name_of(probe.layer)},
-                {"pattern", name_of(probe.pattern)},
-                {"message_bytes", probe.message_bytes},
-                {"receive", name_of(report.receive)},
-                {"metric", metric_of(probe.pattern)},
-                {"ranks", ranks_of(probe)},
-                {"messages_per_sample", is_stream ? probe.messages_per_sample : 1},
-                {"operations_per_sample", report.outcome.operations_per_sample},
-                {"bytes_per_sample", report.outcome.bytes_per_sample},
-                {"parameters", probe.parameters}});
-    write_samples(probe.id, "warmup", report.warmup);
-    write_samples(probe.id, "measured", report.measured);
+    Line line({{"type", "cell"},
+               {"id", probe.id},
+               {"layer", name_of(probe.layer)},
+               {"pattern", name_of(probe.pattern)},
+               {"message_bytes", probe.message_bytes},
+               {"receive", name_of(report.receive)},
+               {"metric", name_of(facts_of(probe.pattern).metric)},
+               {"ranks", ranks_of(probe)},
+               {"messages_per_sample", is_stream ? probe.messages_per_sample : 1},
+               {"operations_per_sample", report.outcome.operations_per_sample},
+               {"bytes_per_sample", report.outcome.bytes_per_sample},
+               {"parameters", probe.parameters},
+               {"channels", report.outcome.channels}});
+    if (probe.congestor) line["congestor"] = to_json(*probe.congestor);
+    write_line(line);
+    write_samples(probe.id, "warmup", report.warmup, {});
+    write_samples(probe.id, "measured", report.measured, report.findings.missed);
+    for (const ChannelReport& channel : report.findings.channels) write_channel(probe.id, channel);
   }
   if (report.failure) {
     write_failed(probe, *report.failure);
@@ -152,6 +205,8 @@ void RecordWriter::write_end(const PlanProbe& probe, const CellReport& report) {
               {"duplicated", counters.duplicated},
               {"corrupted", counters.corrupted},
               {"verified", counters.verified},
+              {"missed", report.findings.missed.size()},
+              {"values", report.findings.values},
               {"interfaces", interfaces}});
 }
 

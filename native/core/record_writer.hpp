@@ -34,12 +34,16 @@ class RecordWriter {
   /// `ranks` are the RankInfo objects of all ranks, in order.
   void write_header(const Plan& plan, const std::vector<nlohmann::json>& ranks, const ClockInfo& clock,
                     const std::string& mpi_library);
+  /// How a rank's clock is read against rank 0's, found at the "begin" or the "end" of the launch.
+  void write_clock(const ClockModel& clock, int rank, std::string_view phase);
   void write_cell(const PlanProbe& probe, const CellReport& report);
   void write_footer();
 
  private:
   void write_line(const nlohmann::ordered_json& line);
-  void write_samples(int cell, std::string_view phase, const PhaseSamples& samples);
+  void write_samples(int cell, std::string_view phase, const PhaseSamples& samples,
+                     std::span<const std::uint32_t> missed);
+  void write_channel(int cell, const ChannelReport& channel);
   void write_end(const PlanProbe& probe, const CellReport& report);
   void write_failed(const PlanProbe& probe, const CellFailure& failure);
   void flush();

@@ -1,5 +1,7 @@
 #include "core/report.hpp"
 
+#include <algorithm>
+
 namespace fabricbench {
 namespace {
 
@@ -9,6 +11,76 @@ json to_json(const PhaseSamples& samples) { return {{"time_ns", samples.time_ns}
 
 PhaseSamples samples_from(const json& value) {
   return {value["time_ns"].get<std::vector<std::uint64_t>>(), value["bytes"].get<std::vector<std::uint64_t>>()};
+}
+
+json to_json(const Findings& findings) {
+  json channels = json::array();
+  for (const ChannelReport& channel : findings.channels) {
+    channels.push_back({channel.source, channel.destination, channel.flow, channel.round, name_of(channel.quantity),
+                        channel.time_ns, channel.bytes, channel.sent, channel.lost});
+  }
+  return {{"channels", channels}, {"missed", findings.missed}, {"values", findings.values}};
+}
+
+Findings findings_from(const json& value) {
+  Findings findings{.channels = {},
+                    .missed = value["missed"].get<std::vector<std::uint32_t>>(),
+                    .values = value["values"].get<std::map<std::string, double>>()};
+  for (const json& each : value["channels"]) {
+    findings.channels.push_back(
+        {.source = each[0],
+         .destination = each[1],
+         .flow = each[2],
+         .round = each[3],
+         .quantity = value_of<Quantity>(each[4].get<std::string>()).value_or(Quantity::transfer),
+         .time_ns = each[5].get<std::vector<std::int64_t>>(),
+         .bytes = each[6].get<std::vector<std::uint64_t>>(),
+         .sent = each[7],
+         .lost = each[8]});
+  }
+  return findings;
+}
+
+/// A turn or a call lasts as long as on its slowest rank; what not all ranks have is not complete.
+void take_slowest(PhaseSamples& merged, const PhaseSamples& other) {
+  const std::size_t count = std::min(merged.time_ns.size(), other.time_ns.size());
+  merged.time_ns.resize(count);
+  for (std::size_t i = 0; i < count; ++i) merged.time_ns[i] = std::max(merged.time_ns[i], other.time_ns[i]);
+}
+
+/// A window of a flood holds what arrived everywhere. Ranks that only send have no windows. Times differ by a message
+/// or so: `times` ranks were added up so far, and their mean goes on.
+void add_window(PhaseSamples& merged, const PhaseSamples& other, std::size_t times) {
+  const std::size_t count = std::min(merged.time_ns.size(), other.time_ns.size());
+  merged.time_ns.resize(count);
+  merged.bytes.resize(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    merged.time_ns[i] = (merged.time_ns[i] * times + other.time_ns[i]) / (times + 1);
+    merged.bytes[i] += other.bytes[i];
+  }
+}
+
+void merge_samples(CellReport& merged, const CellReport& other, Family family, std::size_t times) {
+  for (const auto phase : {&CellReport::warmup, &CellReport::measured}) {
+    if ((other.*phase).time_ns.empty()) continue;
+    if ((merged.*phase).time_ns.empty()) {
+      merged.*phase = other.*phase;
+    } else if (family == Family::lockstep || family == Family::operation) {
+      take_slowest(merged.*phase, other.*phase);
+    } else if (family == Family::flood) {
+      add_window(merged.*phase, other.*phase, times);
+    } else if (family == Family::matrix) {
+      append(merged.*phase, other.*phase);
+    } else {
+      merged.*phase = other.*phase;
+    }
+  }
+}
+
+void merge_findings(Findings& merged, const Findings& other) {
+  merged.channels.insert(merged.channels.end(), other.channels.begin(), other.channels.end());
+  merged.missed.insert(merged.missed.end(), other.missed.begin(), other.missed.end());
+  merged.values.insert(other.values.begin(), other.values.end());
 }
 
 }  // namespace
@@ -34,12 +106,14 @@ std::string pack(const CellReport& report) {
       {"seconds", report.outcome.seconds},
       {"operations_per_sample", report.outcome.operations_per_sample},
       {"bytes_per_sample", report.outcome.bytes_per_sample},
+      {"channels_in_use", report.outcome.channels},
       {"counters",
        {counters.sent, counters.lost, counters.reordered, counters.duplicated, counters.corrupted, counters.verified}},
       {"receive", name_of(report.receive)},
       {"warmup", to_json(report.warmup)},
       {"measured", to_json(report.measured)},
       {"interfaces", interfaces},
+      {"findings", to_json(report.findings)},
   };
   const std::vector<std::uint8_t> bytes = json::to_cbor(value);
   return {bytes.begin(), bytes.end()};
@@ -53,26 +127,39 @@ CellReport unpack_report(const std::string& bytes) {
   report.outcome.seconds = value["seconds"];
   report.outcome.operations_per_sample = value["operations_per_sample"];
   report.outcome.bytes_per_sample = value["bytes_per_sample"];
+  report.outcome.channels = value["channels_in_use"];
   const json& counters = value["counters"];
   report.counters = {counters[0], counters[1], counters[2], counters[3], counters[4], counters[5]};
   report.receive = value_of<Receive>(value["receive"].get<std::string>()).value_or(Receive::blocking);
   report.warmup = samples_from(value["warmup"]);
   report.measured = samples_from(value["measured"]);
   for (const auto& [name, pair] : value["interfaces"].items()) report.interfaces[name] = {pair[0], pair[1]};
+  report.findings = findings_from(value["findings"]);
   return report;
 }
 
-CellReport merge(const std::vector<CellReport>& reports) {
+void append(PhaseSamples& samples, const PhaseSamples& others) {
+  samples.time_ns.insert(samples.time_ns.end(), others.time_ns.begin(), others.time_ns.end());
+  samples.bytes.insert(samples.bytes.end(), others.bytes.begin(), others.bytes.end());
+}
+
+CellReport merge(const std::vector<CellReport>& reports, Family family) {
   CellReport merged = reports.front();
+  std::size_t times = merged.measured.time_ns.empty() ? 0 : 1;
   for (std::size_t i = 1; i < reports.size(); ++i) {
     const CellReport& other = reports[i];
     if (!merged.failure) merged.failure = other.failure;
-    if (other.outcome.stop) merged.outcome = other.outcome;
+    if (other.outcome.stop && !merged.outcome.stop) merged.outcome = other.outcome;
     merged.counters.add(other.counters);
-    if (!other.warmup.time_ns.empty()) merged.warmup = other.warmup;
-    if (!other.measured.time_ns.empty()) merged.measured = other.measured;
+    merge_samples(merged, other, family, times);
+    if (!other.measured.time_ns.empty()) ++times;
     if (merged.interfaces.empty()) merged.interfaces = other.interfaces;
+    merge_findings(merged.findings, other.findings);
   }
+  std::vector<std::uint32_t>& missed = merged.findings.missed;
+  std::ranges::sort(missed);
+  missed.erase(std::ranges::unique(missed).begin(), missed.end());
+  std::erase_if(missed, [&](std::uint32_t position) { return position >= merged.measured.time_ns.size(); });
   return merged;
 }
 

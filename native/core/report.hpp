@@ -33,7 +33,11 @@ struct CellReport {
   PhaseSamples warmup;
   PhaseSamples measured;
   std::map<std::string, InterfaceBytes> interfaces;
+  Findings findings;
 };
+
+/// Put samples behind others of the same phase.
+void append(PhaseSamples& samples, const PhaseSamples& others);
 
 /// Pack a report for the control plane, and unpack it.
 std::string pack(const CellReport& report);
@@ -43,8 +47,9 @@ CellReport unpack_report(const std::string& bytes);
 nlohmann::json to_json(const std::optional<CellFailure>& failure);
 std::optional<CellFailure> failure_from(const nlohmann::json& value);
 
-/// Join what the ranks of a cell report: one failure is the cell's, counters add up, samples come from whoever took
-/// them.
-CellReport merge(const std::vector<CellReport>& reports);
+/// Join what the ranks of a cell report: one failure is the cell's, counters add up. Samples come from whoever took
+/// them; where all ranks did, a turn or a call lasts as long as on its slowest rank, and a window of a flood holds what
+/// arrived everywhere.
+CellReport merge(const std::vector<CellReport>& reports, Family family);
 
 }  // namespace fabricbench

@@ -17,6 +17,11 @@ class Stream {
   static constexpr std::size_t smallest_message = 1;
   static constexpr std::size_t timing_member = stream_receiver;
 
+  static std::vector<std::string> parameters() { return {}; }
+
+  template <class T>
+  static constexpr bool runs_over = Transport<T> || LocalTransport<T>;
+
   static std::size_t bytes_per_sample(const PlanProbe& probe) {
     return probe.messages_per_sample * probe.message_bytes;
   }

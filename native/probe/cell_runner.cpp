@@ -3,27 +3,51 @@
 #include <algorithm>
 
 #include "core/watchdog.hpp"
+#include "mpi_operation/operation.hpp"
 
 namespace fabricbench {
 namespace {
 
 using nlohmann::json;
 
-/// Thrown on every rank of a cell once all know of the failure.
-struct AgreedFailure {
-  CellFailure failure;
-};
-
-PhaseSamples to_phase(const Series& series, const PlanProbe& probe, Timebase timebase) {
+/// Bytes are given where they differ from sample to sample, or `always_bytes`.
+PhaseSamples to_phase(const Series& series, const PlanProbe& probe, Timebase timebase, bool always_bytes) {
   PhaseSamples samples;
   samples.time_ns.reserve(series.size());
   for (const std::uint64_t ticks : series.ticks()) samples.time_ns.push_back(timebase.to_ns(ticks));
   const auto is_incomplete = [&](std::uint32_t messages) { return messages != probe.messages_per_sample; };
-  if (probe.pattern == Pattern::stream && std::ranges::any_of(series.messages(), is_incomplete)) {
+  if (always_bytes || std::ranges::any_of(series.messages(), is_incomplete)) {
     for (const std::uint32_t messages : series.messages()) samples.bytes.push_back(messages * probe.message_bytes);
   }
   return samples;
 }
+
+void check_parameters(const PlanProbe& probe, const LayerEntry& layer) {
+  std::vector<std::string> known = layer.parameters;
+  const std::vector<std::string>& of_pattern = pattern_entry(probe.pattern).parameters;
+  known.insert(known.end(), of_pattern.begin(), of_pattern.end());
+  for (const auto& [key, value] : probe.parameters.items()) {
+    if (std::ranges::find(known, key) != known.end()) continue;
+    std::string list;
+    for (const std::string& name : known) list += (list.empty() ? "" : ", ") + name;
+    throw Failure(FailureCode::unsupported,
+                  "parameter '" + key + "' is unknown to " + std::string(name_of(probe.pattern)) + " over layer " +
+                      std::string(name_of(probe.layer)) + (list.empty() ? ", which has none" : "; known: " + list));
+  }
+}
+
+/// What tells a path's messages from those of any other path of the launch.
+std::uint32_t path_token(std::uint32_t launch_token, int one, int other, std::size_t flow) {
+  std::uint64_t state = launch_token;
+  for (const std::uint64_t part : {static_cast<std::uint64_t>(std::min(one, other)),
+                                   static_cast<std::uint64_t>(std::max(one, other)), std::uint64_t{flow}}) {
+    state = (state ^ part) * 0x9e3779b97f4a7c15U;
+    state ^= state >> 29U;
+  }
+  return static_cast<std::uint32_t>(state ^ (state >> 32U));
+}
+
+}  // namespace
 
 std::map<std::string, InterfaceBytes> difference(const std::map<std::string, InterfaceBytes>& before) {
   std::map<std::string, InterfaceBytes> carried;
@@ -34,19 +58,6 @@ std::map<std::string, InterfaceBytes> difference(const std::map<std::string, Int
   }
   return carried;
 }
-
-void check_parameters(const PlanProbe& probe, const LayerEntry& layer) {
-  for (const auto& [key, value] : probe.parameters.items()) {
-    if (std::ranges::find(layer.parameters, key) != layer.parameters.end()) continue;
-    std::string known;
-    for (const std::string& name : layer.parameters) known += (known.empty() ? "" : ", ") + name;
-    throw Failure(FailureCode::unsupported, "parameter '" + key + "' is unknown to layer " +
-                                                std::string(name_of(probe.layer)) +
-                                                (known.empty() ? ", which has none" : "; known: " + known));
-  }
-}
-
-}  // namespace
 
 std::vector<int> members_of(const PlanProbe& probe) {
   return layer_entry(probe.layer).is_local ? std::vector<int>{probe.ranks.front()} : probe.ranks;
@@ -81,93 +92,259 @@ std::vector<json> CellRunner::agree(const CellTeam& team, const std::function<js
   return all;
 }
 
-CellReport CellRunner::run(const PlanProbe& probe, int ordinal) {
+CellReport CellRunner::run(const PlanProbe& probe, int ordinal, const std::function<bool()>& is_over,
+                           const std::function<void()>& begun) {
   const CellTeam team(surroundings_.control, members_of(probe), ordinal);
   CellReport report;
+  bool has_begun = false;
+  const auto begin_once = [&] {
+    if (!has_begun && begun) begun();
+    has_begun = true;
+  };
+  Cell cell{.probe = probe,
+            .team = team,
+            .layer = layer_entry(probe.layer),
+            .report = report,
+            .is_over = is_over,
+            .begun = begin_once};
+  samples_.warmup.prepare(0, false);
+  samples_.measured.prepare(0, false);
   try {
-    run_or_fail(probe, team, report);
+    run_or_fail(cell);
   } catch (const AgreedFailure& agreed) {
     report.failure = agreed.failure;
     // What failed is not used again: the next cell of this kind starts afresh on all its ranks.
     std::erase_if(endpoints_, [&](const auto& entry) { return std::get<Layer>(entry.first) == probe.layer; });
   }
+  begin_once();
   team.discard_leftovers();
-  report.warmup = to_phase(samples_.warmup, probe, surroundings_.clock.timebase);
-  report.measured = to_phase(samples_.measured, probe, surroundings_.clock.timebase);
+  if (facts_of(probe.pattern).family != Family::matrix) take_samples(cell, false);
   return report;
 }
 
-void CellRunner::prepare_samples(const PlanProbe& probe, std::size_t member) {
-  const bool is_timing = layer_entry(probe.layer).is_local || member == pattern_entry(probe.pattern).timing_member;
-  const bool with_messages = probe.pattern == Pattern::stream && !layer_entry(probe.layer).is_local;
+void CellRunner::take_samples(Cell& cell, bool always_bytes) {
+  const Timebase timebase = surroundings_.clock.timebase;
+  append(cell.report.warmup, to_phase(samples_.warmup, cell.probe, timebase, always_bytes));
+  append(cell.report.measured, to_phase(samples_.measured, cell.probe, timebase, always_bytes));
+}
+
+void CellRunner::prepare_samples(const Cell& cell) {
+  const PlanProbe& probe = cell.probe;
+  const Family family = facts_of(probe.pattern).family;
+  const bool is_timing = cell.layer.is_local || (family != Family::pair && family != Family::matrix) ||
+                         cell.team.member() == pattern_entry(probe.pattern).timing_member ||
+                         probe.pattern == Pattern::oneway;
+  const bool with_messages = probe.pattern == Pattern::stream && !cell.layer.is_local;
   samples_.warmup.prepare(is_timing ? probe.warmup_samples : 0, with_messages);
   samples_.measured.prepare(is_timing ? probe.stopping.maximum_samples : 0, with_messages);
 }
 
-void CellRunner::run_or_fail(const PlanProbe& probe, const CellTeam& team, CellReport& report) {
-  const LayerEntry& layer = layer_entry(probe.layer);
-  samples_.warmup.prepare(0, false);
-  samples_.measured.prepare(0, false);
-  agree(team, [&]() -> json {
-    report.receive = layer.receive(probe.receive);
-    check_parameters(probe, layer);
-    prepare_samples(probe, team.member());
+void CellRunner::run_or_fail(Cell& cell) {
+  agree(cell.team, [&]() -> json {
+    cell.report.receive = cell.layer.receive(cell.probe.receive);
+    check_parameters(cell.probe, cell.layer);
+    if (!cell.is_over) prepare_samples(cell);
     return nullptr;
   });
-  Endpoint& endpoint = endpoint_for(probe, team, layer, report.receive);
-  measure(probe, team, endpoint, report);
-  if (layer.is_local) endpoints_.erase({probe.layer, team.world_rank(0), report.receive});
-}
-
-Endpoint& CellRunner::endpoint_for(const PlanProbe& probe, const CellTeam& team, const LayerEntry& layer,
-                                   Receive receive) {
-  const std::size_t peer = team.size() == 1 ? 0 : 1 - team.member();
-  const Key key{probe.layer, team.world_rank(peer), receive};
-  if (const auto found = endpoints_.find(key); found != endpoints_.end()) return *found->second;
-  const Site site{.interface = surroundings_.interface,
-                  .token = surroundings_.plan.token,
-                  .peer_rank = team.world_rank(peer),
-                  .is_first = team.member() == 0,
-                  .communicator = surroundings_.data_communicator};
-  std::unique_ptr<Endpoint> endpoint;
-  const std::vector<json> addresses = agree(team, [&]() -> json {
-    endpoint = layer.open(site, probe);
-    return endpoint->address();
-  });
-  agree(team, [&]() -> json {
-    endpoint->meet(addresses[peer].get<std::string>());
-    return nullptr;
-  });
-  return *(endpoints_[key] = std::move(endpoint));
-}
-
-void CellRunner::measure(const PlanProbe& probe, const CellTeam& team, Endpoint& endpoint, CellReport& report) {
-  const std::vector<json> sequences = agree(team, [&]() -> json {
-    endpoint.check_size(probe.message_bytes, pattern_entry(probe.pattern).smallest_message);
-    return endpoint.sequence;
-  });
-  for (const json& sequence : sequences) endpoint.sequence = std::max(endpoint.sequence, sequence.get<std::uint32_t>());
-  Task task{.probe = probe,
-            .team = team,
-            .timebase = surroundings_.clock.timebase,
-            .clock_overhead_ns = surroundings_.clock.overhead_ns,
-            .token = surroundings_.plan.token,
-            .sequence = endpoint.sequence,
-            .samples = samples_,
-            .counters = report.counters};
   // A library waits as it likes; everybody else's sleep is bounded.
   std::optional<Watchdog> watchdog;
-  if (report.receive != Receive::library) watchdog.emplace(watchdog_period(probe.reply_timeout_seconds));
+  if (cell.report.receive != Receive::library) watchdog.emplace(watchdog_period(cell.probe.reply_timeout_seconds));
+  switch (facts_of(cell.probe.pattern).family) {
+    case Family::pair:
+      return run_pair(cell);
+    case Family::lockstep:
+    case Family::flood:
+      return run_group(cell);
+    case Family::matrix:
+      return run_matrix(cell);
+    case Family::operation:
+      return run_operation(cell);
+  }
+}
+
+Task CellRunner::task_of(Cell& cell, std::uint32_t token, std::uint32_t& sequence) {
+  return {.probe = cell.probe,
+          .team = cell.team,
+          .timebase = surroundings_.clock.timebase,
+          .clock_overhead_ns = surroundings_.clock.overhead_ns,
+          .token = token,
+          .sequence = sequence,
+          .samples = samples_,
+          .counters = cell.report.counters,
+          .findings = cell.report.findings,
+          .clock = surroundings_.global_clock,
+          .is_over = cell.is_over};
+}
+
+std::int64_t CellRunner::common_start(const CellTeam& team) const {
+  // Long enough for the last member to hear of it and to come out of its sleep.
+  constexpr std::int64_t soon_ns = 10'000'000;
+  constexpr std::int64_t per_member_ns = 500'000;
+  const std::int64_t proposal = surroundings_.global_clock.to_global(KernelClock::now()) + soon_ns +
+                                per_member_ns * static_cast<std::int64_t>(team.size());
+  return std::stoll(team.exchange(std::to_string(proposal)).front());
+}
+
+std::vector<Endpoint::Member> CellRunner::endpoints_for(Cell& cell, const CellTeam& team,
+                                                        const std::vector<Link>& links) {
+  std::vector<Endpoint::Member> members;
+  std::vector<std::pair<Endpoint::Member*, std::unique_ptr<Endpoint>>> opened;
+  const int own_rank = surroundings_.control.rank();
+  const auto key_of = [&](const Endpoint::Member& member) {
+    return Key{cell.probe.layer, member.peer_rank, member.link.flow, cell.report.receive};
+  };
+  for (const Link& link : links) members.push_back({link, nullptr, team.world_rank(link.peer)});
+  // A path is used again where both ends still have it; after a failure only one of them may.
+  for (const Endpoint::Member& member : members) {
+    team.send_text(member.link.peer, endpoints_.contains(key_of(member)) ? "open" : "closed");
+  }
+  for (const Endpoint::Member& member : members) {
+    if (team.receive_text(member.link.peer) != "open") endpoints_.erase(key_of(member));
+  }
   agree(team, [&]() -> json {
+    for (Endpoint::Member& member : members) {
+      const auto& [link, unused, peer_rank] = member;
+      if (const auto found = endpoints_.find(key_of(member)); found != endpoints_.end()) {
+        member.endpoint = found->second.get();
+        continue;
+      }
+      const Site site{.interface = surroundings_.interface,
+                      .token = path_token(surroundings_.plan.token, own_rank, peer_rank, link.flow),
+                      .peer_rank = peer_rank,
+                      .flow = static_cast<int>(link.flow),
+                      .is_first = own_rank < peer_rank,
+                      .communicator = surroundings_.data_communicator};
+      opened.emplace_back(&member, cell.layer.open(site, cell.probe));
+    }
+    return nullptr;
+  });
+  for (const auto& [member, endpoint] : opened) team.send_text(member->link.peer, endpoint->address());
+  std::vector<std::string> addresses;
+  for (const auto& [member, endpoint] : opened) addresses.push_back(team.receive_text(member->link.peer));
+  agree(team, [&]() -> json {
+    for (std::size_t i = 0; i < opened.size(); ++i) opened[i].second->meet(addresses[i]);
+    return nullptr;
+  });
+  for (auto& [member, endpoint] : opened) {
+    member->endpoint = endpoint.get();
+    endpoints_[key_of(*member)] = std::move(endpoint);
+  }
+  agree(team, [&]() -> json {
+    for (const Endpoint::Member& member : members) {
+      member.endpoint->check_size(cell.probe.message_bytes, pattern_entry(cell.probe.pattern).smallest_message);
+    }
+    return nullptr;
+  });
+  for (const Endpoint::Member& member : members) {
+    team.send_text(member.link.peer, std::to_string(member.endpoint->sequence));
+  }
+  for (const Endpoint::Member& member : members) {
+    const auto other = static_cast<std::uint32_t>(std::stoul(team.receive_text(member.link.peer)));
+    member.endpoint->sequence = std::max(member.endpoint->sequence, other);
+  }
+  return members;
+}
+
+void CellRunner::counted(Cell& cell, const std::function<Outcome()>& action) {
+  const bool is_counting = cell.team.member() == 0;
+  const auto before = is_counting ? read_interface_counters() : std::map<std::string, InterfaceBytes>{};
+  cell.report.outcome = action();
+  if (is_counting) cell.report.interfaces = difference(before);
+}
+
+void CellRunner::run_pair(Cell& cell) {
+  if (cell.layer.is_local) {
+    const Site site{};
+    std::unique_ptr<Endpoint> endpoint;
+    agree(cell.team, [&]() -> json {
+      endpoint = cell.layer.open(site, cell.probe);
+      Task task = task_of(cell, 0, endpoint->sequence);
+      counted(cell, [&] { return endpoint->run(cell.probe.pattern, surroundings_.clock.is_counter, task); });
+      return nullptr;
+    });
+    return;
+  }
+  measure_pair(cell);
+}
+
+void CellRunner::measure_pair(Cell& cell) {
+  const Link link{.peer = 1 - cell.team.member(), .flow = 0, .sends = true, .receives = true};
+  Endpoint& endpoint = *endpoints_for(cell, cell.team, {link}).front().endpoint;
+  Task task = task_of(cell, endpoint.token, endpoint.sequence);
+  agree(cell.team, [&]() -> json {
     endpoint.verify_messages(task);
     return nullptr;
   });
-  agree(team, [&]() -> json {
-    const auto before = team.member() == 0 ? read_interface_counters() : std::map<std::string, InterfaceBytes>{};
-    report.outcome = endpoint.run(probe.pattern, surroundings_.clock.is_counter, task);
-    if (team.member() == 0) report.interfaces = difference(before);
+  agree(cell.team, [&]() -> json {
+    counted(cell, [&] { return endpoint.run(cell.probe.pattern, surroundings_.clock.is_counter, task); });
     return nullptr;
   });
+}
+
+void CellRunner::run_group(Cell& cell) {
+  const PlanProbe& probe = cell.probe;
+  GroupParameters parameters;
+  agree(cell.team, [&]() -> json {
+    parameters = group_parameters(probe);
+    return nullptr;
+  });
+  const bool is_flood = facts_of(probe.pattern).family == Family::flood;
+  const std::size_t rounds = cell.is_over ? 1 : rounds_of(probe.pattern, cell.team.size(), parameters);
+  const auto before = cell.team.member() == 0 ? read_interface_counters() : std::map<std::string, InterfaceBytes>{};
+  for (std::size_t round = 0; round < rounds; ++round) {
+    const std::vector<Link> links = links_of(probe.pattern, cell.team.size(), cell.team.member(), parameters, round);
+    const std::vector<Endpoint::Member> members = endpoints_for(cell, cell.team, links);
+    std::uint32_t unused_sequence = 0;
+    Task task = task_of(cell, surroundings_.plan.token, unused_sequence);
+    task.round = round;
+    task.rounds = rounds;
+    agree(cell.team, [&]() -> json {
+      if (!members.empty()) members.front().endpoint->verify_group(members, task);
+      return nullptr;
+    });
+    if (cell.begun) cell.begun();
+    if (is_flood) task.start_ns = common_start(cell.team);
+    agree(cell.team, [&]() -> json {
+      if (members.empty()) return nullptr;  // left over in this round
+      cell.report.outcome = members.front().endpoint->run_group(members, surroundings_.clock.is_counter, task);
+      return nullptr;
+    });
+  }
+  if (cell.team.member() == 0) cell.report.interfaces = difference(before);
+}
+
+void CellRunner::run_operation(Cell& cell) {
+  std::uint32_t unused_sequence = 0;
+  Task task = task_of(cell, surroundings_.plan.token, unused_sequence);
+  const MPI_Comm communicator = communicator_of(cell.team);
+  agree(cell.team, [&]() -> json {
+    verify_operation(communicator, task);
+    return nullptr;
+  });
+  task.start_ns = common_start(cell.team);
+  agree(cell.team, [&]() -> json {
+    counted(cell, [&] { return fabricbench::run_operation(communicator, task); });
+    return nullptr;
+  });
+}
+
+MPI_Comm CellRunner::communicator_of(const CellTeam& team) {
+  MPI_Comm& communicator = communicators_.try_emplace(team.world_ranks(), MPI_COMM_NULL).first->second;
+  if (communicator != MPI_COMM_NULL) return communicator;
+  MPI_Group all = MPI_GROUP_NULL;
+  MPI_Group ours = MPI_GROUP_NULL;
+  MPI_Comm_group(surroundings_.data_communicator, &all);
+  MPI_Group_incl(all, static_cast<int>(team.size()), team.world_ranks().data(), &ours);
+  MPI_Comm_create_group(surroundings_.data_communicator, ours, 0, &communicator);
+  MPI_Group_free(&ours);
+  MPI_Group_free(&all);
+  return communicator;
+}
+
+CellRunner::~CellRunner() {
+  for (auto& [ranks, communicator] : communicators_) {
+    if (communicator != MPI_COMM_NULL) MPI_Comm_free(&communicator);
+  }
 }
 
 }  // namespace fabricbench

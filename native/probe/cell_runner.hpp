@@ -27,31 +27,76 @@ struct Surroundings {
   std::optional<Interface> interface;
   std::string host;
   MPI_Comm data_communicator = MPI_COMM_NULL;
+  ClockModel global_clock;
 };
 
 class CellRunner {
  public:
   explicit CellRunner(const Surroundings& surroundings) : surroundings_(surroundings) {}
+  ~CellRunner();
+  CellRunner(const CellRunner&) = delete;
+  CellRunner& operator=(const CellRunner&) = delete;
 
-  /// Take part in a cell; collective over its ranks. Never throws a Failure: it is in the report.
-  CellReport run(const PlanProbe& probe, int ordinal);
+  /// Take part in a cell; collective over its ranks. Never throws a Failure: it is in the report. With `is_over` it is
+  /// a congestor, which goes on until that says so; `begun` is called once it can begin or has failed.
+  CellReport run(const PlanProbe& probe, int ordinal, const std::function<bool()>& is_over = {},
+                 const std::function<void()>& begun = {});
 
  private:
-  // Layer, peer, how its receiver waits: endpoints stay open from cell to cell.
-  using Key = std::tuple<Layer, int, Receive>;
+  // Layer, peer, flow, how its receiver waits: endpoints stay open from cell to cell.
+  using Key = std::tuple<Layer, int, std::size_t, Receive>;
 
-  void run_or_fail(const PlanProbe& probe, const CellTeam& team, CellReport& report);
-  void measure(const PlanProbe& probe, const CellTeam& team, Endpoint& endpoint, CellReport& report);
-  Endpoint& endpoint_for(const PlanProbe& probe, const CellTeam& team, const LayerEntry& layer, Receive receive);
+  /// One cell on this rank, while it is measured.
+  struct Cell {
+    const PlanProbe& probe;
+    const CellTeam& team;
+    const LayerEntry& layer;
+    CellReport& report;
+    std::function<bool()> is_over;
+    std::function<void()> begun;
+  };
+
+  void run_or_fail(Cell& cell);
+  void run_pair(Cell& cell);
+  void run_group(Cell& cell);
+  void run_operation(Cell& cell);
+  void run_matrix(Cell& cell);
+  /// One pair of a matrix, on its two ranks.
+  void run_match(Cell& cell, std::size_t partner, std::size_t round);
+  void match_direction(Cell& cell, const CellTeam& pair, std::size_t round);
+  /// The ranks of a cell as MPI sees them; made once for each set of ranks.
+  MPI_Comm communicator_of(const CellTeam& team);
+  /// Add the samples that were taken to the cell's report; with the bytes of each where they differ, or always.
+  void take_samples(Cell& cell, bool always_bytes);
+  /// A pattern of two over the path between them.
+  void measure_pair(Cell& cell);
+
+  Task task_of(Cell& cell, std::uint32_t token, std::uint32_t& sequence);
+  /// Open the paths to the peers that are not open yet, and agree with each on the next message's number.
+  std::vector<Endpoint::Member> endpoints_for(Cell& cell, const CellTeam& team, const std::vector<Link>& links);
+  /// Measure between two readings of the interfaces' counters, which the first member takes.
+  void counted(Cell& cell, const std::function<Outcome()>& action);
+  /// A time that is soon, the same for all members: when a flood or the first call begins.
+  std::int64_t common_start(const CellTeam& team) const;
   /// Do something that may fail here, and learn whether it failed anywhere; then every rank throws the same.
   std::vector<nlohmann::json> agree(const CellTeam& team, const std::function<nlohmann::json()>& action) const;
   CellFailure named(const Failure& failure) const;
-  void prepare_samples(const PlanProbe& probe, std::size_t member);
+  void prepare_samples(const Cell& cell);
 
   const Surroundings& surroundings_;
   std::map<Key, std::unique_ptr<Endpoint>> endpoints_;
+  std::map<std::vector<int>, MPI_Comm> communicators_;
   Samples samples_;
+  std::string last_pair_failure_;
 };
+
+/// Thrown on every rank of a cell once all know of the failure.
+struct AgreedFailure {
+  CellFailure failure;
+};
+
+/// What every interface has carried since.
+std::map<std::string, InterfaceBytes> difference(const std::map<std::string, InterfaceBytes>& before);
 
 /// The ranks that take part in a probe.
 std::vector<int> members_of(const PlanProbe& probe);

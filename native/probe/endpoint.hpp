@@ -2,12 +2,17 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/clock.hpp"
 #include "core/failure.hpp"
 #include "core/measurement.hpp"
+#include "pattern/channels.hpp"
+#include "pattern/flood.hpp"
+#include "pattern/lockstep.hpp"
 #include "pattern/patterns.hpp"
 #include "pattern/verification.hpp"
 #include "transport/transport.hpp"
@@ -25,10 +30,22 @@ class Endpoint {
   virtual void meet(std::string_view peer) = 0;
   /// Refuse messages that this layer does not carry.
   virtual void check_size(std::size_t message_bytes, std::size_t smallest_of_pattern) const = 0;
+
+  /// Patterns of two, over this path.
   virtual void verify_messages(Task& task) = 0;
   virtual Outcome run(Pattern pattern, bool is_counter_clock, Task& task) = 0;
 
+  /// Patterns of many, over this path and others of the same kind.
+  struct Member {
+    Link link;
+    Endpoint* endpoint;
+    int peer_rank;
+  };
+  virtual void verify_group(std::span<const Member> links, Task& task) = 0;
+  virtual Outcome run_group(std::span<const Member> links, bool is_counter_clock, Task& task) = 0;
+
   std::uint32_t sequence = 1;  // of the next message, unreliable layers only
+  std::uint32_t token = 0;     // that messages of this path carry
 };
 
 /// Run the listed pattern of that name over a transport.
@@ -37,8 +54,10 @@ Outcome run_pattern(PatternList<Each...>, Pattern pattern, bool is_counter_clock
   Outcome outcome;
   const auto run_if_named = [&]<class P>() {
     if (P::pattern != pattern) return;
-    outcome = is_counter_clock ? P::template run<CounterClock>(transport, task)
-                               : P::template run<KernelClock>(transport, task);
+    if constexpr (P::template runs_over<T>) {
+      outcome = is_counter_clock ? P::template run<CounterClock>(transport, task)
+                                 : P::template run<KernelClock>(transport, task);
+    }
   };
   (run_if_named.template operator()<Each>(), ...);
   return outcome;
@@ -47,7 +66,7 @@ Outcome run_pattern(PatternList<Each...>, Pattern pattern, bool is_counter_clock
 template <Transport T>
 class EndpointOver final : public Endpoint {
  public:
-  explicit EndpointOver(const Site& site) : path_(site) {}
+  explicit EndpointOver(const Site& site) : path_(site) { token = site.token; }
 
   std::string address() const override { return path_.address(); }
   void meet(std::string_view peer) override { path_.meet(peer); }
@@ -63,7 +82,27 @@ class EndpointOver final : public Endpoint {
     return run_pattern(Patterns{}, pattern, is_counter_clock, path_, task);
   }
 
+  void verify_group(std::span<const Member> links, Task& task) override {
+    std::vector<LinkOver<T>> typed = typed_links(links);
+    verify_links<T>(typed, task);
+  }
+  Outcome run_group(std::span<const Member> links, bool is_counter_clock, Task& task) override {
+    std::vector<LinkOver<T>> typed = typed_links(links);
+    if (facts_of(task.probe.pattern).family == Family::flood) return flood<T>(typed, task);
+    return is_counter_clock ? lockstep<CounterClock, T>(typed, task) : lockstep<KernelClock, T>(typed, task);
+  }
+
  private:
+  static std::vector<LinkOver<T>> typed_links(std::span<const Member> links) {
+    std::vector<LinkOver<T>> typed;
+    for (const Member& member : links) {
+      // All paths of a cell are of one layer and wait alike.
+      auto& other = static_cast<EndpointOver&>(*member.endpoint);
+      typed.push_back({member.link, &other.path_, other.token, &other.sequence, member.peer_rank});
+    }
+    return typed;
+  }
+
   T path_;
 };
 
@@ -80,6 +119,8 @@ class LocalEndpoint final : public Endpoint {
   Outcome run(Pattern pattern, bool is_counter_clock, Task& task) override {
     return run_pattern(Patterns{}, pattern, is_counter_clock, local_, task);
   }
+  void verify_group(std::span<const Member>, Task&) override {}
+  Outcome run_group(std::span<const Member>, bool, Task&) override { return {}; }
 
  private:
   T local_;

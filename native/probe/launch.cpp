@@ -14,6 +14,7 @@
 #include <iterator>
 #include <memory>
 
+#include "core/clock_sync.hpp"
 #include "core/control.hpp"
 #include "core/plan.hpp"
 #include "core/record_writer.hpp"
@@ -27,10 +28,14 @@ using nlohmann::json;
 // Orders go from rank 0 to the others: the position of a probe in the plan, or that there is no more.
 constexpr int order_tag = 0;
 constexpr int report_tag = 32001;
+constexpr int begun_tag = 32002;
+constexpr int stop_tag = 32003;
 constexpr int no_more = -1;
+constexpr int check_clocks = -2;
 
 struct Order {
   int probe = no_more;
+  bool is_congestor = false;
   Exit exit = Exit::done;
 };
 
@@ -108,65 +113,146 @@ void send_order(const Control& control, int to, Order order) {
   control.send(to, order_tag, {reinterpret_cast<const char*>(&order), sizeof order});
 }
 
+/// A rank's report, its own one or one that is sent.
+CellReport report_of(const Control& control, int member, const std::optional<CellReport>& own) {
+  return member == 0 ? *own : unpack_report(control.receive(member, report_tag));
+}
+
+/// Start the congestor's ranks and wait until each has begun or failed.
+void start_congestor(const Control& control, const PlanCongestor& congestor, int ordinal) {
+  for (const int rank : congestor.ranks) send_order(control, rank, {.probe = ordinal, .is_congestor = true});
+  for (const int rank : congestor.ranks) control.receive(rank, begun_tag);
+}
+
+/// End it; its failure if it had one.
+std::optional<CellFailure> stop_congestor(const Control& control, const PlanCongestor& congestor) {
+  for (const int rank : congestor.ranks) control.send(rank, stop_tag, "stop");
+  std::optional<CellFailure> failure;
+  for (const int rank : congestor.ranks) {
+    const CellReport report = unpack_report(control.receive(rank, report_tag));
+    if (!failure) failure = report.failure;
+  }
+  if (failure) failure->reason = "the congestor failed: " + failure->reason;
+  return failure;
+}
+
 void direct_cell(const Surroundings& surroundings, CellRunner& runner, int ordinal, RecordWriter& writer) {
   const Control& control = surroundings.control;
   const PlanProbe& probe = surroundings.plan.probes[static_cast<std::size_t>(ordinal)];
   const std::vector<int> members = members_of(probe);
+  if (probe.congestor) start_congestor(control, *probe.congestor, ordinal);
   for (const int member : members) {
     if (member != 0) send_order(control, member, {.probe = ordinal});
   }
   std::optional<CellReport> own;
   if (std::ranges::find(members, 0) != members.end()) own = runner.run(probe, ordinal);
   std::vector<CellReport> reports;
-  for (const int member : members) {
-    reports.push_back(member == 0 ? *own : unpack_report(control.receive(member, report_tag)));
+  for (const int member : members) reports.push_back(report_of(control, member, own));
+  CellReport report = merge(reports, facts_of(probe.pattern).family);
+  if (probe.congestor) {
+    const std::optional<CellFailure> failure = stop_congestor(control, *probe.congestor);
+    if (!report.failure) report.failure = failure;
   }
-  writer.write_cell(probe, merge(reports));
+  writer.write_cell(probe, report);
 }
 
-Exit direct(const Surroundings& surroundings, const std::vector<json>& ranks, RecordWriter& writer) {
+bool needs_clocks(const Plan& plan) { return std::ranges::any_of(plan.probes, needs_global_clock); }
+
+/// Every rank's model of its clock, on rank 0. Collective.
+std::vector<ClockModel> gather_clocks(const Control& control, const ClockModel& own) {
+  std::vector<ClockModel> all;
+  for (const std::string& text : control.gather({reinterpret_cast<const char*>(&own), sizeof own})) {
+    std::memcpy(&all.emplace_back(), text.data(), std::min(sizeof own, text.size()));
+  }
+  return all;
+}
+
+void write_clocks(RecordWriter& writer, const std::vector<ClockModel>& clocks, std::string_view phase) {
+  for (std::size_t rank = 0; rank < clocks.size(); ++rank) {
+    writer.write_clock(clocks[rank], static_cast<int>(rank), phase);
+  }
+}
+
+/// How far the clocks of the beginning are off at the end, on every rank; on rank 0 all of them. Collective.
+std::vector<ClockModel> recheck_clocks(const Surroundings& surroundings) {
+  return gather_clocks(surroundings.control,
+                       recheck_clock(surroundings.data_communicator, clock_identity(), surroundings.global_clock));
+}
+
+void order_all(const Control& control, Order order) {
+  for (int other = 1; other < control.size(); ++other) send_order(control, other, order);
+}
+
+Exit direct(const Surroundings& surroundings, const std::vector<json>& ranks, const std::vector<ClockModel>& clocks,
+            RecordWriter& writer) {
   CellRunner runner(surroundings);
   Exit exit = Exit::done;
   try {
     writer.write_header(surroundings.plan, ranks, surroundings.clock, mpi_library());
+    write_clocks(writer, clocks, "begin");
     for (int i = 0; i < static_cast<int>(surroundings.plan.probes.size()); ++i) {
       direct_cell(surroundings, runner, i, writer);
+    }
+    if (!clocks.empty()) {
+      order_all(surroundings.control, {.probe = check_clocks});
+      write_clocks(writer, recheck_clocks(surroundings), "end");
     }
     writer.write_footer();
   } catch (const OutputError& error) {
     std::fprintf(stderr, "fabricbench-probe: %s\n", error.what());
     exit = Exit::environment;
   }
-  for (int other = 1; other < surroundings.control.size(); ++other) {
-    send_order(surroundings.control, other, {.exit = exit});
-  }
+  order_all(surroundings.control, {.exit = exit});
   return exit;
+}
+
+/// Congest the fabric until rank 0 says that it is enough.
+CellReport congest(const Control& control, CellRunner& runner, const PlanProbe& probe, int ordinal) {
+  bool is_over = false;
+  const auto ask = [&] {
+    is_over = is_over || control.try_receive(0, stop_tag).has_value();
+    return is_over;
+  };
+  CellReport report = runner.run(congestor_probe(probe), ordinal, ask, [&] { control.send(0, begun_tag, "begun"); });
+  if (!is_over) control.receive(0, stop_tag);
+  return report;
 }
 
 Exit obey(const Surroundings& surroundings) {
   CellRunner runner(surroundings);
+  const Control& control = surroundings.control;
   for (;;) {
     Order order;
-    const std::string message = surroundings.control.receive(0, order_tag);
+    const std::string message = control.receive(0, order_tag);
     std::memcpy(&order, message.data(), sizeof order);
     if (order.probe == no_more) return order.exit;
+    if (order.probe == check_clocks) {
+      recheck_clocks(surroundings);
+      continue;
+    }
     const PlanProbe& probe = surroundings.plan.probes[static_cast<std::size_t>(order.probe)];
-    surroundings.control.send(0, report_tag, pack(runner.run(probe, order.probe)));
+    const CellReport report =
+        order.is_congestor ? congest(control, runner, probe, order.probe) : runner.run(probe, order.probe);
+    control.send(0, report_tag, pack(report));
   }
 }
 
 Exit follow_plan(const Control& control, const Plan& plan, RecordWriter* writer) {
   MPI_Comm data = MPI_COMM_NULL;
   MPI_Comm_dup(MPI_COMM_WORLD, &data);
-  const Surroundings surroundings{.control = control,
-                                  .plan = plan,
-                                  .clock = measure_clock(),
-                                  .interface = find_interface(plan.fabric.interface, plan.fabric.subnet),
-                                  .host = host_name(),
-                                  .data_communicator = data};
+  const Surroundings surroundings{
+      .control = control,
+      .plan = plan,
+      .clock = measure_clock(),
+      .interface = find_interface(plan.fabric.interface, plan.fabric.subnet),
+      .host = host_name(),
+      .data_communicator = data,
+      .global_clock = needs_clocks(plan) ? synchronise_clocks(data, clock_identity()) : ClockModel{}};
   std::vector<json> ranks;
   for (const std::string& text : control.gather(rank_info(surroundings).dump())) ranks.push_back(json::parse(text));
-  const Exit exit = control.rank() == 0 ? direct(surroundings, ranks, *writer) : obey(surroundings);
+  std::vector<ClockModel> clocks;
+  if (needs_clocks(plan)) clocks = gather_clocks(control, surroundings.global_clock);
+  const Exit exit = control.rank() == 0 ? direct(surroundings, ranks, clocks, *writer) : obey(surroundings);
   MPI_Comm_free(&data);
   return exit;
 }

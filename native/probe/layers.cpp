@@ -3,26 +3,11 @@
 #include <algorithm>
 #include <array>
 
-#include "transport/frame.hpp"
-#include "transport/ip.hpp"
+#include "probe/open.hpp"
 #include "transport/memory.hpp"
-#include "transport/mpi.hpp"
-#include "transport/tcp.hpp"
-#include "transport/udp.hpp"
 
 namespace fabricbench {
 namespace {
-
-/// A layer whose receivers sleep or spin, as the plan asks.
-template <template <Receive> class T>
-std::unique_ptr<Endpoint> open_socket_layer(const Site& site, const PlanProbe& probe) {
-  if (probe.receive == Receive::polling) return std::make_unique<EndpointOver<T<Receive::polling>>>(site);
-  return std::make_unique<EndpointOver<T<Receive::blocking>>>(site);
-}
-
-std::unique_ptr<Endpoint> open_mpi(const Site& site, const PlanProbe&) {
-  return std::make_unique<EndpointOver<MpiPath>>(site);
-}
 
 std::unique_ptr<Endpoint> open_memory(const Site&, const PlanProbe& probe) {
   const std::string word = probe.parameters.contains("kernel") && probe.parameters["kernel"].is_string()
@@ -46,19 +31,45 @@ Receive as_asked(Receive wanted) {
 
 Receive as_the_library_does(Receive) { return Receive::library; }
 
+std::vector<std::string> parameters_of(Pattern pattern) {
+  switch (facts_of(pattern).family) {
+    case Family::flood:
+      if (pattern == Pattern::bisection) return {"matchings", "seed"};
+      return {"flows"};
+    case Family::lockstep:
+      return pattern == Pattern::halo ? std::vector<std::string>{"dimensions"} : std::vector<std::string>{};
+    case Family::matrix:
+      return {"schedule"};
+    default:
+      return {"mode", "sync", "partitions", "threads"};  // each operation refuses those of others
+  }
+}
+
 // One line for each layer.
 const std::array layers{
     LayerEntry{Layer::memory, true, {"kernel"}, as_asked, open_memory},
-    LayerEntry{Layer::frame, false, {}, as_asked, open_socket_layer<Frame>},
-    LayerEntry{Layer::ip, false, {}, as_asked, open_socket_layer<Ip>},
-    LayerEntry{Layer::udp, false, {}, as_asked, open_socket_layer<Udp>},
-    LayerEntry{Layer::tcp, false, {}, as_asked, open_socket_layer<Tcp>},
+    LayerEntry{Layer::frame, false, {}, as_asked, open_frame},
+    LayerEntry{Layer::ip, false, {}, as_asked, open_ip},
+    LayerEntry{Layer::udp, false, {}, as_asked, open_udp},
+    LayerEntry{Layer::tcp, false, {}, as_asked, open_tcp},
     LayerEntry{Layer::mpi, false, {}, as_the_library_does, open_mpi},
 };
 
+/// One line for each pattern of two.
 template <class... Each>
-std::array<PatternEntry, sizeof...(Each)> entries_of(PatternList<Each...>) {
-  return {PatternEntry{Each::pattern, Each::smallest_message, Each::timing_member, Each::bytes_per_sample}...};
+std::vector<PatternEntry> entries_of(PatternList<Each...>) {
+  return {PatternEntry{Each::pattern, Each::smallest_message, Each::timing_member, Each::parameters()}...};
+}
+
+/// The patterns of many ranks and the operations have their parameters in common within a family.
+std::vector<PatternEntry> all_entries() {
+  std::vector<PatternEntry> entries = entries_of(Patterns{});
+  for (std::size_t i = 0; i < names_of<Pattern>.size(); ++i) {
+    const auto pattern = static_cast<Pattern>(i);
+    if (std::ranges::find(entries, pattern, &PatternEntry::pattern) != entries.end()) continue;
+    entries.push_back({pattern, 1, 0, parameters_of(pattern)});
+  }
+  return entries;
 }
 
 }  // namespace
@@ -66,7 +77,7 @@ std::array<PatternEntry, sizeof...(Each)> entries_of(PatternList<Each...>) {
 const LayerEntry& layer_entry(Layer layer) { return *std::ranges::find(layers, layer, &LayerEntry::layer); }
 
 const PatternEntry& pattern_entry(Pattern pattern) {
-  static const auto patterns = entries_of(Patterns{});
+  static const std::vector<PatternEntry> patterns = all_entries();
   return *std::ranges::find(patterns, pattern, &PatternEntry::pattern);
 }
 

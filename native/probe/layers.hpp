@@ -22,12 +22,12 @@ struct LayerEntry {
 
 const LayerEntry& layer_entry(Layer layer);
 
-/// The pattern's smallest message and the member that keeps its time.
+/// What running a pattern needs to know of it beside core/pattern_facts.hpp.
 struct PatternEntry {
   Pattern pattern;
   std::size_t smallest_message;
-  std::size_t timing_member;
-  std::size_t (*bytes_per_sample)(const PlanProbe& probe);
+  std::size_t timing_member;  // of a pair: the member that keeps the time
+  std::vector<std::string> parameters;
 };
 
 const PatternEntry& pattern_entry(Pattern pattern);

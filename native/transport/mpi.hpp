@@ -16,7 +16,7 @@ class MpiPath {
  public:
   static constexpr Traits traits{.is_reliable = true, .is_ordered = true, .smallest_message = 0};
 
-  explicit MpiPath(const Site& site) : communicator_(site.communicator), peer_(site.peer_rank) {
+  explicit MpiPath(const Site& site) : communicator_(site.communicator), peer_(site.peer_rank), tag_(1 + site.flow) {
     MPI_Comm_set_errhandler(communicator_, MPI_ERRORS_RETURN);
   }
   std::size_t largest_message() const { return std::numeric_limits<int>::max(); }
@@ -25,10 +25,10 @@ class MpiPath {
   void set_bound(double) {}  // MPI has none; the launch's time limit stands for it
 
   void send(std::span<const std::byte> message) {
-    check(MPI_Send(message.data(), static_cast<int>(message.size()), MPI_BYTE, peer_, tag, communicator_), "MPI_Send");
+    check(MPI_Send(message.data(), static_cast<int>(message.size()), MPI_BYTE, peer_, tag_, communicator_), "MPI_Send");
   }
   bool receive(std::span<std::byte> message) {
-    check(MPI_Recv(message.data(), static_cast<int>(message.size()), MPI_BYTE, peer_, tag, communicator_,
+    check(MPI_Recv(message.data(), static_cast<int>(message.size()), MPI_BYTE, peer_, tag_, communicator_,
                    MPI_STATUS_IGNORE),
           "MPI_Recv");
     return true;
@@ -38,12 +38,12 @@ class MpiPath {
   static constexpr std::size_t slots = 64;
 
   void post_send(std::size_t slot, std::span<const std::byte> message) {
-    check(MPI_Isend(message.data(), static_cast<int>(message.size()), MPI_BYTE, peer_, tag, communicator_,
+    check(MPI_Isend(message.data(), static_cast<int>(message.size()), MPI_BYTE, peer_, tag_, communicator_,
                     &requests_[slot]),
           "MPI_Isend");
   }
   void post_receive(std::size_t slot, std::span<std::byte> message) {
-    check(MPI_Irecv(message.data(), static_cast<int>(message.size()), MPI_BYTE, peer_, tag, communicator_,
+    check(MPI_Irecv(message.data(), static_cast<int>(message.size()), MPI_BYTE, peer_, tag_, communicator_,
                     &requests_[slot]),
           "MPI_Irecv");
   }
@@ -55,8 +55,6 @@ class MpiPath {
   }
 
  private:
-  static constexpr int tag = 1;
-
   static std::array<MPI_Request, slots> no_requests() {
     std::array<MPI_Request, slots> requests{};
     requests.fill(MPI_REQUEST_NULL);
@@ -74,6 +72,7 @@ class MpiPath {
 
   MPI_Comm communicator_;
   int peer_;
+  int tag_;
   std::array<MPI_Request, slots> requests_ = no_requests();
 };
 

@@ -56,6 +56,25 @@ class Tcp {
     } while (done < message.size());
   }
 
+  int descriptor() const { return socket_; }
+
+  std::size_t try_send(std::span<const std::byte> message) {
+    const ssize_t size = ::send(socket_, message.data(), message.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (size >= 0) [[likely]]
+      return static_cast<std::size_t>(size);
+    if (!is_empty_or_full(errno) && errno != EINTR) fail_with_errno("send(tcp)");
+    return 0;
+  }
+
+  std::size_t try_receive(std::span<std::byte> message) {
+    const ssize_t size = ::recv(socket_, message.data(), message.size(), MSG_DONTWAIT);
+    if (size > 0) [[likely]]
+      return static_cast<std::size_t>(size);
+    if (size == 0) throw Failure(FailureCode::unreachable, "the peer closed the connection: see what it reports");
+    if (!is_empty_or_full(errno) && errno != EINTR) fail_with_errno("recv(tcp)");
+    return 0;
+  }
+
   bool receive(std::span<std::byte> message) {
     std::size_t done = 0;
     do {
@@ -76,6 +95,6 @@ class Tcp {
   int socket_ = -1;
 };
 
-static_assert(Transport<Tcp<Receive::blocking>> && Transport<Tcp<Receive::polling>>);
+static_assert(PolledTransport<Tcp<Receive::blocking>> && PolledTransport<Tcp<Receive::polling>>);
 
 }  // namespace fabricbench

@@ -22,8 +22,9 @@ namespace fabricbench {
 /// Where an end of a path stands.
 struct Site {
   std::optional<Interface> interface;     // that leads into the fabric under test
-  std::uint32_t token = 0;                // of the launch: strangers do not know it
+  std::uint32_t token = 0;                // of this path: strangers do not know it, and no other path has it
   int peer_rank = 0;                      // in MPI_COMM_WORLD
+  int flow = 0;                           // of several paths between the same two ranks
   bool is_first = false;                  // of the two: it connects, and it takes the first of two protocol numbers
   MPI_Comm communicator = MPI_COMM_NULL;  // for the layer mpi, apart from the control plane
 };
@@ -52,6 +53,17 @@ concept Transport =
       path.send(out);
       { path.receive(in) } -> std::same_as<bool>;
     };
+
+/// A transport whose calls can be made without waiting, and whose readiness poll() tells.
+///
+/// try_send() takes as much of a message as there is room for and tells how much, 0 where there is none now; datagrams
+/// are taken whole. try_receive() gives as much as there is, 0 where there is nothing now.
+template <class T>
+concept PolledTransport = Transport<T> && requires(T path, std::span<const std::byte> out, std::span<std::byte> in) {
+  { path.try_send(out) } -> std::same_as<std::size_t>;
+  { path.try_receive(in) } -> std::same_as<std::size_t>;
+  { path.descriptor() } -> std::same_as<int>;
+};
 
 /// A reliable transport that also takes messages without waiting for them, each in one of its slots.
 ///

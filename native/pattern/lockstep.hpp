@@ -1,0 +1,146 @@
+// Patterns in which every rank sends to and receives from its neighbours, turn after turn, as stencil codes do:
+// pingping, sendrecv, exchange, halo. Nothing but the messages keeps the ranks together. Each rank times its own turns;
+// a turn of the cell lasts as long as on its slowest rank. Turns are taken in batches; between batches the first rank
+// applies the stopping rule to its own times and tells the others over the control plane.
+#pragma once
+
+#include <numeric>
+
+#include "core/failure.hpp"
+#include "core/stopping.hpp"
+#include "pattern/turns.hpp"
+
+namespace fabricbench {
+
+/// What the first rank tells the others: take this many turns, in the warm-up or in the measurement. 0 ends the cell.
+struct TurnOrder {
+  std::uint32_t turns = 0;
+  bool is_measured = false;
+};
+
+template <class Clock, Transport T>
+class Lockstep {
+ public:
+  Lockstep(std::span<LinkOver<T>> links, Task& task) : turns_(links, task), task_(task) {}
+
+  Outcome lead() {
+    const End end(task_.team);
+    Stopping warmup = task_.probe.stopping;
+    warmup.minimum_samples = warmup.maximum_samples = task_.probe.warmup_samples;
+    if (task_.probe.warmup_samples > 0) lead_phase(warmup, task_.samples.warmup, false);
+    turns_.start_counting();
+    const Outcome outcome = lead_phase(task_.probe.stopping, task_.samples.measured, true);
+    task_.counters.add(turns_.counters());
+    return outcome;
+  }
+
+  void follow() {
+    bool is_counting = false;
+    for (;;) {
+      const auto order = task_.team.template receive<TurnOrder>(0);
+      if (order.turns == 0) break;
+      if (order.is_measured && !is_counting) turns_.start_counting();
+      is_counting = order.is_measured;
+      take(order);
+    }
+    if (is_counting) task_.counters.add(turns_.counters());
+  }
+
+ private:
+  /// Lets the others go when the first rank is done, however it ends.
+  class End {
+   public:
+    explicit End(const CellTeam& team) : team_(team) {}
+    ~End() { tell(team_, {}); }
+    End(const End&) = delete;
+    End& operator=(const End&) = delete;
+
+   private:
+    const CellTeam& team_;
+  };
+
+  static void tell(const CellTeam& team, TurnOrder order) {
+    for (std::size_t member = 1; member < team.size(); ++member) team.send(member, order);
+  }
+
+  /// One more turn goes first, untimed: the others come from their sleep.
+  void take(TurnOrder order) {
+    Series& series = order.is_measured ? task_.samples.measured : task_.samples.warmup;
+    std::vector<std::uint32_t>& missed = task_.findings.missed;
+    turns_.take();
+    for (std::uint32_t i = 0; i < order.turns; ++i) {
+      const std::uint64_t begin = Clock::now();
+      const bool is_complete = turns_.take();
+      series.push(Clock::now() - begin);
+      if (!is_complete && order.is_measured) [[unlikely]]
+        missed.push_back(static_cast<std::uint32_t>(series.size() - 1));
+    }
+  }
+
+  Outcome lead_phase(const Stopping& stopping, Series& series, bool is_measured) {
+    StoppingRule rule(stopping);
+    Outcome outcome;
+    const std::uint64_t begin = Clock::now();
+    double seconds_per_turn = 0;
+    while (!outcome.stop) {
+      const std::size_t before = series.size();
+      const std::size_t count = seconds_per_turn > 0 ? rule.next_batch(before, outcome.seconds, seconds_per_turn) : 1;
+      const TurnOrder order{static_cast<std::uint32_t>(count), is_measured};
+      tell(task_.team, order);
+      take(order);
+      const auto taken = series.ticks().subspan(before);
+      const std::uint64_t sum = std::accumulate(taken.begin(), taken.end(), std::uint64_t{0});
+      seconds_per_turn = task_.timebase.to_seconds(sum) / static_cast<double>(taken.size());
+      outcome.seconds = task_.timebase.to_seconds(Clock::now() - begin);
+      outcome.stop = rule.decide(series.ticks(), outcome.seconds);
+    }
+    return outcome;
+  }
+
+  Turns<T> turns_;
+  Task& task_;
+};
+
+template <class Clock, Transport T>
+Outcome lockstep(std::span<LinkOver<T>> links, Task& task) {
+  Lockstep<Clock, T> pattern(links, task);
+  Outcome outcome;
+  if (task.team.member() == 0) {
+    outcome = pattern.lead();
+  } else {
+    pattern.follow();
+  }
+  outcome.channels = channels_of(task.probe.pattern, task.team.size(), group_parameters(task.probe));
+  outcome.bytes_per_sample = outcome.channels * task.probe.message_bytes;
+  return outcome;
+}
+
+/// The untimed turns before the timing of any pattern with many ranks: every link carries messages with a payload of
+/// their own, and the receivers compare. Failures: nothing came, or nothing as it was sent.
+template <Transport T>
+void verify_links(std::span<LinkOver<T>> links, Task& task) {
+  const std::size_t wanted = task.probe.verify_messages;
+  if (wanted == 0 || links.empty()) return;
+  Turns<T> turns(links, task);
+  std::size_t expected = 0;
+  for (std::uint32_t turn = 0; turn < wanted; ++turn) {
+    turns.buffers().fill(turn);
+    if (!turns.take()) continue;
+    const auto [same, all] = turns.buffers().compare(turn);
+    expected += all;
+    task.counters.verified += all;
+    task.counters.corrupted += all - same;
+  }
+  const bool receives = std::ranges::any_of(links, [](const LinkOver<T>& link) { return link.link.receives; });
+  if (receives && expected == 0) {
+    throw Failure(FailureCode::timeout, "no message came from the neighbours within " +
+                                            std::to_string(task.probe.reply_timeout_seconds) +
+                                            " s: is something filtering this protocol on the way?");
+  }
+  if (expected > 0 && task.counters.corrupted == expected) {
+    throw Failure(FailureCode::corrupted, "all " + std::to_string(expected) +
+                                              " verified messages came with another payload: nothing was timed");
+  }
+}
+
+}  // namespace fabricbench

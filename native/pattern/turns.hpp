@@ -1,0 +1,263 @@
+// One turn of a rank in a lockstep pattern: one message on each link that sends, one from each that receives, complete
+// when all of them are. Three kinds: a reliable byte stream must read while it writes, or two ranks with full buffers
+// would wait for each other for ever; a transport that can post messages posts all and waits; an unreliable one may
+// lose a message, and then the turn is lost and the next one goes on.
+#pragma once
+
+#include <poll.h>
+
+#include <deque>
+#include <vector>
+
+#include "core/measurement.hpp"
+#include "core/message_buffer.hpp"
+#include "pattern/channels.hpp"
+#include "pattern/payload.hpp"
+#include "transport/datagram.hpp"
+#include "transport/transport.hpp"
+
+namespace fabricbench {
+
+/// The buffers of a rank's links, and what verification does with them.
+template <Transport T>
+class TurnBuffers {
+ public:
+  TurnBuffers(std::span<LinkOver<T>> links, const Task& task) : links_(links), team_(task.team) {
+    for (std::size_t i = 0; i < links.size(); ++i) {
+      out_.emplace_back(links[i].link.sends ? task.probe.message_bytes : 0);
+      in_.emplace_back(links[i].link.receives ? task.probe.message_bytes : 0);
+    }
+  }
+
+  std::span<std::byte> out(std::size_t link) { return out_[link].span(); }
+  std::span<std::byte> in(std::size_t link) { return in_[link].span(); }
+
+  /// Give every message of a turn its own payload.
+  void fill(std::uint32_t turn) {
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+      fill_payload(payload(out_[i].span()), seed(links_[i], team_.member(), turn));
+    }
+  }
+  /// How many of the messages that came are as they were sent, and how many there are.
+  std::pair<std::size_t, std::size_t> compare(std::uint32_t turn) {
+    std::size_t same = 0;
+    std::size_t all = 0;
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+      if (!links_[i].link.receives) continue;
+      const std::span<std::byte> came = payload(in_[i].span());
+      std::vector<std::byte> expected(came.size());
+      fill_payload(expected, seed(links_[i], links_[i].link.peer, turn));
+      ++all;
+      same += std::ranges::equal(came, expected) ? 1 : 0;
+    }
+    return {same, all};
+  }
+
+ private:
+  static std::span<std::byte> payload(std::span<std::byte> message) {
+    if (T::traits.is_reliable || message.empty()) return message;
+    return message.subspan(sizeof(DatagramHeader));
+  }
+  static std::uint64_t seed(const LinkOver<T>& link, std::size_t sender, std::uint32_t turn) {
+    return (std::uint64_t{link.token} << 32U) ^ (std::uint64_t{turn} << 16U) ^ sender;
+  }
+
+  std::span<LinkOver<T>> links_;
+  const CellTeam& team_;
+  std::deque<MessageBuffer> out_;
+  std::deque<MessageBuffer> in_;
+};
+
+template <Transport T>
+std::size_t count_sending(std::span<LinkOver<T>> links) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(links, [](const LinkOver<T>& link) { return link.link.sends; }));
+}
+
+/// Over byte streams: write what there is room for, read what there is, sleep only when neither goes on.
+template <Transport T>
+class Turns {
+ public:
+  Turns(std::span<LinkOver<T>> links, Task& task)
+      : links_(links), buffers_(links, task), sending_(count_sending(links)), sent_(links.size()) {
+    came_.resize(links.size());
+    polls_.resize(links.size());
+    for (LinkOver<T>& link : links_) link.path->set_bound(task.probe.reply_timeout_seconds);
+  }
+
+  TurnBuffers<T>& buffers() { return buffers_; }
+  Counters counters() const { return counters_; }
+  void start_counting() { counters_ = {}; }
+
+  /// Take a turn. Always complete: what does not come is a Failure.
+  bool take() {
+    std::ranges::fill(sent_, 0);
+    std::ranges::fill(came_, 0);
+    while (!push()) wait_and_read();
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+      const std::span<std::byte> rest = buffers_.in(i).subspan(came_[i]);
+      if (!rest.empty()) links_[i].path->receive(rest);
+    }
+    counters_.sent += sending_;
+    return true;
+  }
+
+ private:
+  /// Write what there is room for; whether everything is written.
+  bool push() {
+    bool is_all = true;
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+      const std::span<std::byte> out = buffers_.out(i);
+      if (sent_[i] < out.size()) sent_[i] += links_[i].path->try_send(out.subspan(sent_[i]));
+      is_all = is_all && sent_[i] == out.size();
+    }
+    return is_all;
+  }
+
+  void wait_and_read() {
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+      const bool wants_in = came_[i] < buffers_.in(i).size();
+      const bool wants_out = sent_[i] < buffers_.out(i).size();
+      const int events = (wants_in ? POLLIN : 0) | (wants_out ? POLLOUT : 0);
+      polls_[i] = {events == 0 ? -1 : links_[i].path->descriptor(), static_cast<short>(events), 0};
+    }
+    constexpr int bound_ms = static_cast<int>(reliable_bound_seconds * 1000);
+    if (poll(polls_.data(), polls_.size(), bound_ms) == 0) {
+      throw Failure(FailureCode::timeout, "nothing moved for 10 s: is the link up and are the peers alive?");
+    }
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+      if ((polls_[i].revents & (POLLIN | POLLHUP | POLLERR)) == 0 || came_[i] == buffers_.in(i).size()) continue;
+      came_[i] += links_[i].path->try_receive(buffers_.in(i).subspan(came_[i]));
+    }
+  }
+
+  std::span<LinkOver<T>> links_;
+  TurnBuffers<T> buffers_;
+  std::size_t sending_;
+  std::vector<std::size_t> sent_;
+  std::vector<std::size_t> came_;
+  std::vector<pollfd> polls_;
+  Counters counters_;
+};
+
+/// Over transports that take messages without waiting: all are posted, then waited for.
+template <PostingTransport T>
+class Turns<T> {
+ public:
+  Turns(std::span<LinkOver<T>> links, Task& task)
+      : links_(links), buffers_(links, task), sending_(count_sending(links)) {}
+
+  TurnBuffers<T>& buffers() { return buffers_; }
+  Counters counters() const { return counters_; }
+  void start_counting() { counters_ = {}; }
+
+  bool take() {
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+      if (links_[i].link.receives) links_[i].path->post_receive(in_slot, buffers_.in(i));
+    }
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+      if (links_[i].link.sends) links_[i].path->post_send(out_slot, buffers_.out(i));
+    }
+    for (LinkOver<T>& link : links_) {
+      link.path->wait(in_slot);
+      link.path->wait(out_slot);
+    }
+    counters_.sent += sending_;
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t in_slot = 0;
+  static constexpr std::size_t out_slot = 1;
+
+  std::span<LinkOver<T>> links_;
+  TurnBuffers<T> buffers_;
+  std::size_t sending_;
+  Counters counters_;
+};
+
+/// Over unreliable paths: the number of a message is that of its turn. A neighbour may be some turns ahead.
+template <Transport T>
+  requires(!T::traits.is_reliable)
+class Turns<T> {
+ public:
+  Turns(std::span<LinkOver<T>> links, Task& task) : links_(links), buffers_(links, task), states_(links.size()) {
+    for (std::size_t i = 0; i < links.size(); ++i) {
+      links_[i].path->set_bound(task.probe.reply_timeout_seconds);
+      states_[i].base = *links_[i].sequence;
+    }
+  }
+  /// Numbers go on behind what was sent here; the two ends of a path agree on them before each cell.
+  ~Turns() {
+    for (std::size_t i = 0; i < links_.size(); ++i) *links_[i].sequence = states_[i].base + turn_;
+  }
+  Turns(const Turns&) = delete;
+  Turns& operator=(const Turns&) = delete;
+
+  TurnBuffers<T>& buffers() { return buffers_; }
+  Counters counters() const { return counters_; }
+  void start_counting() { counters_ = {}; }
+
+  /// Take a turn; false where a message of it was lost.
+  bool take() {
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+      if (!links_[i].link.sends) continue;
+      write_header(buffers_.out(i), {links_[i].token, states_[i].base + turn_});
+      links_[i].path->send(buffers_.out(i));
+      ++counters_.sent;
+    }
+    bool is_complete = true;
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+      if (links_[i].link.receives && !receive(i)) is_complete = false;
+    }
+    ++turn_;
+    in_row_ = is_complete ? 0 : in_row_ + 1;
+    if (in_row_ >= most_in_row) [[unlikely]]
+      give_up();
+    return is_complete;
+  }
+
+ private:
+  static constexpr unsigned most_in_row = 20;
+
+  struct State {
+    std::uint32_t base = 0;
+    std::uint32_t newest = 0;  // one more than the newest turn that came
+  };
+
+  bool receive(std::size_t link) {
+    State& state = states_[link];
+    if (state.newest > turn_) return true;  // came while we waited for an earlier one
+    while (links_[link].path->receive(buffers_.in(link))) {
+      const DatagramHeader header = read_header(buffers_.in(link));
+      const std::uint32_t turn = header.sequence - state.base;
+      if (header.token != links_[link].token || turn >= 1U << 31U) [[unlikely]]
+        continue;
+      if (turn < state.newest) [[unlikely]] {
+        ++counters_.reordered;
+        continue;
+      }
+      state.newest = turn + 1;
+      if (turn == turn_) [[likely]]
+        return true;
+      if (turn > turn_) break;  // the one we wait for was overtaken
+    }
+    ++counters_.lost;
+    return false;
+  }
+
+  [[noreturn]] void give_up() const {
+    throw Failure(FailureCode::timeout,
+                  "20 turns in a row lost a message: is something filtering this protocol on the "
+                  "way, or is the timeout below the time of a turn?");
+  }
+
+  std::span<LinkOver<T>> links_;
+  TurnBuffers<T> buffers_;
+  std::vector<State> states_;
+  std::uint32_t turn_ = 0;
+  unsigned in_row_ = 0;
+  Counters counters_;
+};
+
+}  // namespace fabricbench

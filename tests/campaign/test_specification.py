@@ -9,6 +9,7 @@ from fabricbench.campaign.presets import PRESETS, preset
 from fabricbench.campaign.specification import Campaign, Experiment, campaign_of, read_campaign
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Pattern, Receive
+from fabricbench.patterns import PATTERNS, Family
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -94,8 +95,8 @@ def test_there_are_examples():
     assert list(EXAMPLES.glob("campaign-*.toml"))
 
 
-@pytest.mark.parametrize("name", list(PRESETS))
-def test_a_preset_measures_all_six_layers_and_shares_a_small_size_for_the_ladder(name: str):
+@pytest.mark.parametrize("name", ["quick", "standard", "full"])
+def test_a_preset_for_an_answer_measures_all_six_layers_and_shares_a_small_size_for_the_ladder(name: str):
     campaign = preset(name)
     pingpong = [each for each in campaign.experiments if each.pattern is Pattern.PINGPONG]
     for layer in Layer:
@@ -103,10 +104,30 @@ def test_a_preset_measures_all_six_layers_and_shares_a_small_size_for_the_ladder
         assert any(layer in each.layers for each in campaign.experiments if each.pattern is Pattern.STREAM), layer
 
 
+@pytest.mark.parametrize("name", list(PRESETS))
+def test_every_preset_survives_being_written_down_and_read_again(name: str):
+    campaign = preset(name)
+    assert campaign.name == name
+    assert Campaign.model_validate(campaign.model_dump(mode="json")) == campaign
+
+
+def test_between_them_the_presets_measure_every_pattern_and_operation():
+    measured = {
+        name: {each.pattern for each in preset(name).experiments}
+        for name in ("patterns", "collectives", "map", "oneway")
+    }
+    families = {name: {PATTERNS[pattern].family for pattern in found} for name, found in measured.items()}
+    assert set().union(*measured.values()) == set(Pattern)
+    assert families["collectives"] == {Family.OPERATION}
+    assert families["map"] == {Family.MATRIX}
+    layers = {layer for each in preset("patterns").experiments for layer in each.layers}
+    assert layers == set(Layer) - {Layer.MEMORY}
+
+
 def test_a_preset_that_is_none_is_refused_with_the_names_of_those_there_are():
     with pytest.raises(UsageError) as raised:
         preset("fastest")
-    assert "quick, standard, full" in str(raised.value.hint)
+    assert "quick, standard, full, patterns" in str(raised.value.hint)
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,8 @@ class Series {
   void prepare(std::size_t capacity, bool with_messages) {
     count_ = 0;
     if (ticks_.size() < capacity) ticks_.resize(capacity);
-    if (with_messages && messages_.size() < capacity) messages_.resize(capacity);
+    messages_.resize(with_messages ? std::max(capacity, messages_.size())
+                                   : 0);  // those of an earlier cell are not ours
   }
   std::span<const std::uint64_t> ticks() const { return std::span(ticks_).first(count_); }
   std::span<const std::uint32_t> messages() const {

@@ -146,9 +146,6 @@ void CellRunner::run_or_fail(Cell& cell) {
     if (!cell.is_over) prepare_samples(cell);
     return nullptr;
   });
-  // A library waits as it likes; everybody else's sleep is bounded.
-  std::optional<Watchdog> watchdog;
-  if (cell.report.receive != Receive::library) watchdog.emplace(watchdog_period(cell.probe.reply_timeout_seconds));
   switch (facts_of(cell.probe.pattern).family) {
     case Family::pair:
       return run_pair(cell);
@@ -160,6 +157,12 @@ void CellRunner::run_or_fail(Cell& cell) {
     case Family::operation:
       return run_operation(cell);
   }
+}
+
+std::unique_ptr<Watchdog> CellRunner::watchdog_for(const Cell& cell) {
+  // A library waits as it likes.
+  if (cell.report.receive == Receive::library) return nullptr;
+  return std::make_unique<Watchdog>(watchdog_period(cell.probe.reply_timeout_seconds));
 }
 
 Task CellRunner::task_of(Cell& cell, std::uint32_t token, std::uint32_t& sequence) {
@@ -271,6 +274,7 @@ void CellRunner::measure_pair(Cell& cell) {
   const Link link{.peer = 1 - cell.team.member(), .flow = 0, .sends = true, .receives = true};
   Endpoint& endpoint = *endpoints_for(cell, cell.team, {link}).front().endpoint;
   Task task = task_of(cell, endpoint.token, endpoint.sequence);
+  const auto watchdog = watchdog_for(cell);
   agree(cell.team, [&]() -> json {
     endpoint.verify_messages(task);
     return nullptr;
@@ -298,6 +302,7 @@ void CellRunner::run_group(Cell& cell) {
     Task task = task_of(cell, surroundings_.plan.token, unused_sequence);
     task.round = round;
     task.rounds = rounds;
+    const auto watchdog = watchdog_for(cell);
     agree(cell.team, [&]() -> json {
       if (!members.empty()) members.front().endpoint->verify_group(members, task);
       return nullptr;

@@ -14,6 +14,7 @@
 #include "core/control.hpp"
 #include "core/plan.hpp"
 #include "core/report.hpp"
+#include "core/watchdog.hpp"
 #include "probe/endpoint.hpp"
 #include "probe/layers.hpp"
 
@@ -71,6 +72,9 @@ class CellRunner {
   /// A pattern of two over the path between them.
   void measure_pair(Cell& cell);
 
+  /// What bounds the sleeps of sockets while messages flow; not before, for it would interrupt the meeting of peers
+  /// too.
+  static std::unique_ptr<Watchdog> watchdog_for(const Cell& cell);
   Task task_of(Cell& cell, std::uint32_t token, std::uint32_t& sequence);
   /// Open the paths to the peers that are not open yet, and agree with each on the next message's number.
   std::vector<Endpoint::Member> endpoints_for(Cell& cell, const CellTeam& team, const std::vector<Link>& links);

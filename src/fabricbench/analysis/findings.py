@@ -214,9 +214,9 @@ class Congestion(Model):
 class Operation(Model):
     """An MPI operation on one fabric, everything over launches.
 
-    `algorithm_bandwidth` is the operation's bytes over its time, `bus_bandwidth` that times `bus_factor`: what the busiest link has
-    to carry in each direction. `overlap` is the share of a nonblocking call that hides behind computing. `missed_share` of the samples
-    had a rank that was late for the agreed start, and do not count.
+    `algorithm_bandwidth` is the operation's bytes over its time, `bus_bandwidth` that times `bus_factor`: what the busiest link
+    has to carry in each direction. `overlap` is the share of a nonblocking call that hides behind computing. `missed_share` of the
+    samples had a rank that was late for the agreed start, and do not count.
     """
 
     fabric: str
@@ -302,6 +302,17 @@ class Slow(Model):
             Touch.RECEIVING: f"{first} receives slowly from all others",
             Touch.PAIR: f"{first} and {last} are slow with each other",
             Touch.DIRECTION: f"{first} sends slowly to {last}",
+        }[self.touch]
+
+    def touches(self, source: str, destination: str) -> bool:
+        """Whether one direction of a pair belongs to the cause."""
+        first, last = self.hosts[0], self.hosts[-1]
+        return {
+            Touch.MEMBER: first in (source, destination),
+            Touch.SENDING: first == source,
+            Touch.RECEIVING: first == destination,
+            Touch.PAIR: {first, last} == {source, destination},
+            Touch.DIRECTION: (first, last) == (source, destination),
         }[self.touch]
 
 

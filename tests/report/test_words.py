@@ -11,11 +11,13 @@ from fabricbench.report.words import (
     PATTERN_WORDS,
     advantage,
     effect_words,
+    factor_words,
     interval_words,
     lost_words,
     p_words,
     probe_words,
     range_words,
+    share_interval_words,
     size_words,
     times_words,
     typographic,
@@ -82,6 +84,27 @@ def test_an_interval_names_its_unit_once():
 )
 def test_a_value_has_the_digits_that_its_interval_deserves(value: float, low: float, high: float, words: str):
     assert interval_words(Metric.ROUND_TRIP_TIME, Interval(value=value, low=low, high=high)) == words
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "is_signed", "words"),
+    [
+        (0.9731, 0.9693, 0.9768, False, "97.31 % (96.93 to 97.68 %)"),
+        (0.12, 0.101, 0.139, True, "+12.0 % (+10.1 to +13.9 %)"),
+        (-0.42, None, None, True, "−42.0 % (no interval)"),
+        (0.0, 0.0, 0.0, False, "0.00 % (0.00 to 0.00 %)"),
+    ],
+)
+def test_a_share_has_its_interval_and_a_change_its_sign(
+    value: float, low: float | None, high: float | None, is_signed: bool, words: str
+):
+    assert share_interval_words(Interval(value=value, low=low, high=high), is_signed=is_signed) == words
+
+
+def test_an_impact_is_told_as_a_factor():
+    assert factor_words(Interval(value=3.1, low=3.05, high=3.14)) == "3.10 × (3.05 to 3.14)"
+    assert factor_words(Interval(value=1.001, low=None, high=None)) == "1.001 × (no interval)"
+    assert factor_words(None) == "–"
 
 
 def test_a_layer_that_is_no_slower_than_the_one_below_loses_nothing():

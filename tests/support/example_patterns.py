@@ -84,7 +84,7 @@ def small_patterns(whole: Findings) -> dict[str, Any]:
         "coefficients": tuple(
             one for one in whole.coefficients if one.key.pattern in (Pattern.ALLREDUCE, Pattern.BARRIER)
         ),
-        "one_ways": whole.one_ways[:1] + whole.one_ways[-1:],
+        "one_ways": tuple(one for one in whole.one_ways if one.key.layer is Layer.TCP and one.key.message_bytes == 64),
     }
 
 

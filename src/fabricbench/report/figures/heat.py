@@ -196,6 +196,6 @@ def _heat(
     for kind, dash in (("whole", [1, 0]), ("dashed", [4, 3])):
         if any(row.get("framed") == kind for row in rows):
             keep = [f"datum.framed === '{kind}'"]
-            look: dict[str, Any] = {"fillOpacity": 0, "stroke": DARK_TEXT, "strokeWidth": 2.5, "strokeDash": dash}
+            look: dict[str, Any] = {"fillOpacity": 0, "style": "frame", "strokeWidth": 2.5, "strokeDash": dash}
             layers.insert(1, mark("rect", {"x": x, "y": y, "tooltip": hint}, keep=keep, **look))
     return {"data": {"values": rows}, "layer": layers}

@@ -68,28 +68,25 @@ CellFailure CellRunner::named(const Failure& failure) const {
           "rank " + std::to_string(surroundings_.control.rank()) + " on " + surroundings_.host + ": " + failure.what()};
 }
 
-std::vector<json> CellRunner::agree(const CellTeam& team, const std::function<json()>& action) const {
-  json own;
+void CellRunner::agree(const CellTeam& team, const std::function<void()>& action) const {
+  std::optional<CellFailure> own;
   try {
-    own["said"] = action();
-    own["failure"] = nullptr;
+    action();
   } catch (const Failure& failure) {
-    own["failure"] = to_json(named(failure));
+    own = named(failure);
   } catch (const std::bad_alloc&) {
-    own["failure"] =
-        to_json(named(Failure(FailureCode::error, "out of memory: use smaller messages or fewer samples")));
+    own = named(Failure(FailureCode::error, "out of memory: use smaller messages or fewer samples"));
   }
-  std::vector<json> all;
-  std::optional<CellFailure> failure;
-  for (const std::string& text : team.exchange(own.dump())) {
-    all.push_back(json::parse(text));
-    const auto found = failure_from(all.back()["failure"]);
-    // Who waits for a rank that has failed times out: of several failures the others are the cause.
-    if (found && (!failure || failure->code == FailureCode::timeout)) failure = found;
-    all.back() = json(all.back()["said"]);
+  // Who waits for a rank that has failed times out: of several failures the others are the cause.
+  const auto join = [](std::string one, std::string other) {
+    const auto first = failure_from(json::parse(one));
+    const auto second = failure_from(json::parse(other));
+    const bool is_second = second && (!first || first->code == FailureCode::timeout);
+    return is_second ? other : one;
+  };
+  if (const auto failure = failure_from(json::parse(team.converge(to_json(own).dump(), join)))) {
+    throw AgreedFailure{*failure};
   }
-  if (failure) throw AgreedFailure{*failure};
-  return all;
 }
 
 CellReport CellRunner::run(const PlanProbe& probe, int ordinal, const std::function<bool()>& is_over,
@@ -140,11 +137,10 @@ void CellRunner::prepare_samples(const Cell& cell) {
 }
 
 void CellRunner::run_or_fail(Cell& cell) {
-  agree(cell.team, [&]() -> json {
+  agree(cell.team, [&] {
     cell.report.receive = cell.layer.receive(cell.probe.receive);
     check_parameters(cell.probe, cell.layer);
     if (!cell.is_over) prepare_samples(cell);
-    return nullptr;
   });
   switch (facts_of(cell.probe.pattern).family) {
     case Family::pair:
@@ -185,7 +181,7 @@ std::int64_t CellRunner::common_start(const CellTeam& team) const {
   constexpr std::int64_t per_member_ns = 500'000;
   const std::int64_t proposal = surroundings_.global_clock.to_global(KernelClock::now()) + soon_ns +
                                 per_member_ns * static_cast<std::int64_t>(team.size());
-  return std::stoll(team.exchange(std::to_string(proposal)).front());
+  return std::stoll(team.broadcast(std::to_string(proposal)));
 }
 
 std::vector<Endpoint::Member> CellRunner::endpoints_for(Cell& cell, const CellTeam& team,
@@ -204,7 +200,7 @@ std::vector<Endpoint::Member> CellRunner::endpoints_for(Cell& cell, const CellTe
   for (const Endpoint::Member& member : members) {
     if (team.receive_text(member.link.peer) != "open") endpoints_.erase(key_of(member));
   }
-  agree(team, [&]() -> json {
+  agree(team, [&] {
     for (Endpoint::Member& member : members) {
       const auto& [link, unused, peer_rank] = member;
       if (const auto found = endpoints_.find(key_of(member)); found != endpoints_.end()) {
@@ -219,24 +215,21 @@ std::vector<Endpoint::Member> CellRunner::endpoints_for(Cell& cell, const CellTe
                       .communicator = surroundings_.data_communicator};
       opened.emplace_back(&member, cell.layer.open(site, cell.probe));
     }
-    return nullptr;
   });
   for (const auto& [member, endpoint] : opened) team.send_text(member->link.peer, endpoint->address());
   std::vector<std::string> addresses;
   for (const auto& [member, endpoint] : opened) addresses.push_back(team.receive_text(member->link.peer));
-  agree(team, [&]() -> json {
+  agree(team, [&] {
     for (std::size_t i = 0; i < opened.size(); ++i) opened[i].second->meet(addresses[i]);
-    return nullptr;
   });
   for (auto& [member, endpoint] : opened) {
     member->endpoint = endpoint.get();
     endpoints_[key_of(*member)] = std::move(endpoint);
   }
-  agree(team, [&]() -> json {
+  agree(team, [&] {
     for (const Endpoint::Member& member : members) {
       member.endpoint->check_size(cell.probe.message_bytes, pattern_entry(cell.probe.pattern).smallest_message);
     }
-    return nullptr;
   });
   for (const Endpoint::Member& member : members) {
     team.send_text(member.link.peer, std::to_string(member.endpoint->sequence));
@@ -259,11 +252,10 @@ void CellRunner::run_pair(Cell& cell) {
   if (cell.layer.is_local) {
     const Site site{};
     std::unique_ptr<Endpoint> endpoint;
-    agree(cell.team, [&]() -> json {
+    agree(cell.team, [&] {
       endpoint = cell.layer.open(site, cell.probe);
       Task task = task_of(cell, 0, endpoint->sequence);
       counted(cell, [&] { return endpoint->run(cell.probe.pattern, surroundings_.clock.is_counter, task); });
-      return nullptr;
     });
     return;
   }
@@ -275,23 +267,15 @@ void CellRunner::measure_pair(Cell& cell) {
   Endpoint& endpoint = *endpoints_for(cell, cell.team, {link}).front().endpoint;
   Task task = task_of(cell, endpoint.token, endpoint.sequence);
   const auto watchdog = watchdog_for(cell);
-  agree(cell.team, [&]() -> json {
-    endpoint.verify_messages(task);
-    return nullptr;
-  });
-  agree(cell.team, [&]() -> json {
-    counted(cell, [&] { return endpoint.run(cell.probe.pattern, surroundings_.clock.is_counter, task); });
-    return nullptr;
-  });
+  agree(cell.team, [&] { endpoint.verify_messages(task); });
+  agree(cell.team,
+        [&] { counted(cell, [&] { return endpoint.run(cell.probe.pattern, surroundings_.clock.is_counter, task); }); });
 }
 
 void CellRunner::run_group(Cell& cell) {
   const PlanProbe& probe = cell.probe;
   GroupParameters parameters;
-  agree(cell.team, [&]() -> json {
-    parameters = group_parameters(probe);
-    return nullptr;
-  });
+  agree(cell.team, [&] { parameters = group_parameters(probe); });
   const bool is_flood = facts_of(probe.pattern).family == Family::flood;
   const std::size_t rounds = cell.is_over ? 1 : rounds_of(probe.pattern, cell.team.size(), parameters);
   const auto before = cell.team.member() == 0 ? read_interface_counters() : std::map<std::string, InterfaceBytes>{};
@@ -303,16 +287,14 @@ void CellRunner::run_group(Cell& cell) {
     task.round = round;
     task.rounds = rounds;
     const auto watchdog = watchdog_for(cell);
-    agree(cell.team, [&]() -> json {
+    agree(cell.team, [&] {
       if (!members.empty()) members.front().endpoint->verify_group(members, task);
-      return nullptr;
     });
     if (cell.begun) cell.begun();
     if (is_flood) task.start_ns = common_start(cell.team);
-    agree(cell.team, [&]() -> json {
-      if (members.empty()) return nullptr;  // left over in this round
+    agree(cell.team, [&] {
+      if (members.empty()) return;  // left over in this round
       cell.report.outcome = members.front().endpoint->run_group(members, surroundings_.clock.is_counter, task);
-      return nullptr;
     });
   }
   if (cell.team.member() == 0) cell.report.interfaces = difference(before);
@@ -322,15 +304,9 @@ void CellRunner::run_operation(Cell& cell) {
   std::uint32_t unused_sequence = 0;
   Task task = task_of(cell, surroundings_.plan.token, unused_sequence);
   const MPI_Comm communicator = communicator_of(cell.team);
-  agree(cell.team, [&]() -> json {
-    verify_operation(communicator, task);
-    return nullptr;
-  });
+  agree(cell.team, [&] { verify_operation(communicator, task); });
   task.start_ns = common_start(cell.team);
-  agree(cell.team, [&]() -> json {
-    counted(cell, [&] { return fabricbench::run_operation(communicator, task); });
-    return nullptr;
-  });
+  agree(cell.team, [&] { counted(cell, [&] { return fabricbench::run_operation(communicator, task); }); });
 }
 
 MPI_Comm CellRunner::communicator_of(const CellTeam& team) {

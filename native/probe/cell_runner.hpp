@@ -83,7 +83,7 @@ class CellRunner {
   /// A time that is soon, the same for all members: when a flood or the first call begins.
   std::int64_t common_start(const CellTeam& team) const;
   /// Do something that may fail here, and learn whether it failed anywhere; then every rank throws the same.
-  std::vector<nlohmann::json> agree(const CellTeam& team, const std::function<nlohmann::json()>& action) const;
+  void agree(const CellTeam& team, const std::function<void()>& action) const;
   CellFailure named(const Failure& failure) const;
   void prepare_samples(const Cell& cell);
 

@@ -15,14 +15,18 @@ PhaseSamples to_phase(const Series& series, const PlanProbe& probe, Timebase tim
   PhaseSamples samples;
   samples.time_ns.reserve(series.size());
   for (const std::uint64_t ticks : series.ticks()) samples.time_ns.push_back(timebase.to_ns(ticks));
-  const auto is_incomplete = [&](std::uint32_t messages) { return messages != probe.messages_per_sample; };
-  if (always_bytes || std::ranges::any_of(series.messages(), is_incomplete)) {
-    for (const std::uint32_t messages : series.messages()) samples.bytes.push_back(messages * probe.message_bytes);
+  const std::size_t complete = probe.messages_per_sample * probe.message_bytes;
+  if (always_bytes || std::ranges::any_of(series.bytes(), [&](std::uint64_t bytes) { return bytes != complete; })) {
+    samples.bytes.assign(series.bytes().begin(), series.bytes().end());
   }
   return samples;
 }
 
 void check_parameters(const PlanProbe& probe, const LayerEntry& layer) {
+  if (!layer.has_flows && group_parameters(probe).flows > 1) {
+    throw Failure(FailureCode::unsupported, std::string(name_of(probe.layer)) +
+                                                " has no ports: parallel flows between two ranks cannot be told apart");
+  }
   std::vector<std::string> known = layer.parameters;
   const std::vector<std::string>& of_pattern = pattern_entry(probe.pattern).parameters;
   known.insert(known.end(), of_pattern.begin(), of_pattern.end());
@@ -115,7 +119,8 @@ CellReport CellRunner::run(const PlanProbe& probe, int ordinal, const std::funct
   }
   begin_once();
   team.discard_leftovers();
-  if (facts_of(probe.pattern).family != Family::matrix) take_samples(cell, false);
+  const Family family = facts_of(probe.pattern).family;
+  if (family != Family::matrix) take_samples(cell, family == Family::flood);
   return report;
 }
 
@@ -131,9 +136,13 @@ void CellRunner::prepare_samples(const Cell& cell) {
   const bool is_timing = cell.layer.is_local || (family != Family::pair && family != Family::matrix) ||
                          cell.team.member() == pattern_entry(probe.pattern).timing_member ||
                          probe.pattern == Pattern::oneway;
-  const bool with_messages = probe.pattern == Pattern::stream && !cell.layer.is_local;
-  samples_.warmup.prepare(is_timing ? probe.warmup_samples : 0, with_messages);
-  samples_.measured.prepare(is_timing ? probe.stopping.maximum_samples : 0, with_messages);
+  const bool is_flood = family == Family::flood;
+  const bool with_bytes = (probe.pattern == Pattern::stream && !cell.layer.is_local) || is_flood;
+  // Each round of a flood has a warm-up of its own.
+  const std::size_t rounds =
+      is_flood ? rounds_of(probe.pattern, cell.team.size(), group_parameters(probe)) : std::size_t{1};
+  samples_.warmup.prepare(is_timing ? probe.warmup_samples * rounds : 0, with_bytes);
+  samples_.measured.prepare(is_timing ? std::max(probe.stopping.maximum_samples, rounds) : 0, with_bytes);
 }
 
 void CellRunner::run_or_fail(Cell& cell) {
@@ -293,8 +302,11 @@ void CellRunner::run_group(Cell& cell) {
     if (cell.begun) cell.begun();
     if (is_flood) task.start_ns = common_start(cell.team);
     agree(cell.team, [&] {
-      if (members.empty()) return;  // left over in this round
-      cell.report.outcome = members.front().endpoint->run_group(members, surroundings_.clock.is_counter, task);
+      if (!members.empty()) {
+        cell.report.outcome = members.front().endpoint->run_group(members, surroundings_.clock.is_counter, task);
+      } else if (rounds > 1) {  // left over in this round
+        cell.report.outcome = rest_from_flood(task);
+      }
     });
   }
   if (cell.team.member() == 0) cell.report.interfaces = difference(before);

@@ -148,7 +148,12 @@ void direct_cell(const Surroundings& surroundings, CellRunner& runner, int ordin
   if (std::ranges::find(members, 0) != members.end()) own = runner.run(probe, ordinal);
   std::vector<CellReport> reports;
   for (const int member : members) reports.push_back(report_of(control, member, own));
-  CellReport report = merge(reports, facts_of(probe.pattern).family);
+  const Family family = facts_of(probe.pattern).family;
+  CellReport report = merge(reports, family);
+  if (family == Family::flood) {
+    constexpr std::uint64_t messages_of_each_channel = 4;
+    join_windows(report, messages_of_each_channel * report.outcome.channels * probe.message_bytes);
+  }
   if (probe.congestor) {
     const std::optional<CellFailure> failure = stop_congestor(control, *probe.congestor);
     if (!report.failure) report.failure = failure;

@@ -57,6 +57,8 @@ class Tcp {
   }
 
   int descriptor() const { return socket_; }
+  int sending_descriptor() const { return socket_; }
+  bool has_full_interface() const { return false; }  // the layer itself waits for the interface
 
   std::size_t try_send(std::span<const std::byte> message) {
     const ssize_t size = ::send(socket_, message.data(), message.size(), MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -183,6 +183,11 @@ void join_windows(CellReport& report, std::uint64_t least_bytes) {
     joined.bytes.push_back(bytes);
   }
   windows = std::move(joined);
+  if (total == 0 && !report.failure) {
+    report.failure = CellFailure{FailureCode::timeout,
+                                 "nothing arrived while it was measured: does a message take longer than the cell's "
+                                 "time? Give it more, or smaller messages"};
+  }
   report.outcome.bytes_per_sample = std::max<std::uint64_t>(1, total / samples);
 }
 

@@ -49,7 +49,9 @@ class PostedFlood {
     if (is_congestor) return;
     std::vector<FloodReceipt> receipts;
     for (const State& state : states_) {
-      receipts.push_back({state.measured * message_bytes_, Counters{.sent = state.measured}});
+      receipts.push_back({.all_bytes = state.came * message_bytes_,
+                          .bytes = state.measured * message_bytes_,
+                          .counters = {.sent = state.measured}});
     }
     report_channels<T>(links_, receipts, windows.measured_ns(), task_);
   }
@@ -149,7 +151,7 @@ class PostedFlood {
 
   void settle(FloodTallies<T>& tallies) {
     tallies.tell_all([&](std::size_t link) {
-      return FloodTally{false, states_[link].sent * message_bytes_, states_[link].sent, 0};
+      return FloodTally{false, states_[link].sent * message_bytes_, states_[link].sent, 0, 0};
     });
     const std::vector<FloodTally> told = tallies.receive_all();
     const auto is_wanted = [&](std::size_t link) { return states_[link].posted < told[link].messages; };

@@ -16,7 +16,9 @@ struct FloodTally {
   bool has_failed = true;
   std::uint64_t bytes = 0;
   std::uint64_t messages = 0;
-  std::uint64_t measured_messages = 0;  // sent while this rank measured, by its own clock
+  // Of these the ones from `measured_first` to before `measured_end` were sent while the sender measured, by its clock.
+  std::uint64_t measured_first = 0;
+  std::uint64_t measured_end = 0;
 };
 
 /// Tells each sending link's tally once. However the flood ends, no receiver is left waiting.
@@ -61,13 +63,14 @@ class FloodTallies {
   std::size_t told_ = 0;
 };
 
-/// What came over one link that receives, in the measured phase.
+/// What came over one link that receives: all of it, and what of it in the measured phase.
 struct FloodReceipt {
+  std::uint64_t all_bytes = 0;
   std::uint64_t bytes = 0;
   Counters counters;
 };
 
-/// Note what the links of this rank carried. Failure: nothing came at all.
+/// Note what the links of this rank carried. Failure: nothing came at all, before, while or after it was measured.
 template <Transport T>
 void report_channels(std::span<LinkOver<T>> links, std::span<const FloodReceipt> receipts, std::uint64_t measured_ns,
                      Task& task) {
@@ -76,7 +79,7 @@ void report_channels(std::span<LinkOver<T>> links, std::span<const FloodReceipt>
   for (std::size_t i = 0; i < links.size(); ++i) {
     if (!links[i].link.receives) continue;
     has_receiving = true;
-    bytes += receipts[i].bytes;
+    bytes += receipts[i].all_bytes;
     task.counters.add(receipts[i].counters);
     ChannelReport channel;
     channel.source = links[i].peer_rank;
@@ -90,9 +93,9 @@ void report_channels(std::span<LinkOver<T>> links, std::span<const FloodReceipt>
     task.findings.channels.push_back(std::move(channel));
   }
   if (has_receiving && bytes == 0) {
-    throw Failure(FailureCode::timeout,
-                  "nothing arrived while it was measured: is something filtering this protocol on the way, or does a "
-                  "message take longer than the cell's time?");
+    throw Failure(
+        FailureCode::timeout,
+        "nothing arrived while all sent as much as they could: is something filtering this protocol on the way?");
   }
 }
 

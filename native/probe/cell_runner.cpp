@@ -308,6 +308,7 @@ void CellRunner::run_group(Cell& cell) {
         cell.report.outcome = rest_from_flood(task);
       }
     });
+    std::erase_if(endpoints_, [](const auto& entry) { return entry.second->is_used_up; });
   }
   if (cell.team.member() == 0) cell.report.interfaces = difference(before);
 }

@@ -68,6 +68,11 @@ void TcpConnection::meet(std::string_view peer) {
   remove_bounds(socket_);
 }
 
+void TcpConnection::abandon() {
+  const linger at_once{.l_onoff = 1, .l_linger = 0};
+  setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+}
+
 void TcpConnection::connect_and_prove(const sockaddr_in& peer) {
   // From the fabric's own address, so that the route taken is the fabric's.
   bind_to(socket_, socket_address(own_address_, 0));

@@ -2,6 +2,7 @@
 // on each path, and receivers take the rest, so that the paths can be used again. And what is said of each channel.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "core/failure.hpp"
@@ -38,6 +39,13 @@ class FloodTallies {
     for (; told_ < links_.size(); ++told_) tell(tally_of(told_));
   }
 
+  /// The tally of a link that receives if it has come, without waiting. To be asked for in the order of the links.
+  std::optional<FloodTally> try_receive(std::size_t link) const {
+    const auto tally = team_.try_receive<FloodTally>(links_[link].link.peer);
+    if (tally && tally->has_failed) throw_peer_failed();
+    return tally;
+  }
+
   /// The tallies of all links that receive, in their order; empty ones in between.
   std::vector<FloodTally> receive_all() const {
     std::vector<FloodTally> tallies(links_.size());
@@ -47,12 +55,16 @@ class FloodTallies {
       tallies[i] = team_.receive<FloodTally>(links_[i].link.peer);
       has_failed = has_failed || tallies[i].has_failed;
     }
-    // What failed is said by the rank that it happened to.
-    if (has_failed) throw Failure(FailureCode::timeout, "a peer gave up in the middle: see what it reports");
+    if (has_failed) throw_peer_failed();
     return tallies;
   }
 
  private:
+  /// What failed is said by the rank that it happened to.
+  [[noreturn]] static void throw_peer_failed() {
+    throw Failure(FailureCode::timeout, "a peer gave up in the middle: see what it reports");
+  }
+
   void tell(const FloodTally& tally) {
     const Link& link = links_[told_].link;
     if (link.sends) team_.send(link.peer, tally);

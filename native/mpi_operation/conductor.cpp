@@ -34,8 +34,10 @@ constexpr std::size_t most_look_calls = 20;
 
 // Who begins this late has surely not missed the start: a few readings of the clock and an interrupt.
 constexpr std::int64_t least_tolerance_ns = 2'000;
-// Ranks that share a processor begin one after the other; what is usual for them is no miss, several times that is.
-constexpr std::int64_t tolerance_per_lateness = 3;
+// Ranks that share a processor begin one after the other: what nine of ten starts keep is usual there, and half more is
+// no miss yet. The tolerance is recorded, so that a reader sees how well the ranks could begin together.
+constexpr double usual_share = 0.9;
+constexpr double tolerance_factor = 1.5;
 
 // What is learnt of the overlap needs no more samples than a median does.
 constexpr std::size_t overlap_samples = 500;
@@ -115,9 +117,10 @@ void Conductor::estimate() {
   const std::size_t calls =
       std::clamp(static_cast<std::size_t>(look_ns / static_cast<double>(window_ns_)), first_calls, most_look_calls);
   direct(CallPhase::estimate, calls, window_ns_);
-  const auto late_ns = static_cast<std::int64_t>(median(copy_of(slowest_.lateness())));
-  task_.findings.values["start_lateness_ns"] = static_cast<double>(late_ns);
-  tolerance_ns_ = std::max(least_tolerance_ns, tolerance_per_lateness * late_ns);
+  const std::vector<std::uint64_t> lateness = copy_of(slowest_.lateness());
+  const auto usual_ns = static_cast<double>(quantile(lateness, usual_share));
+  tolerance_ns_ = std::max(least_tolerance_ns, static_cast<std::int64_t>(tolerance_factor * usual_ns));
+  task_.findings.values["start_lateness_ns"] = static_cast<double>(median(lateness));
   window_ns_ = window_for(quantile(copy_of(slowest_.times()), window_quantile));
 }
 

@@ -106,21 +106,25 @@ Outcome Conductor::lead(bool with_overlap) {
   return outcome;
 }
 
-/// How wide a window must be and how late a start is usual here, from calls that nobody counts.
 void Conductor::estimate() {
   tolerance_ns_ = std::numeric_limits<std::int64_t>::max();
   direct(CallPhase::estimate, first_calls, 0);
   // The first call may open connections; times of a window of 0 all count from the first start.
   const auto ends = slowest_.times();
-  const auto one_ns = static_cast<std::int64_t>((ends.back() - ends.front()) / (first_calls - 1));
-  window_ns_ = generous * one_ns + window_margin_ns;
-  const std::size_t calls =
-      std::clamp(static_cast<std::size_t>(look_ns / static_cast<double>(window_ns_)), first_calls, most_look_calls);
-  direct(CallPhase::estimate, calls, window_ns_);
+  const std::uint64_t one_ns = (ends.back() - ends.front()) / (first_calls - 1);
+  learn(CallPhase::estimate, generous * static_cast<std::int64_t>(one_ns) + window_margin_ns);
   const std::vector<std::uint64_t> lateness = copy_of(slowest_.lateness());
-  const auto usual_ns = static_cast<double>(quantile(lateness, usual_share));
-  tolerance_ns_ = std::max(least_tolerance_ns, static_cast<std::int64_t>(tolerance_factor * usual_ns));
   task_.findings.values["start_lateness_ns"] = static_cast<double>(median(lateness));
+}
+
+/// How wide a window must be and how late a start is usual here, from calls that nobody counts, in windows that are
+/// surely wide enough.
+void Conductor::learn(CallPhase phase, std::int64_t window_ns) {
+  const auto fitting = static_cast<std::size_t>(look_ns / static_cast<double>(window_ns));
+  tolerance_ns_ = std::numeric_limits<std::int64_t>::max();
+  direct(phase, std::clamp(fitting, first_calls, most_look_calls), window_ns);
+  const auto usual_ns = static_cast<double>(quantile(copy_of(slowest_.lateness()), usual_share));
+  tolerance_ns_ = std::max(least_tolerance_ns, static_cast<std::int64_t>(tolerance_factor * usual_ns));
   window_ns_ = window_for(quantile(copy_of(slowest_.times()), window_quantile));
 }
 
@@ -232,9 +236,11 @@ void Conductor::measure_overlap(double pure_ns) {
   stopping.maximum_seconds /= 2;
   compute_ns_ = static_cast<std::int64_t>(pure_ns);
   direct(CallPhase::calibrate, 0, 0);
+  // Where ranks share a processor, one computes while the other would begin: what is usual is another time and again.
+  learn(CallPhase::computing, generous * compute_ns_ + window_margin_ns);
   lead_phase(stopping, CallPhase::computing);
   const auto compute_ns = static_cast<double>(median(valid_));
-  window_ns_ = window_for(static_cast<std::uint64_t>(pure_ns + compute_ns));
+  learn(CallPhase::overlapped, generous * static_cast<std::int64_t>(pure_ns + compute_ns) + window_margin_ns);
   lead_phase(stopping, CallPhase::overlapped);
   const auto overlapped_ns = static_cast<double>(median(valid_));
   const double hidden = (pure_ns + compute_ns - overlapped_ns) / std::max(1.0, std::min(pure_ns, compute_ns));

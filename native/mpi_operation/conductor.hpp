@@ -27,6 +27,7 @@ class Conductor {
   Outcome lead(bool with_overlap);
   void follow();
   void estimate();
+  void learn(CallPhase phase, std::int64_t window_ns);
   Outcome lead_phase(const Stopping& stopping, CallPhase phase);
   void measure_overlap(double pure_ns);
   /// Order a batch, take part in it, and join what all ranks have.

@@ -38,6 +38,10 @@ constexpr std::int64_t least_tolerance_ns = 2'000;
 // no miss yet. The tolerance is recorded, so that a reader sees how well the ranks could begin together.
 constexpr double usual_share = 0.9;
 constexpr double tolerance_factor = 1.5;
+// With fewer calls of a batch that nobody missed, what is usual is learnt again.
+constexpr double least_valid = 0.5;
+// A cell that has no such call when its time is over goes on so many times as long.
+constexpr double patience = 4;
 
 // What is learnt of the overlap needs no more samples than a median does.
 constexpr std::size_t overlap_samples = 500;
@@ -123,8 +127,7 @@ void Conductor::learn(CallPhase phase, std::int64_t window_ns) {
   const auto fitting = static_cast<std::size_t>(look_ns / static_cast<double>(window_ns));
   tolerance_ns_ = std::numeric_limits<std::int64_t>::max();
   direct(phase, std::clamp(fitting, first_calls, most_look_calls), window_ns);
-  const auto usual_ns = static_cast<double>(quantile(copy_of(slowest_.lateness()), usual_share));
-  tolerance_ns_ = std::max(least_tolerance_ns, static_cast<std::int64_t>(tolerance_factor * usual_ns));
+  tolerance_ns_ = usual_lateness();
   window_ns_ = window_for(quantile(copy_of(slowest_.times()), window_quantile));
 }
 
@@ -145,9 +148,11 @@ Outcome Conductor::lead_phase(const Stopping& stopping, CallPhase phase) {
     for (std::size_t i = 0; i < calls; ++i) {
       if (slowest_.lateness()[i] <= static_cast<std::uint64_t>(tolerance_ns_)) valid_.push_back(slowest_.times()[i]);
     }
-    adapt_window(valid_.size() - before);
+    adapt(valid_.size() - before);
     outcome.seconds = static_cast<double>(KernelClock::now() - begin) * 1e-9;
     outcome.stop = rule.decide(valid_, outcome.seconds);
+    const bool has_patience = valid_.empty() && outcome.seconds < patience * stopping.maximum_seconds;
+    if (outcome.stop == StopReason::time && has_patience) outcome.stop.reset();
     if (!outcome.stop && taken == stopping.maximum_samples) outcome.stop = StopReason::count;
   }
   if (valid_.empty() && phase != CallPhase::warmup) {
@@ -215,15 +220,25 @@ void Conductor::join(CallTimes& own) {
 }
 
 /// Fit the windows to what the last batch took; nobody missed `valid` of its calls.
-void Conductor::adapt_window(std::size_t valid) {
+void Conductor::adapt(std::size_t valid) {
+  const auto calls = static_cast<double>(slowest_.times().size());
   if (valid > 0) {
     const std::vector<std::uint64_t> last(valid_.end() - static_cast<std::ptrdiff_t>(valid), valid_.end());
     window_ns_ = std::max(window_for(quantile(last, window_quantile)), window_ns_ / 2);
   }
   const auto window = static_cast<std::uint64_t>(slowest_window_ns_);
   const auto overruns = std::ranges::count_if(slowest_.times(), [&](std::uint64_t time) { return time > window; });
-  if (static_cast<double>(overruns) <= most_overruns * static_cast<double>(slowest_.times().size())) return;
-  window_ns_ = std::max(window_ns_, static_cast<std::int64_t>(widening * static_cast<double>(slowest_window_ns_)));
+  if (static_cast<double>(overruns) > most_overruns * calls) {
+    window_ns_ = std::max(window_ns_, static_cast<std::int64_t>(widening * static_cast<double>(slowest_window_ns_)));
+  }
+  // The machine is not what it was when the tolerance was learnt: somebody else takes the processors now.
+  if (static_cast<double>(valid) < least_valid * calls) tolerance_ns_ = std::max(tolerance_ns_, usual_lateness());
+}
+
+/// What the last batch says of how late a start may be before it is a miss.
+std::int64_t Conductor::usual_lateness() const {
+  const auto usual_ns = static_cast<double>(quantile(copy_of(slowest_.lateness()), usual_share));
+  return std::max(least_tolerance_ns, static_cast<std::int64_t>(tolerance_factor * usual_ns));
 }
 
 /// How much of the pure call's time hides behind computing of the same length, as IMB-NBC defines it: 1 if the longer

@@ -36,7 +36,8 @@ class Conductor {
   void keep(const CallOrder& order, const CallTimes& own);
   void join(CallTimes& own);
   std::int64_t next_start();
-  void adapt_window(std::size_t valid);
+  void adapt(std::size_t valid);
+  std::int64_t usual_lateness() const;
 
   MPI_Comm communicator_;
   Task& task_;

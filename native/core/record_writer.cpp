@@ -39,11 +39,9 @@ void append_list(std::string& text, std::span<const Number> numbers) {
 }
 
 Line to_json(const PlanCongestor& congestor) {
-  return {{"layer", name_of(congestor.layer)},
-          {"pattern", name_of(congestor.pattern)},
-          {"message_bytes", congestor.message_bytes},
-          {"ranks", congestor.ranks},
-          {"parameters", congestor.parameters}};
+  return {{"layer", name_of(congestor.layer)},        {"pattern", name_of(congestor.pattern)},
+          {"message_bytes", congestor.message_bytes}, {"ranks", congestor.ranks},
+          {"parameters", congestor.parameters},       {"is_idle", congestor.is_idle}};
 }
 
 /// The ranks that really take part.

@@ -113,8 +113,9 @@ class CountedRounds {
     for (std::size_t i = 0; i < count; ++i) {
       ++counters_.sent;
       hooks_.before();
-      if (const auto ticks = round_trip()) [[likely]] {
-        series.push(*ticks);
+      if (const auto trip = round_trip()) [[likely]] {
+        series.push(trip->end - trip->begin);
+        hooks_.led(task_.sequence - 1, trip->begin, trip->end);
         continue;
       }
       ++counters_.lost;
@@ -164,7 +165,12 @@ class CountedRounds {
     return next;
   }
 
-  std::optional<std::uint64_t> round_trip() {
+  struct Trip {
+    std::uint64_t begin;
+    std::uint64_t end;
+  };
+
+  std::optional<Trip> round_trip() {
     const DatagramHeader expected{task_.token, task_.sequence++};
     write_header(out_.span(), expected);
     const std::uint64_t begin = Clock::now();
@@ -174,10 +180,8 @@ class CountedRounds {
       const DatagramHeader header = read_header(in_.span());
       if (end - begin > timeout_) [[unlikely]]
         break;  // too late, even if it is the reply
-      if (header == expected) [[likely]] {
-        hooks_.led(expected.sequence, begin, end);
-        return end - begin;
-      }
+      if (header == expected) [[likely]]
+        return Trip{begin, end};
       note_unexpected(header);
     }
     lost_[expected.sequence % remembered_losses] = expected.sequence;

@@ -15,14 +15,18 @@ PhaseSamples to_phase(const Series& series, const PlanProbe& probe, Timebase tim
   PhaseSamples samples;
   samples.time_ns.reserve(series.size());
   for (const std::uint64_t ticks : series.ticks()) samples.time_ns.push_back(timebase.to_ns(ticks));
-  const auto is_incomplete = [&](std::uint32_t messages) { return messages != probe.messages_per_sample; };
-  if (always_bytes || std::ranges::any_of(series.messages(), is_incomplete)) {
-    for (const std::uint32_t messages : series.messages()) samples.bytes.push_back(messages * probe.message_bytes);
+  const std::size_t complete = probe.messages_per_sample * probe.message_bytes;
+  if (always_bytes || std::ranges::any_of(series.bytes(), [&](std::uint64_t bytes) { return bytes != complete; })) {
+    samples.bytes.assign(series.bytes().begin(), series.bytes().end());
   }
   return samples;
 }
 
 void check_parameters(const PlanProbe& probe, const LayerEntry& layer) {
+  if (!layer.has_flows && group_parameters(probe).flows > 1) {
+    throw Failure(FailureCode::unsupported, std::string(name_of(probe.layer)) +
+                                                " has no ports: parallel flows between two ranks cannot be told apart");
+  }
   std::vector<std::string> known = layer.parameters;
   const std::vector<std::string>& of_pattern = pattern_entry(probe.pattern).parameters;
   known.insert(known.end(), of_pattern.begin(), of_pattern.end());
@@ -68,45 +72,31 @@ CellFailure CellRunner::named(const Failure& failure) const {
           "rank " + std::to_string(surroundings_.control.rank()) + " on " + surroundings_.host + ": " + failure.what()};
 }
 
-std::vector<json> CellRunner::agree(const CellTeam& team, const std::function<json()>& action) const {
-  json own;
+void CellRunner::agree(const CellTeam& team, const std::function<void()>& action) const {
+  std::optional<CellFailure> own;
   try {
-    own["said"] = action();
-    own["failure"] = nullptr;
+    action();
   } catch (const Failure& failure) {
-    own["failure"] = to_json(named(failure));
+    own = named(failure);
   } catch (const std::bad_alloc&) {
-    own["failure"] =
-        to_json(named(Failure(FailureCode::error, "out of memory: use smaller messages or fewer samples")));
+    own = named(Failure(FailureCode::error, "out of memory: use smaller messages or fewer samples"));
   }
-  std::vector<json> all;
-  std::optional<CellFailure> failure;
-  for (const std::string& text : team.exchange(own.dump())) {
-    all.push_back(json::parse(text));
-    const auto found = failure_from(all.back()["failure"]);
-    // Who waits for a rank that has failed times out: of several failures the others are the cause.
-    if (found && (!failure || failure->code == FailureCode::timeout)) failure = found;
-    all.back() = json(all.back()["said"]);
+  // Who waits for a rank that has failed times out: of several failures the others are the cause.
+  const auto join = [](std::string one, std::string other) {
+    const auto first = failure_from(json::parse(one));
+    const auto second = failure_from(json::parse(other));
+    const bool is_second = second && (!first || first->code == FailureCode::timeout);
+    return is_second ? other : one;
+  };
+  if (const auto failure = failure_from(json::parse(team.converge(to_json(own).dump(), join)))) {
+    throw AgreedFailure{*failure};
   }
-  if (failure) throw AgreedFailure{*failure};
-  return all;
 }
 
-CellReport CellRunner::run(const PlanProbe& probe, int ordinal, const std::function<bool()>& is_over,
-                           const std::function<void()>& begun) {
+CellReport CellRunner::run(const PlanProbe& probe, int ordinal, const std::function<bool()>& is_over) {
   const CellTeam team(surroundings_.control, members_of(probe), ordinal);
   CellReport report;
-  bool has_begun = false;
-  const auto begin_once = [&] {
-    if (!has_begun && begun) begun();
-    has_begun = true;
-  };
-  Cell cell{.probe = probe,
-            .team = team,
-            .layer = layer_entry(probe.layer),
-            .report = report,
-            .is_over = is_over,
-            .begun = begin_once};
+  Cell cell{.probe = probe, .team = team, .layer = layer_entry(probe.layer), .report = report, .is_over = is_over};
   samples_.warmup.prepare(0, false);
   samples_.measured.prepare(0, false);
   try {
@@ -116,14 +106,16 @@ CellReport CellRunner::run(const PlanProbe& probe, int ordinal, const std::funct
     // What failed is not used again: the next cell of this kind starts afresh on all its ranks.
     std::erase_if(endpoints_, [&](const auto& entry) { return std::get<Layer>(entry.first) == probe.layer; });
   }
-  begin_once();
   team.discard_leftovers();
-  if (facts_of(probe.pattern).family != Family::matrix) take_samples(cell, false);
+  const Family family = facts_of(probe.pattern).family;
+  if (family != Family::matrix) take_samples(cell, family == Family::flood);
   return report;
 }
 
 void CellRunner::take_samples(Cell& cell, bool always_bytes) {
-  const Timebase timebase = surroundings_.clock.timebase;
+  // Operations are timed by the clock that the ranks agree on, whose ticks are nanoseconds.
+  const bool is_operation = facts_of(cell.probe.pattern).family == Family::operation;
+  const Timebase timebase = is_operation ? Timebase{} : surroundings_.clock.timebase;
   append(cell.report.warmup, to_phase(samples_.warmup, cell.probe, timebase, always_bytes));
   append(cell.report.measured, to_phase(samples_.measured, cell.probe, timebase, always_bytes));
 }
@@ -134,17 +126,20 @@ void CellRunner::prepare_samples(const Cell& cell) {
   const bool is_timing = cell.layer.is_local || (family != Family::pair && family != Family::matrix) ||
                          cell.team.member() == pattern_entry(probe.pattern).timing_member ||
                          probe.pattern == Pattern::oneway;
-  const bool with_messages = probe.pattern == Pattern::stream && !cell.layer.is_local;
-  samples_.warmup.prepare(is_timing ? probe.warmup_samples : 0, with_messages);
-  samples_.measured.prepare(is_timing ? probe.stopping.maximum_samples : 0, with_messages);
+  const bool is_flood = family == Family::flood;
+  const bool with_bytes = (probe.pattern == Pattern::stream && !cell.layer.is_local) || is_flood;
+  // Each round of a flood has a warm-up of its own.
+  const std::size_t rounds =
+      is_flood ? rounds_of(probe.pattern, cell.team.size(), group_parameters(probe)) : std::size_t{1};
+  samples_.warmup.prepare(is_timing ? probe.warmup_samples * rounds : 0, with_bytes);
+  samples_.measured.prepare(is_timing ? std::max(probe.stopping.maximum_samples, rounds) : 0, with_bytes);
 }
 
 void CellRunner::run_or_fail(Cell& cell) {
-  agree(cell.team, [&]() -> json {
+  agree(cell.team, [&] {
     cell.report.receive = cell.layer.receive(cell.probe.receive);
     check_parameters(cell.probe, cell.layer);
     if (!cell.is_over) prepare_samples(cell);
-    return nullptr;
   });
   switch (facts_of(cell.probe.pattern).family) {
     case Family::pair:
@@ -185,7 +180,7 @@ std::int64_t CellRunner::common_start(const CellTeam& team) const {
   constexpr std::int64_t per_member_ns = 500'000;
   const std::int64_t proposal = surroundings_.global_clock.to_global(KernelClock::now()) + soon_ns +
                                 per_member_ns * static_cast<std::int64_t>(team.size());
-  return std::stoll(team.exchange(std::to_string(proposal)).front());
+  return std::stoll(team.broadcast(std::to_string(proposal)));
 }
 
 std::vector<Endpoint::Member> CellRunner::endpoints_for(Cell& cell, const CellTeam& team,
@@ -204,7 +199,7 @@ std::vector<Endpoint::Member> CellRunner::endpoints_for(Cell& cell, const CellTe
   for (const Endpoint::Member& member : members) {
     if (team.receive_text(member.link.peer) != "open") endpoints_.erase(key_of(member));
   }
-  agree(team, [&]() -> json {
+  agree(team, [&] {
     for (Endpoint::Member& member : members) {
       const auto& [link, unused, peer_rank] = member;
       if (const auto found = endpoints_.find(key_of(member)); found != endpoints_.end()) {
@@ -219,24 +214,21 @@ std::vector<Endpoint::Member> CellRunner::endpoints_for(Cell& cell, const CellTe
                       .communicator = surroundings_.data_communicator};
       opened.emplace_back(&member, cell.layer.open(site, cell.probe));
     }
-    return nullptr;
   });
   for (const auto& [member, endpoint] : opened) team.send_text(member->link.peer, endpoint->address());
   std::vector<std::string> addresses;
   for (const auto& [member, endpoint] : opened) addresses.push_back(team.receive_text(member->link.peer));
-  agree(team, [&]() -> json {
+  agree(team, [&] {
     for (std::size_t i = 0; i < opened.size(); ++i) opened[i].second->meet(addresses[i]);
-    return nullptr;
   });
   for (auto& [member, endpoint] : opened) {
     member->endpoint = endpoint.get();
     endpoints_[key_of(*member)] = std::move(endpoint);
   }
-  agree(team, [&]() -> json {
+  agree(team, [&] {
     for (const Endpoint::Member& member : members) {
       member.endpoint->check_size(cell.probe.message_bytes, pattern_entry(cell.probe.pattern).smallest_message);
     }
-    return nullptr;
   });
   for (const Endpoint::Member& member : members) {
     team.send_text(member.link.peer, std::to_string(member.endpoint->sequence));
@@ -259,11 +251,10 @@ void CellRunner::run_pair(Cell& cell) {
   if (cell.layer.is_local) {
     const Site site{};
     std::unique_ptr<Endpoint> endpoint;
-    agree(cell.team, [&]() -> json {
+    agree(cell.team, [&] {
       endpoint = cell.layer.open(site, cell.probe);
       Task task = task_of(cell, 0, endpoint->sequence);
       counted(cell, [&] { return endpoint->run(cell.probe.pattern, surroundings_.clock.is_counter, task); });
-      return nullptr;
     });
     return;
   }
@@ -275,23 +266,15 @@ void CellRunner::measure_pair(Cell& cell) {
   Endpoint& endpoint = *endpoints_for(cell, cell.team, {link}).front().endpoint;
   Task task = task_of(cell, endpoint.token, endpoint.sequence);
   const auto watchdog = watchdog_for(cell);
-  agree(cell.team, [&]() -> json {
-    endpoint.verify_messages(task);
-    return nullptr;
-  });
-  agree(cell.team, [&]() -> json {
-    counted(cell, [&] { return endpoint.run(cell.probe.pattern, surroundings_.clock.is_counter, task); });
-    return nullptr;
-  });
+  agree(cell.team, [&] { endpoint.verify_messages(task); });
+  agree(cell.team,
+        [&] { counted(cell, [&] { return endpoint.run(cell.probe.pattern, surroundings_.clock.is_counter, task); }); });
 }
 
 void CellRunner::run_group(Cell& cell) {
   const PlanProbe& probe = cell.probe;
   GroupParameters parameters;
-  agree(cell.team, [&]() -> json {
-    parameters = group_parameters(probe);
-    return nullptr;
-  });
+  agree(cell.team, [&] { parameters = group_parameters(probe); });
   const bool is_flood = facts_of(probe.pattern).family == Family::flood;
   const std::size_t rounds = cell.is_over ? 1 : rounds_of(probe.pattern, cell.team.size(), parameters);
   const auto before = cell.team.member() == 0 ? read_interface_counters() : std::map<std::string, InterfaceBytes>{};
@@ -303,17 +286,18 @@ void CellRunner::run_group(Cell& cell) {
     task.round = round;
     task.rounds = rounds;
     const auto watchdog = watchdog_for(cell);
-    agree(cell.team, [&]() -> json {
+    agree(cell.team, [&] {
       if (!members.empty()) members.front().endpoint->verify_group(members, task);
-      return nullptr;
     });
-    if (cell.begun) cell.begun();
     if (is_flood) task.start_ns = common_start(cell.team);
-    agree(cell.team, [&]() -> json {
-      if (members.empty()) return nullptr;  // left over in this round
-      cell.report.outcome = members.front().endpoint->run_group(members, surroundings_.clock.is_counter, task);
-      return nullptr;
+    agree(cell.team, [&] {
+      if (!members.empty()) {
+        cell.report.outcome = members.front().endpoint->run_group(members, surroundings_.clock.is_counter, task);
+      } else if (rounds > 1) {  // left over in this round
+        cell.report.outcome = rest_from_flood(task);
+      }
     });
+    std::erase_if(endpoints_, [](const auto& entry) { return entry.second->is_used_up; });
   }
   if (cell.team.member() == 0) cell.report.interfaces = difference(before);
 }
@@ -322,15 +306,9 @@ void CellRunner::run_operation(Cell& cell) {
   std::uint32_t unused_sequence = 0;
   Task task = task_of(cell, surroundings_.plan.token, unused_sequence);
   const MPI_Comm communicator = communicator_of(cell.team);
-  agree(cell.team, [&]() -> json {
-    verify_operation(communicator, task);
-    return nullptr;
-  });
+  agree(cell.team, [&] { verify_operation(communicator, task); });
   task.start_ns = common_start(cell.team);
-  agree(cell.team, [&]() -> json {
-    counted(cell, [&] { return fabricbench::run_operation(communicator, task); });
-    return nullptr;
-  });
+  agree(cell.team, [&] { counted(cell, [&] { return fabricbench::run_operation(communicator, task); }); });
 }
 
 MPI_Comm CellRunner::communicator_of(const CellTeam& team) {

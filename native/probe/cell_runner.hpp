@@ -39,9 +39,8 @@ class CellRunner {
   CellRunner& operator=(const CellRunner&) = delete;
 
   /// Take part in a cell; collective over its ranks. Never throws a Failure: it is in the report. With `is_over` it is
-  /// a congestor, which goes on until that says so; `begun` is called once it can begin or has failed.
-  CellReport run(const PlanProbe& probe, int ordinal, const std::function<bool()>& is_over = {},
-                 const std::function<void()>& begun = {});
+  /// a congestor, which goes on until that says so and asks it now and then from its first message on.
+  CellReport run(const PlanProbe& probe, int ordinal, const std::function<bool()>& is_over = {});
 
  private:
   // Layer, peer, flow, how its receiver waits: endpoints stay open from cell to cell.
@@ -54,7 +53,6 @@ class CellRunner {
     const LayerEntry& layer;
     CellReport& report;
     std::function<bool()> is_over;
-    std::function<void()> begun;
   };
 
   void run_or_fail(Cell& cell);
@@ -83,7 +81,7 @@ class CellRunner {
   /// A time that is soon, the same for all members: when a flood or the first call begins.
   std::int64_t common_start(const CellTeam& team) const;
   /// Do something that may fail here, and learn whether it failed anywhere; then every rank throws the same.
-  std::vector<nlohmann::json> agree(const CellTeam& team, const std::function<nlohmann::json()>& action) const;
+  void agree(const CellTeam& team, const std::function<void()>& action) const;
   CellFailure named(const Failure& failure) const;
   void prepare_samples(const Cell& cell);
 

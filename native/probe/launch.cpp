@@ -18,6 +18,7 @@
 #include "core/control.hpp"
 #include "core/plan.hpp"
 #include "core/record_writer.hpp"
+#include "mpi_operation/operation.hpp"
 #include "probe/cell_runner.hpp"
 
 namespace fabricbench {
@@ -56,9 +57,12 @@ std::vector<int> allowed_cpus() {
   return cpus;
 }
 
-json rank_info(const Surroundings& surroundings) {
-  json info{
-      {"rank", surroundings.control.rank()}, {"host", surroundings.host}, {"pid", getpid()}, {"cpus", allowed_cpus()}};
+json rank_info(const Surroundings& surroundings, std::uint64_t start_up_ns) {
+  json info{{"rank", surroundings.control.rank()},
+            {"host", surroundings.host},
+            {"pid", getpid()},
+            {"cpus", allowed_cpus()},
+            {"start_up_ns", start_up_ns}};
   if (surroundings.interface) {
     info["interface"] = surroundings.interface->name;
     if (surroundings.interface->address) info["address"] = address_text(*surroundings.interface->address);
@@ -148,7 +152,12 @@ void direct_cell(const Surroundings& surroundings, CellRunner& runner, int ordin
   if (std::ranges::find(members, 0) != members.end()) own = runner.run(probe, ordinal);
   std::vector<CellReport> reports;
   for (const int member : members) reports.push_back(report_of(control, member, own));
-  CellReport report = merge(reports, facts_of(probe.pattern).family);
+  const Family family = facts_of(probe.pattern).family;
+  CellReport report = merge(reports, family);
+  if (family == Family::flood) {
+    constexpr std::uint64_t messages_of_each_channel = 4;
+    join_windows(report, messages_of_each_channel * report.outcome.channels * probe.message_bytes);
+  }
   if (probe.congestor) {
     const std::optional<CellFailure> failure = stop_congestor(control, *probe.congestor);
     if (!report.failure) report.failure = failure;
@@ -208,12 +217,25 @@ Exit direct(const Surroundings& surroundings, const std::vector<json>& ranks, co
 
 /// Congest the fabric until rank 0 says that it is enough.
 CellReport congest(const Control& control, CellRunner& runner, const PlanProbe& probe, int ordinal) {
+  // From its first message to when it is taken as going: queues fill, and byte streams find their pace.
+  constexpr std::uint64_t settling_ns = 150'000'000;
+  std::uint64_t first_look = 0;
+  bool has_begun = false;
   bool is_over = false;
+  const auto say_once = [&] {
+    if (!has_begun) control.send(0, begun_tag, "begun");
+    has_begun = true;
+  };
   const auto ask = [&] {
+    const std::uint64_t now = KernelClock::now();
+    if (first_look == 0) first_look = now;
+    if (now - first_look > settling_ns) say_once();
     is_over = is_over || control.try_receive(0, stop_tag).has_value();
     return is_over;
   };
-  CellReport report = runner.run(congestor_probe(probe), ordinal, ask, [&] { control.send(0, begun_tag, "begun"); });
+  CellReport report;
+  if (!probe.congestor->is_idle) report = runner.run(congestor_probe(probe), ordinal, ask);
+  say_once();  // it may be idle, or have failed before
   if (!is_over) control.receive(0, stop_tag);
   return report;
 }
@@ -237,7 +259,7 @@ Exit obey(const Surroundings& surroundings) {
   }
 }
 
-Exit follow_plan(const Control& control, const Plan& plan, RecordWriter* writer) {
+Exit follow_plan(const Control& control, const Plan& plan, RecordWriter* writer, std::uint64_t start_up_ns) {
   MPI_Comm data = MPI_COMM_NULL;
   MPI_Comm_dup(MPI_COMM_WORLD, &data);
   const Surroundings surroundings{
@@ -249,7 +271,9 @@ Exit follow_plan(const Control& control, const Plan& plan, RecordWriter* writer)
       .data_communicator = data,
       .global_clock = needs_clocks(plan) ? synchronise_clocks(data, clock_identity()) : ClockModel{}};
   std::vector<json> ranks;
-  for (const std::string& text : control.gather(rank_info(surroundings).dump())) ranks.push_back(json::parse(text));
+  for (const std::string& text : control.gather(rank_info(surroundings, start_up_ns).dump())) {
+    ranks.push_back(json::parse(text));
+  }
   std::vector<ClockModel> clocks;
   if (needs_clocks(plan)) clocks = gather_clocks(control, surroundings.global_clock);
   const Exit exit = control.rank() == 0 ? direct(surroundings, ranks, clocks, *writer) : obey(surroundings);
@@ -259,7 +283,15 @@ Exit follow_plan(const Control& control, const Plan& plan, RecordWriter* writer)
 
 }  // namespace
 
-Exit launch(const std::string& plan_path) {
+int wanted_thread_support(const std::string& plan_path) {
+  try {
+    return needs_threads(parse_plan(read_plan_text(plan_path))) ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
+  } catch (const PlanError&) {
+    return MPI_THREAD_SINGLE;  // rank 0 tells what is wrong, once MPI runs
+  }
+}
+
+Exit launch(const std::string& plan_path, std::uint64_t start_up_ns) {
   // Short sleeps of the control plane are to be short: the default slack would add 50 us to each.
   prctl(PR_SET_TIMERSLACK, 1000);
   const Control control;
@@ -270,7 +302,7 @@ Exit launch(const std::string& plan_path) {
   const Exit exit = value["exit"].get<Exit>();
   if (exit != Exit::done) return exit;
   const Plan plan = parse_plan(value["plan"].get<std::string>());
-  return follow_plan(control, plan, beginning.writer.get());
+  return follow_plan(control, plan, beginning.writer.get(), start_up_ns);
 }
 
 }  // namespace fabricbench

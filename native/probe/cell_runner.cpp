@@ -125,7 +125,9 @@ CellReport CellRunner::run(const PlanProbe& probe, int ordinal, const std::funct
 }
 
 void CellRunner::take_samples(Cell& cell, bool always_bytes) {
-  const Timebase timebase = surroundings_.clock.timebase;
+  // Operations are timed by the clock that the ranks agree on, whose ticks are nanoseconds.
+  const bool is_operation = facts_of(cell.probe.pattern).family == Family::operation;
+  const Timebase timebase = is_operation ? Timebase{} : surroundings_.clock.timebase;
   append(cell.report.warmup, to_phase(samples_.warmup, cell.probe, timebase, always_bytes));
   append(cell.report.measured, to_phase(samples_.measured, cell.probe, timebase, always_bytes));
 }

@@ -18,6 +18,7 @@
 #include "core/control.hpp"
 #include "core/plan.hpp"
 #include "core/record_writer.hpp"
+#include "mpi_operation/operation.hpp"
 #include "probe/cell_runner.hpp"
 
 namespace fabricbench {
@@ -56,9 +57,12 @@ std::vector<int> allowed_cpus() {
   return cpus;
 }
 
-json rank_info(const Surroundings& surroundings) {
-  json info{
-      {"rank", surroundings.control.rank()}, {"host", surroundings.host}, {"pid", getpid()}, {"cpus", allowed_cpus()}};
+json rank_info(const Surroundings& surroundings, std::uint64_t start_up_ns) {
+  json info{{"rank", surroundings.control.rank()},
+            {"host", surroundings.host},
+            {"pid", getpid()},
+            {"cpus", allowed_cpus()},
+            {"start_up_ns", start_up_ns}};
   if (surroundings.interface) {
     info["interface"] = surroundings.interface->name;
     if (surroundings.interface->address) info["address"] = address_text(*surroundings.interface->address);
@@ -242,7 +246,7 @@ Exit obey(const Surroundings& surroundings) {
   }
 }
 
-Exit follow_plan(const Control& control, const Plan& plan, RecordWriter* writer) {
+Exit follow_plan(const Control& control, const Plan& plan, RecordWriter* writer, std::uint64_t start_up_ns) {
   MPI_Comm data = MPI_COMM_NULL;
   MPI_Comm_dup(MPI_COMM_WORLD, &data);
   const Surroundings surroundings{
@@ -254,7 +258,9 @@ Exit follow_plan(const Control& control, const Plan& plan, RecordWriter* writer)
       .data_communicator = data,
       .global_clock = needs_clocks(plan) ? synchronise_clocks(data, clock_identity()) : ClockModel{}};
   std::vector<json> ranks;
-  for (const std::string& text : control.gather(rank_info(surroundings).dump())) ranks.push_back(json::parse(text));
+  for (const std::string& text : control.gather(rank_info(surroundings, start_up_ns).dump())) {
+    ranks.push_back(json::parse(text));
+  }
   std::vector<ClockModel> clocks;
   if (needs_clocks(plan)) clocks = gather_clocks(control, surroundings.global_clock);
   const Exit exit = control.rank() == 0 ? direct(surroundings, ranks, clocks, *writer) : obey(surroundings);
@@ -264,7 +270,15 @@ Exit follow_plan(const Control& control, const Plan& plan, RecordWriter* writer)
 
 }  // namespace
 
-Exit launch(const std::string& plan_path) {
+int wanted_thread_support(const std::string& plan_path) {
+  try {
+    return needs_threads(parse_plan(read_plan_text(plan_path))) ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
+  } catch (const PlanError&) {
+    return MPI_THREAD_SINGLE;  // rank 0 tells what is wrong, once MPI runs
+  }
+}
+
+Exit launch(const std::string& plan_path, std::uint64_t start_up_ns) {
   // Short sleeps of the control plane are to be short: the default slack would add 50 us to each.
   prctl(PR_SET_TIMERSLACK, 1000);
   const Control control;
@@ -275,7 +289,7 @@ Exit launch(const std::string& plan_path) {
   const Exit exit = value["exit"].get<Exit>();
   if (exit != Exit::done) return exit;
   const Plan plan = parse_plan(value["plan"].get<std::string>());
-  return follow_plan(control, plan, beginning.writer.get());
+  return follow_plan(control, plan, beginning.writer.get(), start_up_ns);
 }
 
 }  // namespace fabricbench

@@ -105,8 +105,8 @@ def main() -> None:
             rows += measure(where, launcher, fabric, layers, given.seconds)
     clock = rows[0][2]
     text = [
-        f"Linux {platform.release()}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}; {given.seconds:g} s a cell; clock "
-        f"{clock.name}, resolution {clock.resolution_ns:.0f} ns, one reading {clock.overhead_ns:.0f} ns.",
+        f"Linux {platform.release()}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}; {given.seconds:g} s a cell;",
+        f"clock {clock.name}, resolution {clock.resolution_ns:.0f} ns, one reading {clock.overhead_ns:.0f} ns.",
         "",
         *table(rows),
         "",

@@ -54,8 +54,7 @@ SAMPLES = 50
 def simulation() -> list[str]:
     """Check the schedules at all sizes; an AssertionError says which is wrong."""
     lines = [
-        "| ranks | rounds of `pairs` | pairs at once | ranks that rest in a round | depth of an agreement | most messages of a rank "
-        "| rounds of the clocks |",
+        "| ranks | rounds of `pairs` | pairs at once | resting | depth of an agreement | most messages of a rank | clock rounds |",
         "| ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for ranks in SIMULATED:
@@ -111,9 +110,10 @@ def measure() -> tuple[Constants, list[str]]:
         path_rank_bytes=max(0.0, resident),
         channel_report_bytes=int(first["channel_report_bytes"]),
     )
+    starter = find_starter()
     lines = [
-        f"Linux {platform.release()}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}; {find_starter().implementation.NAME} "
-        f"{find_starter().version} over loopback, {AGREEMENTS} agreements each, medians.",
+        f"Linux {platform.release()}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f};",
+        f"{starter.implementation.NAME} {starter.version} over loopback, {AGREEMENTS} agreements each, medians.",
         "",
         "| ranks | an agreement | orders to all and their reports | processor time of an agreement, all ranks |",
         "| ---: | ---: | ---: | ---: |",
@@ -123,12 +123,12 @@ def measure() -> tuple[Constants, list[str]]:
             for ranks, cost in costs.items()
         ),
         "",
-        f"* A message of the control plane, from an agreement of two ranks: {format_seconds(constants.hop_s)}; an order and its report: "
-        f"{format_seconds(constants.order_s)} at rank 0.",
-        f"* One end of an idle TCP connection in the kernel: {_size(constants.path_kernel_bytes)}; with its buffers full: "
-        f"{_size(constants.path_full_bytes)}, which is what `tcp_wmem` and `tcp_rmem` allow.",
-        f"* What a rank holds for a path of a chaos over TCP, messages of {format_bytes(CHAOS_BYTES)}: "
-        f"{_size(constants.path_rank_bytes)} and {files:.1f} sockets, from ranks with {', '.join(map(str, paths))} paths.",
+        f"* A message of the control plane, from an agreement of two ranks: {format_seconds(constants.hop_s)}.",
+        f"* An order and its report, at rank 0: {format_seconds(constants.order_s)} a rank.",
+        f"* One end of an idle TCP connection in the kernel: {_size(constants.path_kernel_bytes)}.",
+        f"* With its buffers full: {_size(constants.path_full_bytes)}, which is what `tcp_wmem` and `tcp_rmem` allow.",
+        f"* What a rank itself holds for a path of a chaos over TCP, messages of {format_bytes(CHAOS_BYTES)}:",
+        f"  {_size(constants.path_rank_bytes)} and {files:.1f} sockets, from ranks with {', '.join(map(str, paths))} paths.",
     ]
     return constants, lines
 
@@ -136,7 +136,9 @@ def measure() -> tuple[Constants, list[str]]:
 def growth_tables(constants: Constants) -> list[str]:
     """Return what follows from the formulas with these constants."""
     return [
-        *_table("Paths of the busiest rank (sockets over TCP, UDP and frames, twice as many over IP)", _paths, constants),
+        *_table(
+            "Paths of the busiest rank (sockets over TCP, UDP and frames, twice as many over IP)", _paths, constants
+        ),
         *_table("Logical channels in use at once", _channels, constants),
         *_table("Control messages of a cell, all ranks", _messages, constants),
         *_table("Time of a cell beside its measuring; of `pairs` all of its least time", _time, constants),
@@ -197,9 +199,7 @@ def _table(title: str, cell: object, constants: Constants) -> list[str]:
         "",
         f"| pattern | {' | '.join(f'{ranks:,}' for ranks in SIZES)} |",
         f"| --- |{' ---: |' * len(SIZES)}",
-        *(
-            f"| {growth.name} | {' | '.join(cell(growth, ranks, constants) for ranks in SIZES)} |" for growth in GROWTHS
-        ),
+        *(f"| {growth.name} | {' | '.join(cell(growth, ranks, constants) for ranks in SIZES)} |" for growth in GROWTHS),
         "",
     ]
 

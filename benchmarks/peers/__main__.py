@@ -1,4 +1,4 @@
-"""fabricbench beside sockperf, NetPIPE, iperf3, hpcc and plain loops over emulated links: A B A B, a ratio for each pair, their median.
+"""fabricbench beside sockperf, NetPIPE, iperf3, hpcc and plain loops over emulated links: A B A B, and the median of ratios.
 
     python -m benchmarks.peers [--rounds 7] [--fabric myrinet] [--seconds 2] [--only TEXT]
 
@@ -22,8 +22,8 @@ from benchmarks.peers.link import Link
 from benchmarks.peers.programs import OPEN_MPI_VERSION, find_program, open_mpi, plain_collectives, probe_on_open_mpi
 
 from fabricbench.lab import Lab, parse_fabric
-from fabricbench.launch.lab import LabLauncher
 from fabricbench.launch import openmpi
+from fabricbench.launch.lab import LabLauncher
 from fabricbench.launch.mpi import Starter, find_starter
 from fabricbench.model import Layer
 from fabricbench.native import native_file

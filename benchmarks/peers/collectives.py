@@ -1,7 +1,7 @@
 """The loop that every user writes around a collective (plain_collectives.c) beside our measurement of the same call.
 
 Both run on the MPI that our measurer was built with, started the same way, and are compiled by its compiler. What differs is the
-start: ours begins each call on all ranks at a time that clocks agree on, and its time ends on the slowest rank. The plain loop calls
+start: ours begins each call on all ranks at a time that clocks agree on, and ends on the slowest rank. The plain loop calls
 back to back, where a rank that is done early begins the next call early; with a barrier before each call it begins when the
 barrier lets a rank go, and that is not the same time everywhere.
 """

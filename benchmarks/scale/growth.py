@@ -236,7 +236,7 @@ def full_bytes(growth: Growth, ranks: int, constants: Constants) -> float:
 
 
 def record_bytes(growth: Growth, ranks: int, samples: int, constants: Constants) -> float:
-    """Return what rank 0 holds of all ranks' reports before it writes a cell: times and bytes of each sample, each channel's line."""
+    """Return what rank 0 holds of all reports before it writes a cell: time and bytes of each sample, and channels."""
     numbers = 2 * 8 * samples
     channel = constants.channel_report_bytes
     if growth.kind is Kind.MATRIX:  # in the channel, and once more among all samples

@@ -109,7 +109,7 @@ void RecordWriter::write_clock(const ClockModel& clock, int rank, std::string_vi
               {"exchanges", clock.exchanges}});
 }
 
-void RecordWriter::write_samples(int cell, std::string_view phase, const PhaseSamples& samples,
+void RecordWriter::write_samples(int cell, std::string_view phase, std::size_t begin, const PhaseSamples& samples,
                                  std::span<const std::uint32_t> missed) {
   const std::span<const std::uint64_t> times = samples.time_ns;
   const std::span<const std::uint64_t> bytes = samples.bytes;
@@ -118,7 +118,7 @@ void RecordWriter::write_samples(int cell, std::string_view phase, const PhaseSa
     text_ += R"({"type":"samples","cell":)";
     append_number(text_, static_cast<std::uint64_t>(cell));
     text_.append(R"(,"phase":")").append(phase).append(R"(","first_index":)");
-    append_number(text_, first);
+    append_number(text_, begin + first);
     text_ += R"(,"time_ns":)";
     append_list(text_, times.subspan(first, count));
     if (!bytes.empty()) {
@@ -153,9 +153,11 @@ void RecordWriter::write_channel(int cell, const ChannelReport& channel) {
   write_line(line);
 }
 
-void RecordWriter::write_cell(const PlanProbe& probe, const CellReport& report) {
+void RecordWriter::open_cell(const PlanProbe& probe, const CellReport& report) {
   const bool has_samples = !report.warmup.time_ns.empty() || !report.measured.time_ns.empty();
-  if (!report.failure || has_samples) {
+  warmup_ = report.warmup.time_ns.size();
+  measured_ = report.measured.time_ns.size();
+  if (!report.failure || has_samples || report.has_parts) {
     const bool is_stream = probe.pattern == Pattern::stream && probe.layer != Layer::memory;
     Line line({{"type", "cell"},
                {"id", probe.id},
@@ -172,10 +174,21 @@ void RecordWriter::write_cell(const PlanProbe& probe, const CellReport& report) 
                {"channels", report.outcome.channels}});
     if (probe.congestor) line["congestor"] = to_json(*probe.congestor);
     write_line(line);
-    write_samples(probe.id, "warmup", report.warmup, {});
-    write_samples(probe.id, "measured", report.measured, report.findings.missed);
-    for (const ChannelReport& channel : report.findings.channels) write_channel(probe.id, channel);
+    write_samples(probe.id, "warmup", 0, report.warmup, {});
+    write_samples(probe.id, "measured", 0, report.measured, report.findings.missed);
   }
+}
+
+void RecordWriter::write_parts(const PlanProbe& probe, const CellParts& parts) {
+  write_samples(probe.id, "warmup", warmup_, parts.warmup, {});
+  write_samples(probe.id, "measured", measured_, parts.measured, {});
+  warmup_ += parts.warmup.time_ns.size();
+  measured_ += parts.measured.time_ns.size();
+  for (const ChannelReport& channel : parts.channels) write_channel(probe.id, channel);
+  flush();
+}
+
+void RecordWriter::close_cell(const PlanProbe& probe, const CellReport& report) {
   if (report.failure) {
     write_failed(probe, *report.failure);
   } else {
@@ -194,8 +207,8 @@ void RecordWriter::write_end(const PlanProbe& probe, const CellReport& report) {
   write_line({{"type", "cell_end"},
               {"cell", probe.id},
               {"stop", name_of(report.outcome.stop.value_or(StopReason::time))},
-              {"warmup", report.warmup.time_ns.size()},
-              {"measured", report.measured.time_ns.size()},
+              {"warmup", warmup_},
+              {"measured", measured_},
               {"seconds", report.outcome.seconds},
               {"sent", counters.sent},
               {"lost", counters.lost},

@@ -34,7 +34,21 @@ struct CellReport {
   PhaseSamples measured;
   std::map<std::string, InterfaceBytes> interfaces;
   Findings findings;
+  bool has_parts = false;
 };
+
+/// What of a rank's report nothing is to be joined with: it is written as it comes, rank by rank, so that rank 0 holds
+/// one rank's channels at a time and not those of all.
+struct CellParts {
+  PhaseSamples warmup;
+  PhaseSamples measured;
+  std::vector<ChannelReport> channels;
+};
+
+/// Take the parts out of a report: its channels, and of a matrix its samples too, which are those of its own pairs.
+CellParts take_parts(CellReport& report, Family family);
+std::string pack(const CellParts& parts);
+CellParts unpack_parts(const std::string& bytes);
 
 /// Put samples behind others of the same phase.
 void append(PhaseSamples& samples, const PhaseSamples& others);

@@ -31,6 +31,7 @@ constexpr int order_tag = 0;
 constexpr int report_tag = 32001;
 constexpr int begun_tag = 32002;
 constexpr int stop_tag = 32003;
+constexpr int parts_tag = 32004;
 constexpr int no_more = -1;
 constexpr int check_clocks = -2;
 
@@ -140,6 +141,15 @@ std::optional<CellFailure> stop_congestor(const Control& control, const PlanCong
   return failure;
 }
 
+/// Write what each rank has by itself, one rank after the other: a rank keeps its parts until it is asked.
+void write_parts(const Control& control, const PlanProbe& probe, const std::vector<int>& members, const CellParts& own,
+                 RecordWriter& writer) {
+  for (const int member : members) {
+    if (member != 0) control.send(member, parts_tag, "now");
+    writer.write_parts(probe, member == 0 ? own : unpack_parts(control.receive(member, parts_tag)));
+  }
+}
+
 void direct_cell(const Surroundings& surroundings, CellRunner& runner, int ordinal, RecordWriter& writer) {
   const Control& control = surroundings.control;
   const PlanProbe& probe = surroundings.plan.probes[static_cast<std::size_t>(ordinal)];
@@ -148,11 +158,15 @@ void direct_cell(const Surroundings& surroundings, CellRunner& runner, int ordin
   for (const int member : members) {
     if (member != 0) send_order(control, member, {.probe = ordinal});
   }
+  const Family family = facts_of(probe.pattern).family;
   std::optional<CellReport> own;
-  if (std::ranges::find(members, 0) != members.end()) own = runner.run(probe, ordinal);
+  CellParts own_parts;
+  if (std::ranges::find(members, 0) != members.end()) {
+    own = runner.run(probe, ordinal);
+    own_parts = take_parts(*own, family);
+  }
   std::vector<CellReport> reports;
   for (const int member : members) reports.push_back(report_of(control, member, own));
-  const Family family = facts_of(probe.pattern).family;
   CellReport report = merge(reports, family);
   if (family == Family::flood) {
     constexpr std::uint64_t messages_of_each_channel = 4;
@@ -162,7 +176,9 @@ void direct_cell(const Surroundings& surroundings, CellRunner& runner, int ordin
     const std::optional<CellFailure> failure = stop_congestor(control, *probe.congestor);
     if (!report.failure) report.failure = failure;
   }
-  writer.write_cell(probe, report);
+  writer.open_cell(probe, report);
+  write_parts(control, probe, members, own_parts, writer);
+  writer.close_cell(probe, report);
 }
 
 bool needs_clocks(const Plan& plan) { return std::ranges::any_of(plan.probes, needs_global_clock); }
@@ -253,9 +269,15 @@ Exit obey(const Surroundings& surroundings) {
       continue;
     }
     const PlanProbe& probe = surroundings.plan.probes[static_cast<std::size_t>(order.probe)];
-    const CellReport report =
-        order.is_congestor ? congest(control, runner, probe, order.probe) : runner.run(probe, order.probe);
+    if (order.is_congestor) {
+      control.send(0, report_tag, pack(congest(control, runner, probe, order.probe)));
+      continue;
+    }
+    CellReport report = runner.run(probe, order.probe);
+    const CellParts parts = take_parts(report, facts_of(probe.pattern).family);
     control.send(0, report_tag, pack(report));
+    control.receive(0, parts_tag);
+    control.send(0, parts_tag, pack(parts));
   }
 }
 

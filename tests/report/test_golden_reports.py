@@ -14,7 +14,6 @@ from fabricbench.report.formats import FORMATS, Format
 from fabricbench.report.terminal import render_terminal
 from support.example_findings import before_after_findings, small_findings, three_fabric_findings
 
-
 NOTHING = Interval(value=0, low=None, high=None)
 
 

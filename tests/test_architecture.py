@@ -10,10 +10,11 @@ import pytest
 import fabricbench
 
 PACKAGE = Path(fabricbench.__file__).parent
-BASE = {"errors", "model", "quantity", "native", "configuration"}
+BASE = {"errors", "model", "patterns", "quantity", "native", "configuration"}
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "model": {"errors"},
+    "patterns": {"model"},
     "quantity": {"errors"},
     "native": {"errors"},
     "configuration": {"errors"},

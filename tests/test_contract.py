@@ -16,14 +16,17 @@ from fabricbench.record.lines import LINE_ADAPTER
 from fabricbench.record.probe_plan import ProbePlan
 
 SCHEMA = Path(__file__).parents[1] / "schema"
-PLAN_TEXT = (SCHEMA / "fixtures/plan.json").read_text()
-RECORD_LINES = (SCHEMA / "fixtures/record.jsonl").read_text().splitlines()
+PLANS = ("plan.json", "plan-patterns.json")
+RECORDS = ("record.jsonl", "record-patterns.jsonl")
+RECORD_LINES = [line for name in RECORDS for line in (SCHEMA / "fixtures" / name).read_text().splitlines()]
 
 
-def test_the_plan_fixture_is_a_plan_and_survives_a_round_trip():
-    plan = ProbePlan.model_validate_json(PLAN_TEXT)
+@pytest.mark.parametrize("name", PLANS)
+def test_a_plan_fixture_is_a_plan_and_survives_a_round_trip(name: str):
+    text = (SCHEMA / "fixtures" / name).read_text()
+    plan = ProbePlan.model_validate_json(text)
     assert ProbePlan.model_validate_json(plan.model_dump_json(by_alias=True)) == plan
-    jsonschema.validate(json.loads(PLAN_TEXT), json.loads((SCHEMA / "plan.json").read_text()))
+    jsonschema.validate(json.loads(text), json.loads((SCHEMA / "plan.json").read_text()))
 
 
 @pytest.mark.parametrize("line", RECORD_LINES)

@@ -111,19 +111,21 @@ void CellTeam::discard_leftovers() const {
   }
 }
 
-std::vector<std::string> CellTeam::exchange(std::string_view text) const {
-  std::vector<std::string> all(ranks_.size());
-  if (member_ == 0) {
-    all[0] = text;
-    for (std::size_t from = 1; from < ranks_.size(); ++from) all[from] = control_.receive(ranks_[from], agreement_tag_);
-    for (std::size_t to = 1; to < ranks_.size(); ++to) {
-      for (const std::string& each : all) control_.send(ranks_[to], agreement_tag_, each);
-    }
-  } else {
-    control_.send(ranks_[0], agreement_tag_, text);
-    for (std::string& each : all) each = control_.receive(ranks_[0], agreement_tag_);
+std::string CellTeam::converge(std::string own,
+                               const std::function<std::string(std::string, std::string)>& join) const {
+  for (const std::size_t child : {2 * member_ + 1, 2 * member_ + 2}) {
+    if (child < ranks_.size()) own = join(std::move(own), control_.receive(ranks_[child], agreement_tag_));
   }
-  return all;
+  if (member_ > 0) control_.send(ranks_[(member_ - 1) / 2], agreement_tag_, own);
+  return broadcast(std::move(own));
+}
+
+std::string CellTeam::broadcast(std::string text) const {
+  if (member_ > 0) text = control_.receive(ranks_[(member_ - 1) / 2], agreement_tag_);
+  for (const std::size_t child : {2 * member_ + 1, 2 * member_ + 2}) {
+    if (child < ranks_.size()) control_.send(ranks_[child], agreement_tag_, text);
+  }
+  return text;
 }
 
 }  // namespace fabricbench

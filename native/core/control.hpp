@@ -5,6 +5,7 @@
 #include <mpi.h>
 
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -64,11 +65,14 @@ class CellTeam {
   std::size_t member() const { return member_; }
   int world_rank(std::size_t member) const { return ranks_[member]; }
 
-  /// Every member's text on every member, in their order. Collective over the members.
-  std::vector<std::string> exchange(std::string_view text) const;
+  /// One text for all members: each joins its own with those of the members below it in a binary tree, and the first
+  /// member's result goes back down. No member holds more than three texts. Collective over the members.
+  std::string converge(std::string own, const std::function<std::string(std::string, std::string)>& join) const;
+  /// The first member's text on every member. Collective.
+  std::string broadcast(std::string text) const;
 
-  /// Take what the other members sent to a pattern that is over. To be called after an exchange: all of it has come
-  /// then.
+  /// Take what the other members sent to a pattern that is over. To be called after the members have
+  /// converged: all of it has come then.
   void discard_leftovers() const;
 
   /// A text to one other member and from one, apart from the pattern's own messages.

@@ -40,29 +40,35 @@ struct Counters {
 /// Samples of one phase in the order they were taken. Memory is taken and touched beforehand; `push` never allocates.
 class Series {
  public:
-  /// Make room. `with_messages`: also note how many messages each sample held.
-  void prepare(std::size_t capacity, bool with_messages) {
+  /// Make room. `with_bytes`: also note how many bytes each sample held.
+  void prepare(std::size_t capacity, bool with_bytes) {
     count_ = 0;
     if (ticks_.size() < capacity) ticks_.resize(capacity);
-    if (with_messages && messages_.size() < capacity) messages_.resize(capacity);
+    if (with_bytes && bytes_.size() < capacity) bytes_.resize(capacity);
+    has_bytes_ = with_bytes;
   }
   std::span<const std::uint64_t> ticks() const { return std::span(ticks_).first(count_); }
-  std::span<const std::uint32_t> messages() const {
-    return std::span(messages_).first(std::min(count_, messages_.size()));
-  }
+  std::span<const std::uint64_t> bytes() const { return std::span(bytes_).first(has_bytes_ ? count_ : 0); }
   std::size_t size() const { return count_; }
   std::size_t room() const { return ticks_.size() - count_; }
 
+  /// Turn every sample into another unit, after the timing.
+  template <class Convert>
+  void scale(Convert convert) {
+    for (std::size_t i = 0; i < count_; ++i) ticks_[i] = convert(ticks_[i]);
+  }
+
   void push(std::uint64_t ticks) { ticks_[count_++] = ticks; }
-  void push(std::uint64_t ticks, std::uint32_t messages) {
-    messages_[count_] = messages;
+  void push(std::uint64_t ticks, std::uint64_t bytes) {
+    bytes_[count_] = bytes;
     ticks_[count_++] = ticks;
   }
 
  private:
   std::vector<std::uint64_t> ticks_;
-  std::vector<std::uint32_t> messages_;
+  std::vector<std::uint64_t> bytes_;
   std::size_t count_ = 0;
+  bool has_bytes_ = false;
 };
 
 /// Both phases of a cell; kept from cell to cell so that memory is touched once.

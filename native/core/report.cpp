@@ -1,6 +1,7 @@
 #include "core/report.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace fabricbench {
 namespace {
@@ -161,6 +162,33 @@ CellReport merge(const std::vector<CellReport>& reports, Family family) {
   missed.erase(std::ranges::unique(missed).begin(), missed.end());
   std::erase_if(missed, [&](std::uint32_t position) { return position >= merged.measured.time_ns.size(); });
   return merged;
+}
+
+void join_windows(CellReport& report, std::uint64_t least_bytes) {
+  PhaseSamples& windows = report.measured;
+  const std::size_t count = windows.bytes.size();
+  if (count == 0) return;
+  const std::uint64_t total = std::accumulate(windows.bytes.begin(), windows.bytes.end(), std::uint64_t{0});
+  // What all windows together hold, divided by what each is to hold; what is left over is spread, not dropped.
+  const std::size_t samples = std::clamp<std::size_t>(total / std::max<std::uint64_t>(least_bytes, 1), 1, count);
+  PhaseSamples joined;
+  for (std::size_t i = 0; i < samples; ++i) {
+    std::uint64_t time_ns = 0;
+    std::uint64_t bytes = 0;
+    for (std::size_t k = i * count / samples; k < (i + 1) * count / samples; ++k) {
+      time_ns += windows.time_ns[k];
+      bytes += windows.bytes[k];
+    }
+    joined.time_ns.push_back(time_ns);
+    joined.bytes.push_back(bytes);
+  }
+  windows = std::move(joined);
+  if (total == 0 && !report.failure) {
+    report.failure = CellFailure{FailureCode::timeout,
+                                 "nothing arrived while it was measured: does a message take longer than the cell's "
+                                 "time? Give it more, or smaller messages"};
+  }
+  report.outcome.bytes_per_sample = std::max<std::uint64_t>(1, total / samples);
 }
 
 }  // namespace fabricbench

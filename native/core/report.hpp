@@ -52,4 +52,9 @@ std::optional<CellFailure> failure_from(const nlohmann::json& value);
 /// arrived everywhere.
 CellReport merge(const std::vector<CellReport>& reports, Family family);
 
+/// Join so many windows of a flood's measured phase to one sample that it holds at least this much on average: a window
+/// in which hardly a message was complete tells more of the messages' ends than of the rate. Sets the mean bytes of a
+/// sample. A cell in which nothing arrived has failed.
+void join_windows(CellReport& report, std::uint64_t least_bytes);
+
 }  // namespace fabricbench

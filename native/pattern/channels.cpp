@@ -5,22 +5,10 @@
 #include <numeric>
 #include <random>
 
-#include "core/failure.hpp"
+#include "pattern/parameters.hpp"
 
 namespace fabricbench {
 namespace {
-
-std::size_t read_number(const PlanProbe& probe, const char* name, std::size_t fallback, std::size_t least,
-                        std::size_t most) {
-  if (!probe.parameters.contains(name)) return fallback;
-  const nlohmann::json& value = probe.parameters[name];
-  if (value.is_number_integer() && value.get<std::int64_t>() >= static_cast<std::int64_t>(least) &&
-      value.get<std::int64_t>() <= static_cast<std::int64_t>(most)) {
-    return value.get<std::size_t>();
-  }
-  throw Failure(FailureCode::unsupported, std::string(name) + " must be a whole number from " + std::to_string(least) +
-                                              " to " + std::to_string(most) + ", found " + value.dump());
-}
 
 /// Collects a member's links: sending and receiving over one path where both ends agree on its flow.
 class Links {
@@ -85,10 +73,10 @@ void add_all_others(std::size_t members, std::size_t member, const auto& add) {
 GroupParameters group_parameters(const PlanProbe& probe) {
   constexpr std::size_t most_flows = 256;
   constexpr std::size_t most_matchings = 1000;
-  return {.flows = read_number(probe, "flows", 1, 1, most_flows),
-          .dimensions = read_number(probe, "dimensions", 2, 2, 3),
-          .matchings = read_number(probe, "matchings", 8, 1, most_matchings),
-          .seed = read_number(probe, "seed", 1, 0, 0x7fffffff)};
+  return {.flows = whole_parameter(probe, "flows", 1, 1, most_flows),
+          .dimensions = whole_parameter(probe, "dimensions", 2, 2, 3),
+          .matchings = whole_parameter(probe, "matchings", 8, 1, most_matchings),
+          .seed = whole_parameter(probe, "seed", 1, 0, 0x7fffffff)};
 }
 
 std::vector<Link> links_of(Pattern pattern, std::size_t members, std::size_t member, const GroupParameters& parameters,

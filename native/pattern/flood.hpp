@@ -1,18 +1,30 @@
-// Patterns in which all channels carry as much as they can for a while.
+// Patterns in which all channels carry as much as they can for a while: bistream, star, ring, chaos, incast, outcast,
+// bisection, message-rate. A sample is a window of time; its bytes are what arrived on this rank meanwhile, and the
+// windows of all ranks are added up to those of the cell. A congestor floods likewise, without samples, until it is
+// told to end.
 #pragma once
 
 #include <span>
 
-#include "core/failure.hpp"
-#include "core/measurement.hpp"
-#include "pattern/channels.hpp"
-#include "transport/transport.hpp"
+#include "pattern/flood_polled.hpp"
+#include "pattern/flood_posted.hpp"
 
 namespace fabricbench {
 
+/// Whether a flood leaves a path so full that it is closed rather than emptied. A byte stream that has collapsed under
+/// too many flows would go on for minutes, each lost segment waiting for a timer.
 template <Transport T>
-Outcome flood(std::span<LinkOver<T>>, Task&) {
-  throw Failure(FailureCode::unsupported, "not there yet");
+inline constexpr bool is_used_up_by_flood = PolledTransport<T> && T::traits.is_reliable;
+
+template <Transport T>
+Outcome flood(std::span<LinkOver<T>> links, Task& task) {
+  for (LinkOver<T>& link : links) link.path->set_bound(task.probe.reply_timeout_seconds);
+  if constexpr (PoolingTransport<T>) {
+    PostedFlood<T>(links, task).run();
+  } else {
+    PolledFlood<T>(links, task).run();
+  }
+  return flood_outcome(task);
 }
 
 }  // namespace fabricbench

@@ -1,13 +1,8 @@
-// Pattern pingpong: a message there and one back, each round trip timed alone by the first rank. Samples are taken in
-// batches; between batches the first rank applies the stopping rule and tells the other over the control plane.
+// Pattern pingpong: a message there and one back, each round trip timed alone by the first rank.
 #pragma once
 
-#include <numeric>
-
-#include "core/failure.hpp"
-#include "core/stopping.hpp"
 #include "pattern/local_batches.hpp"
-#include "pattern/round_trip.hpp"
+#include "pattern/round_trip_phases.hpp"
 
 namespace fabricbench {
 
@@ -27,70 +22,20 @@ class Pingpong {
   template <class Clock, Transport T>
   static Outcome run(T& path, Task& task) {
     Rounds<Clock, T> rounds(path, task);
-    if (task.team.member() != leader) {
+    Outcome outcome;
+    if (task.team.member() == leader) {
+      outcome = lead_phases<Clock>(rounds, task);
+    } else {
       follow_orders(rounds, task.team);
-      return {};
     }
-    const Dismissal dismissal(task.team);
-    return lead<Clock>(rounds, task);
+    outcome.bytes_per_sample = bytes_per_sample(task.probe);
+    return outcome;
   }
 
   template <class Clock, LocalTransport T>
   static Outcome run(T& local, Task& task) {
     return take_local_batches<Clock>(task, local.bytes_there_and_back(),
                                      [&](std::size_t operations) { local.there_and_back(operations); });
-  }
-
- private:
-  template <class Clock, class Rounds>
-  static Outcome lead(Rounds& rounds, Task& task) {
-    double seconds_per_sample = 0;
-    Stopping warmup = task.probe.stopping;
-    warmup.minimum_samples = warmup.maximum_samples = task.probe.warmup_samples;
-    if (task.probe.warmup_samples > 0) {
-      lead_phase<Clock>(rounds, task, warmup, task.samples.warmup, seconds_per_sample);
-      refuse_silence(task.samples.warmup, rounds.counters());
-    }
-    rounds.start_counting();
-    Outcome outcome = lead_phase<Clock>(rounds, task, task.probe.stopping, task.samples.measured, seconds_per_sample);
-    refuse_silence(task.samples.measured, rounds.counters());
-    task.counters.add(rounds.counters());
-    outcome.bytes_per_sample = bytes_per_sample(task.probe);
-    return outcome;
-  }
-
-  template <class Clock, class Rounds>
-  static Outcome lead_phase(Rounds& rounds, Task& task, const Stopping& stopping, Series& series,
-                            double& seconds_per_sample) {
-    StoppingRule rule(stopping);
-    Outcome outcome;
-    const std::uint64_t begin = Clock::now();
-    const std::uint64_t deadline = begin + task.timebase.to_ticks(stopping.maximum_seconds);
-    while (!outcome.stop) {
-      // A single round trip tells how many fit into the time.
-      const std::size_t before = series.size();
-      const std::size_t count =
-          seconds_per_sample > 0 ? rule.next_batch(before, outcome.seconds, seconds_per_sample) : 1;
-      task.team.send(follower, rounds.order(count + 1));
-      rounds.lead(count, series, deadline);
-      seconds_per_sample = mean_seconds(series.ticks().subspan(before), task);
-      outcome.seconds = task.timebase.to_seconds(Clock::now() - begin);
-      outcome.stop = rule.decide(series.ticks(), outcome.seconds);
-    }
-    return outcome;
-  }
-
-  static double mean_seconds(std::span<const std::uint64_t> ticks, const Task& task) {
-    if (ticks.empty()) return task.probe.reply_timeout_seconds;
-    const std::uint64_t sum = std::accumulate(ticks.begin(), ticks.end(), std::uint64_t{0});
-    return task.timebase.to_seconds(sum) / static_cast<double>(ticks.size());
-  }
-
-  static void refuse_silence(const Series& series, const Counters& counters) {
-    if (series.size() > 0) return;
-    throw Failure(FailureCode::timeout, "none of " + std::to_string(counters.sent) +
-                                            " messages was answered in time: is something filtering this protocol on "
-                                            "the way, or is the timeout below the round trip time?");
   }
 };
 

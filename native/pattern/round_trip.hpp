@@ -21,14 +21,25 @@ struct RoundOrder {
   std::uint32_t count = 0;
 };
 
+/// What else happens at a round trip, beside its being timed: `before` it, outside the stamps, and with its number and
+/// stamps after it, on either side. Nothing for a ping-pong.
+struct NoHooks {
+  void before() {}
+  void led(std::uint32_t, std::uint64_t, std::uint64_t) {}
+  void arrived(std::uint32_t) {}
+  void departs(std::uint32_t) {}
+  double seconds_of(double round_trip) const { return round_trip; }
+};
+
 inline constexpr std::size_t leader = 0;
 inline constexpr std::size_t follower = 1;
 
-template <class Clock, Transport T>
+template <class Clock, Transport T, class Hooks>
   requires(T::traits.is_reliable)
 class ReliableRounds {
  public:
-  ReliableRounds(T& path, Task& task) : path_(path), out_(task.probe.message_bytes), in_(task.probe.message_bytes) {
+  ReliableRounds(T& path, Task& task, Hooks hooks = {})
+      : path_(path), hooks_(hooks), out_(task.probe.message_bytes), in_(task.probe.message_bytes) {
     path_.set_bound(task.probe.reply_timeout_seconds);
   }
 
@@ -38,11 +49,15 @@ class ReliableRounds {
     const std::span<std::byte> in = in_.span();
     path_.send(out);
     path_.receive(in);
+    ++number_;
     for (std::size_t i = 0; i < count; ++i) {
+      hooks_.before();
       const std::uint64_t begin = Clock::now();
       path_.send(out);
       path_.receive(in);
-      series.push(Clock::now() - begin);
+      const std::uint64_t end = Clock::now();
+      series.push(end - begin);
+      hooks_.led(number_++, begin, end);
     }
     sent_ += count;
   }
@@ -61,6 +76,8 @@ class ReliableRounds {
     const std::span<std::byte> message = in_.span();
     for (std::uint32_t i = 0; i < order.count; ++i) {
       path_.receive(message);
+      hooks_.arrived(number_);
+      hooks_.departs(number_++);
       path_.send(message);
     }
     return team.receive<RoundOrder>(leader);
@@ -68,20 +85,23 @@ class ReliableRounds {
 
   void start_counting() { sent_ = 0; }
   Counters counters() const { return {.sent = sent_}; }
+  double seconds_of(double round_trip) const { return hooks_.seconds_of(round_trip); }
 
  private:
   T& path_;
+  [[no_unique_address]] Hooks hooks_;
   MessageBuffer out_;
   MessageBuffer in_;
+  std::uint32_t number_ = 0;
   std::uint64_t sent_ = 0;
 };
 
-template <class Clock, Transport T>
+template <class Clock, Transport T, class Hooks>
   requires(!T::traits.is_reliable)
 class CountedRounds {
  public:
-  CountedRounds(T& path, Task& task)
-      : path_(path), task_(task), out_(task.probe.message_bytes), in_(task.probe.message_bytes) {
+  CountedRounds(T& path, Task& task, Hooks hooks = {})
+      : path_(path), task_(task), hooks_(hooks), out_(task.probe.message_bytes), in_(task.probe.message_bytes) {
     path_.set_bound(task.team.member() == leader ? task.probe.reply_timeout_seconds : follower_bound_seconds);
     timeout_ = task.timebase.to_ticks(task.probe.reply_timeout_seconds);
   }
@@ -92,8 +112,10 @@ class CountedRounds {
     round_trip();
     for (std::size_t i = 0; i < count; ++i) {
       ++counters_.sent;
-      if (const auto ticks = round_trip()) [[likely]] {
-        series.push(*ticks);
+      hooks_.before();
+      if (const auto trip = round_trip()) [[likely]] {
+        series.push(trip->end - trip->begin);
+        hooks_.led(task_.sequence - 1, trip->begin, trip->end);
         continue;
       }
       ++counters_.lost;
@@ -116,6 +138,8 @@ class CountedRounds {
         const DatagramHeader header = read_header(message);
         const std::uint32_t position = header.sequence - order.first;
         if (header.token == task_.token && position < order.count) [[likely]] {
+          hooks_.arrived(header.sequence);
+          hooks_.departs(header.sequence);
           path_.send(message);
           if (position + 1 != order.count) [[likely]]
             continue;
@@ -129,6 +153,7 @@ class CountedRounds {
 
   void start_counting() { counters_ = {}; }
   Counters counters() const { return counters_; }
+  double seconds_of(double round_trip) const { return hooks_.seconds_of(round_trip); }
 
  private:
   // How soon a follower sees that the leader has given up on a lost message.
@@ -140,7 +165,12 @@ class CountedRounds {
     return next;
   }
 
-  std::optional<std::uint64_t> round_trip() {
+  struct Trip {
+    std::uint64_t begin;
+    std::uint64_t end;
+  };
+
+  std::optional<Trip> round_trip() {
     const DatagramHeader expected{task_.token, task_.sequence++};
     write_header(out_.span(), expected);
     const std::uint64_t begin = Clock::now();
@@ -151,7 +181,7 @@ class CountedRounds {
       if (end - begin > timeout_) [[unlikely]]
         break;  // too late, even if it is the reply
       if (header == expected) [[likely]]
-        return end - begin;
+        return Trip{begin, end};
       note_unexpected(header);
     }
     lost_[expected.sequence % remembered_losses] = expected.sequence;
@@ -167,6 +197,7 @@ class CountedRounds {
 
   T& path_;
   Task& task_;
+  [[no_unique_address]] Hooks hooks_;
   MessageBuffer out_;
   MessageBuffer in_;
   std::uint64_t timeout_ = 0;
@@ -174,17 +205,17 @@ class CountedRounds {
   std::array<std::uint32_t, remembered_losses> lost_{};
 };
 
-template <class Clock, Transport T>
+template <class Clock, Transport T, class Hooks>
 struct RoundsOver {
-  using type = CountedRounds<Clock, T>;
+  using type = CountedRounds<Clock, T, Hooks>;
 };
-template <class Clock, Transport T>
+template <class Clock, Transport T, class Hooks>
   requires(T::traits.is_reliable)
-struct RoundsOver<Clock, T> {
-  using type = ReliableRounds<Clock, T>;
+struct RoundsOver<Clock, T, Hooks> {
+  using type = ReliableRounds<Clock, T, Hooks>;
 };
-template <class Clock, Transport T>
-using Rounds = typename RoundsOver<Clock, T>::type;
+template <class Clock, Transport T, class Hooks = NoHooks>
+using Rounds = typename RoundsOver<Clock, T, Hooks>::type;
 
 /// Lets the follower go when the leader is done, however it ends: else a failing leader would leave it waiting.
 class Dismissal {

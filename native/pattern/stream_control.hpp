@@ -45,7 +45,7 @@ class WindowLog {
 
   /// Note a window that ended at `now` after `ticks`; true when it was the last one that is wanted. Allocates nothing.
   bool add(std::uint64_t now, std::uint64_t ticks, std::uint32_t messages) {
-    (is_warm_ ? task_.samples.measured : task_.samples.warmup).push(ticks, messages);
+    (is_warm_ ? task_.samples.measured : task_.samples.warmup).push(ticks, messages * task_.probe.message_bytes);
     if (!is_warm_) {
       is_warm_ = task_.samples.warmup.size() >= task_.probe.warmup_samples || is_time_over(now);
       if (is_warm_) phase_begin_ = now;

@@ -15,14 +15,18 @@ PhaseSamples to_phase(const Series& series, const PlanProbe& probe, Timebase tim
   PhaseSamples samples;
   samples.time_ns.reserve(series.size());
   for (const std::uint64_t ticks : series.ticks()) samples.time_ns.push_back(timebase.to_ns(ticks));
-  const auto is_incomplete = [&](std::uint32_t messages) { return messages != probe.messages_per_sample; };
-  if (always_bytes || std::ranges::any_of(series.messages(), is_incomplete)) {
-    for (const std::uint32_t messages : series.messages()) samples.bytes.push_back(messages * probe.message_bytes);
+  const std::size_t complete = probe.messages_per_sample * probe.message_bytes;
+  if (always_bytes || std::ranges::any_of(series.bytes(), [&](std::uint64_t bytes) { return bytes != complete; })) {
+    samples.bytes.assign(series.bytes().begin(), series.bytes().end());
   }
   return samples;
 }
 
 void check_parameters(const PlanProbe& probe, const LayerEntry& layer) {
+  if (!layer.has_flows && group_parameters(probe).flows > 1) {
+    throw Failure(FailureCode::unsupported, std::string(name_of(probe.layer)) +
+                                                " has no ports: parallel flows between two ranks cannot be told apart");
+  }
   std::vector<std::string> known = layer.parameters;
   const std::vector<std::string>& of_pattern = pattern_entry(probe.pattern).parameters;
   known.insert(known.end(), of_pattern.begin(), of_pattern.end());
@@ -68,28 +72,25 @@ CellFailure CellRunner::named(const Failure& failure) const {
           "rank " + std::to_string(surroundings_.control.rank()) + " on " + surroundings_.host + ": " + failure.what()};
 }
 
-std::vector<json> CellRunner::agree(const CellTeam& team, const std::function<json()>& action) const {
-  json own;
+void CellRunner::agree(const CellTeam& team, const std::function<void()>& action) const {
+  std::optional<CellFailure> own;
   try {
-    own["said"] = action();
-    own["failure"] = nullptr;
+    action();
   } catch (const Failure& failure) {
-    own["failure"] = to_json(named(failure));
+    own = named(failure);
   } catch (const std::bad_alloc&) {
-    own["failure"] =
-        to_json(named(Failure(FailureCode::error, "out of memory: use smaller messages or fewer samples")));
+    own = named(Failure(FailureCode::error, "out of memory: use smaller messages or fewer samples"));
   }
-  std::vector<json> all;
-  std::optional<CellFailure> failure;
-  for (const std::string& text : team.exchange(own.dump())) {
-    all.push_back(json::parse(text));
-    const auto found = failure_from(all.back()["failure"]);
-    // Who waits for a rank that has failed times out: of several failures the others are the cause.
-    if (found && (!failure || failure->code == FailureCode::timeout)) failure = found;
-    all.back() = json(all.back()["said"]);
+  // Who waits for a rank that has failed times out: of several failures the others are the cause.
+  const auto join = [](std::string one, std::string other) {
+    const auto first = failure_from(json::parse(one));
+    const auto second = failure_from(json::parse(other));
+    const bool is_second = second && (!first || first->code == FailureCode::timeout);
+    return is_second ? other : one;
+  };
+  if (const auto failure = failure_from(json::parse(team.converge(to_json(own).dump(), join)))) {
+    throw AgreedFailure{*failure};
   }
-  if (failure) throw AgreedFailure{*failure};
-  return all;
 }
 
 CellReport CellRunner::run(const PlanProbe& probe, int ordinal, const std::function<bool()>& is_over,
@@ -118,7 +119,8 @@ CellReport CellRunner::run(const PlanProbe& probe, int ordinal, const std::funct
   }
   begin_once();
   team.discard_leftovers();
-  if (facts_of(probe.pattern).family != Family::matrix) take_samples(cell, false);
+  const Family family = facts_of(probe.pattern).family;
+  if (family != Family::matrix) take_samples(cell, family == Family::flood);
   return report;
 }
 
@@ -136,21 +138,21 @@ void CellRunner::prepare_samples(const Cell& cell) {
   const bool is_timing = cell.layer.is_local || (family != Family::pair && family != Family::matrix) ||
                          cell.team.member() == pattern_entry(probe.pattern).timing_member ||
                          probe.pattern == Pattern::oneway;
-  const bool with_messages = probe.pattern == Pattern::stream && !cell.layer.is_local;
-  samples_.warmup.prepare(is_timing ? probe.warmup_samples : 0, with_messages);
-  samples_.measured.prepare(is_timing ? probe.stopping.maximum_samples : 0, with_messages);
+  const bool is_flood = family == Family::flood;
+  const bool with_bytes = (probe.pattern == Pattern::stream && !cell.layer.is_local) || is_flood;
+  // Each round of a flood has a warm-up of its own.
+  const std::size_t rounds =
+      is_flood ? rounds_of(probe.pattern, cell.team.size(), group_parameters(probe)) : std::size_t{1};
+  samples_.warmup.prepare(is_timing ? probe.warmup_samples * rounds : 0, with_bytes);
+  samples_.measured.prepare(is_timing ? std::max(probe.stopping.maximum_samples, rounds) : 0, with_bytes);
 }
 
 void CellRunner::run_or_fail(Cell& cell) {
-  agree(cell.team, [&]() -> json {
+  agree(cell.team, [&] {
     cell.report.receive = cell.layer.receive(cell.probe.receive);
     check_parameters(cell.probe, cell.layer);
     if (!cell.is_over) prepare_samples(cell);
-    return nullptr;
   });
-  // A library waits as it likes; everybody else's sleep is bounded.
-  std::optional<Watchdog> watchdog;
-  if (cell.report.receive != Receive::library) watchdog.emplace(watchdog_period(cell.probe.reply_timeout_seconds));
   switch (facts_of(cell.probe.pattern).family) {
     case Family::pair:
       return run_pair(cell);
@@ -162,6 +164,12 @@ void CellRunner::run_or_fail(Cell& cell) {
     case Family::operation:
       return run_operation(cell);
   }
+}
+
+std::unique_ptr<Watchdog> CellRunner::watchdog_for(const Cell& cell) {
+  // A library waits as it likes.
+  if (cell.report.receive == Receive::library) return nullptr;
+  return std::make_unique<Watchdog>(watchdog_period(cell.probe.reply_timeout_seconds));
 }
 
 Task CellRunner::task_of(Cell& cell, std::uint32_t token, std::uint32_t& sequence) {
@@ -184,7 +192,7 @@ std::int64_t CellRunner::common_start(const CellTeam& team) const {
   constexpr std::int64_t per_member_ns = 500'000;
   const std::int64_t proposal = surroundings_.global_clock.to_global(KernelClock::now()) + soon_ns +
                                 per_member_ns * static_cast<std::int64_t>(team.size());
-  return std::stoll(team.exchange(std::to_string(proposal)).front());
+  return std::stoll(team.broadcast(std::to_string(proposal)));
 }
 
 std::vector<Endpoint::Member> CellRunner::endpoints_for(Cell& cell, const CellTeam& team,
@@ -203,7 +211,7 @@ std::vector<Endpoint::Member> CellRunner::endpoints_for(Cell& cell, const CellTe
   for (const Endpoint::Member& member : members) {
     if (team.receive_text(member.link.peer) != "open") endpoints_.erase(key_of(member));
   }
-  agree(team, [&]() -> json {
+  agree(team, [&] {
     for (Endpoint::Member& member : members) {
       const auto& [link, unused, peer_rank] = member;
       if (const auto found = endpoints_.find(key_of(member)); found != endpoints_.end()) {
@@ -218,24 +226,21 @@ std::vector<Endpoint::Member> CellRunner::endpoints_for(Cell& cell, const CellTe
                       .communicator = surroundings_.data_communicator};
       opened.emplace_back(&member, cell.layer.open(site, cell.probe));
     }
-    return nullptr;
   });
   for (const auto& [member, endpoint] : opened) team.send_text(member->link.peer, endpoint->address());
   std::vector<std::string> addresses;
   for (const auto& [member, endpoint] : opened) addresses.push_back(team.receive_text(member->link.peer));
-  agree(team, [&]() -> json {
+  agree(team, [&] {
     for (std::size_t i = 0; i < opened.size(); ++i) opened[i].second->meet(addresses[i]);
-    return nullptr;
   });
   for (auto& [member, endpoint] : opened) {
     member->endpoint = endpoint.get();
     endpoints_[key_of(*member)] = std::move(endpoint);
   }
-  agree(team, [&]() -> json {
+  agree(team, [&] {
     for (const Endpoint::Member& member : members) {
       member.endpoint->check_size(cell.probe.message_bytes, pattern_entry(cell.probe.pattern).smallest_message);
     }
-    return nullptr;
   });
   for (const Endpoint::Member& member : members) {
     team.send_text(member.link.peer, std::to_string(member.endpoint->sequence));
@@ -258,11 +263,10 @@ void CellRunner::run_pair(Cell& cell) {
   if (cell.layer.is_local) {
     const Site site{};
     std::unique_ptr<Endpoint> endpoint;
-    agree(cell.team, [&]() -> json {
+    agree(cell.team, [&] {
       endpoint = cell.layer.open(site, cell.probe);
       Task task = task_of(cell, 0, endpoint->sequence);
       counted(cell, [&] { return endpoint->run(cell.probe.pattern, surroundings_.clock.is_counter, task); });
-      return nullptr;
     });
     return;
   }
@@ -273,23 +277,16 @@ void CellRunner::measure_pair(Cell& cell) {
   const Link link{.peer = 1 - cell.team.member(), .flow = 0, .sends = true, .receives = true};
   Endpoint& endpoint = *endpoints_for(cell, cell.team, {link}).front().endpoint;
   Task task = task_of(cell, endpoint.token, endpoint.sequence);
-  agree(cell.team, [&]() -> json {
-    endpoint.verify_messages(task);
-    return nullptr;
-  });
-  agree(cell.team, [&]() -> json {
-    counted(cell, [&] { return endpoint.run(cell.probe.pattern, surroundings_.clock.is_counter, task); });
-    return nullptr;
-  });
+  const auto watchdog = watchdog_for(cell);
+  agree(cell.team, [&] { endpoint.verify_messages(task); });
+  agree(cell.team,
+        [&] { counted(cell, [&] { return endpoint.run(cell.probe.pattern, surroundings_.clock.is_counter, task); }); });
 }
 
 void CellRunner::run_group(Cell& cell) {
   const PlanProbe& probe = cell.probe;
   GroupParameters parameters;
-  agree(cell.team, [&]() -> json {
-    parameters = group_parameters(probe);
-    return nullptr;
-  });
+  agree(cell.team, [&] { parameters = group_parameters(probe); });
   const bool is_flood = facts_of(probe.pattern).family == Family::flood;
   const std::size_t rounds = cell.is_over ? 1 : rounds_of(probe.pattern, cell.team.size(), parameters);
   const auto before = cell.team.member() == 0 ? read_interface_counters() : std::map<std::string, InterfaceBytes>{};
@@ -300,17 +297,20 @@ void CellRunner::run_group(Cell& cell) {
     Task task = task_of(cell, surroundings_.plan.token, unused_sequence);
     task.round = round;
     task.rounds = rounds;
-    agree(cell.team, [&]() -> json {
+    const auto watchdog = watchdog_for(cell);
+    agree(cell.team, [&] {
       if (!members.empty()) members.front().endpoint->verify_group(members, task);
-      return nullptr;
     });
     if (cell.begun) cell.begun();
     if (is_flood) task.start_ns = common_start(cell.team);
-    agree(cell.team, [&]() -> json {
-      if (members.empty()) return nullptr;  // left over in this round
-      cell.report.outcome = members.front().endpoint->run_group(members, surroundings_.clock.is_counter, task);
-      return nullptr;
+    agree(cell.team, [&] {
+      if (!members.empty()) {
+        cell.report.outcome = members.front().endpoint->run_group(members, surroundings_.clock.is_counter, task);
+      } else if (rounds > 1) {  // left over in this round
+        cell.report.outcome = rest_from_flood(task);
+      }
     });
+    std::erase_if(endpoints_, [](const auto& entry) { return entry.second->is_used_up; });
   }
   if (cell.team.member() == 0) cell.report.interfaces = difference(before);
 }
@@ -319,15 +319,9 @@ void CellRunner::run_operation(Cell& cell) {
   std::uint32_t unused_sequence = 0;
   Task task = task_of(cell, surroundings_.plan.token, unused_sequence);
   const MPI_Comm communicator = communicator_of(cell.team);
-  agree(cell.team, [&]() -> json {
-    verify_operation(communicator, task);
-    return nullptr;
-  });
+  agree(cell.team, [&] { verify_operation(communicator, task); });
   task.start_ns = common_start(cell.team);
-  agree(cell.team, [&]() -> json {
-    counted(cell, [&] { return fabricbench::run_operation(communicator, task); });
-    return nullptr;
-  });
+  agree(cell.team, [&] { counted(cell, [&] { return fabricbench::run_operation(communicator, task); }); });
 }
 
 MPI_Comm CellRunner::communicator_of(const CellTeam& team) {

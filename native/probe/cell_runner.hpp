@@ -14,6 +14,7 @@
 #include "core/control.hpp"
 #include "core/plan.hpp"
 #include "core/report.hpp"
+#include "core/watchdog.hpp"
 #include "probe/endpoint.hpp"
 #include "probe/layers.hpp"
 
@@ -71,6 +72,9 @@ class CellRunner {
   /// A pattern of two over the path between them.
   void measure_pair(Cell& cell);
 
+  /// What bounds the sleeps of sockets while messages flow; not before, for it would interrupt the meeting of peers
+  /// too.
+  static std::unique_ptr<Watchdog> watchdog_for(const Cell& cell);
   Task task_of(Cell& cell, std::uint32_t token, std::uint32_t& sequence);
   /// Open the paths to the peers that are not open yet, and agree with each on the next message's number.
   std::vector<Endpoint::Member> endpoints_for(Cell& cell, const CellTeam& team, const std::vector<Link>& links);
@@ -79,7 +83,7 @@ class CellRunner {
   /// A time that is soon, the same for all members: when a flood or the first call begins.
   std::int64_t common_start(const CellTeam& team) const;
   /// Do something that may fail here, and learn whether it failed anywhere; then every rank throws the same.
-  std::vector<nlohmann::json> agree(const CellTeam& team, const std::function<nlohmann::json()>& action) const;
+  void agree(const CellTeam& team, const std::function<void()>& action) const;
   CellFailure named(const Failure& failure) const;
   void prepare_samples(const Cell& cell);
 

@@ -14,6 +14,7 @@
 #include <iterator>
 #include <memory>
 
+#include "core/clock_sync.hpp"
 #include "core/control.hpp"
 #include "core/plan.hpp"
 #include "core/record_writer.hpp"
@@ -31,6 +32,7 @@ constexpr int report_tag = 32001;
 constexpr int begun_tag = 32002;
 constexpr int stop_tag = 32003;
 constexpr int no_more = -1;
+constexpr int check_clocks = -2;
 
 struct Order {
   int probe = no_more;
@@ -150,7 +152,12 @@ void direct_cell(const Surroundings& surroundings, CellRunner& runner, int ordin
   if (std::ranges::find(members, 0) != members.end()) own = runner.run(probe, ordinal);
   std::vector<CellReport> reports;
   for (const int member : members) reports.push_back(report_of(control, member, own));
-  CellReport report = merge(reports, facts_of(probe.pattern).family);
+  const Family family = facts_of(probe.pattern).family;
+  CellReport report = merge(reports, family);
+  if (family == Family::flood) {
+    constexpr std::uint64_t messages_of_each_channel = 4;
+    join_windows(report, messages_of_each_channel * report.outcome.channels * probe.message_bytes);
+  }
   if (probe.congestor) {
     const std::optional<CellFailure> failure = stop_congestor(control, *probe.congestor);
     if (!report.failure) report.failure = failure;
@@ -158,22 +165,53 @@ void direct_cell(const Surroundings& surroundings, CellRunner& runner, int ordin
   writer.write_cell(probe, report);
 }
 
-Exit direct(const Surroundings& surroundings, const std::vector<json>& ranks, RecordWriter& writer) {
+bool needs_clocks(const Plan& plan) { return std::ranges::any_of(plan.probes, needs_global_clock); }
+
+/// Every rank's model of its clock, on rank 0. Collective.
+std::vector<ClockModel> gather_clocks(const Control& control, const ClockModel& own) {
+  std::vector<ClockModel> all;
+  for (const std::string& text : control.gather({reinterpret_cast<const char*>(&own), sizeof own})) {
+    std::memcpy(&all.emplace_back(), text.data(), std::min(sizeof own, text.size()));
+  }
+  return all;
+}
+
+void write_clocks(RecordWriter& writer, const std::vector<ClockModel>& clocks, std::string_view phase) {
+  for (std::size_t rank = 0; rank < clocks.size(); ++rank) {
+    writer.write_clock(clocks[rank], static_cast<int>(rank), phase);
+  }
+}
+
+/// How far the clocks of the beginning are off at the end, on every rank; on rank 0 all of them. Collective.
+std::vector<ClockModel> recheck_clocks(const Surroundings& surroundings) {
+  return gather_clocks(surroundings.control,
+                       recheck_clock(surroundings.data_communicator, clock_identity(), surroundings.global_clock));
+}
+
+void order_all(const Control& control, Order order) {
+  for (int other = 1; other < control.size(); ++other) send_order(control, other, order);
+}
+
+Exit direct(const Surroundings& surroundings, const std::vector<json>& ranks, const std::vector<ClockModel>& clocks,
+            RecordWriter& writer) {
   CellRunner runner(surroundings);
   Exit exit = Exit::done;
   try {
     writer.write_header(surroundings.plan, ranks, surroundings.clock, mpi_library());
+    write_clocks(writer, clocks, "begin");
     for (int i = 0; i < static_cast<int>(surroundings.plan.probes.size()); ++i) {
       direct_cell(surroundings, runner, i, writer);
+    }
+    if (!clocks.empty()) {
+      order_all(surroundings.control, {.probe = check_clocks});
+      write_clocks(writer, recheck_clocks(surroundings), "end");
     }
     writer.write_footer();
   } catch (const OutputError& error) {
     std::fprintf(stderr, "fabricbench-probe: %s\n", error.what());
     exit = Exit::environment;
   }
-  for (int other = 1; other < surroundings.control.size(); ++other) {
-    send_order(surroundings.control, other, {.exit = exit});
-  }
+  order_all(surroundings.control, {.exit = exit});
   return exit;
 }
 
@@ -197,6 +235,10 @@ Exit obey(const Surroundings& surroundings) {
     const std::string message = control.receive(0, order_tag);
     std::memcpy(&order, message.data(), sizeof order);
     if (order.probe == no_more) return order.exit;
+    if (order.probe == check_clocks) {
+      recheck_clocks(surroundings);
+      continue;
+    }
     const PlanProbe& probe = surroundings.plan.probes[static_cast<std::size_t>(order.probe)];
     const CellReport report =
         order.is_congestor ? congest(control, runner, probe, order.probe) : runner.run(probe, order.probe);
@@ -207,17 +249,21 @@ Exit obey(const Surroundings& surroundings) {
 Exit follow_plan(const Control& control, const Plan& plan, RecordWriter* writer, std::uint64_t start_up_ns) {
   MPI_Comm data = MPI_COMM_NULL;
   MPI_Comm_dup(MPI_COMM_WORLD, &data);
-  const Surroundings surroundings{.control = control,
-                                  .plan = plan,
-                                  .clock = measure_clock(),
-                                  .interface = find_interface(plan.fabric.interface, plan.fabric.subnet),
-                                  .host = host_name(),
-                                  .data_communicator = data,
-                                  .global_clock = {}};
+  const Surroundings surroundings{
+      .control = control,
+      .plan = plan,
+      .clock = measure_clock(),
+      .interface = find_interface(plan.fabric.interface, plan.fabric.subnet),
+      .host = host_name(),
+      .data_communicator = data,
+      .global_clock = needs_clocks(plan) ? synchronise_clocks(data, clock_identity()) : ClockModel{}};
   std::vector<json> ranks;
-  for (const std::string& text : control.gather(rank_info(surroundings, start_up_ns).dump()))
+  for (const std::string& text : control.gather(rank_info(surroundings, start_up_ns).dump())) {
     ranks.push_back(json::parse(text));
-  const Exit exit = control.rank() == 0 ? direct(surroundings, ranks, *writer) : obey(surroundings);
+  }
+  std::vector<ClockModel> clocks;
+  if (needs_clocks(plan)) clocks = gather_clocks(control, surroundings.global_clock);
+  const Exit exit = control.rank() == 0 ? direct(surroundings, ranks, clocks, *writer) : obey(surroundings);
   MPI_Comm_free(&data);
   return exit;
 }

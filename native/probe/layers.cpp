@@ -51,12 +51,12 @@ std::vector<std::string> parameters_of(Pattern pattern) {
 
 // One line for each layer.
 const std::array layers{
-    LayerEntry{Layer::memory, true, {"kernel"}, as_asked, open_memory},
-    LayerEntry{Layer::frame, false, {}, as_asked, open_frame},
-    LayerEntry{Layer::ip, false, {}, as_asked, open_ip},
-    LayerEntry{Layer::udp, false, {}, as_asked, open_udp},
-    LayerEntry{Layer::tcp, false, {}, as_asked, open_tcp},
-    LayerEntry{Layer::mpi, false, {}, as_the_library_does, open_mpi},
+    LayerEntry{Layer::memory, true, false, {"kernel"}, as_asked, open_memory},
+    LayerEntry{Layer::frame, false, false, {}, as_asked, open_frame},
+    LayerEntry{Layer::ip, false, false, {}, as_asked, open_ip},
+    LayerEntry{Layer::udp, false, true, {}, as_asked, open_udp},
+    LayerEntry{Layer::tcp, false, true, {}, as_asked, open_tcp},
+    LayerEntry{Layer::mpi, false, true, {}, as_the_library_does, open_mpi},
 };
 
 /// One line for each pattern of two.

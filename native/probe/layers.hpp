@@ -13,7 +13,8 @@ namespace fabricbench {
 
 struct LayerEntry {
   Layer layer;
-  bool is_local;  // one rank by itself; its endpoint belongs to one cell
+  bool is_local;   // one rank by itself; its endpoint belongs to one cell
+  bool has_flows;  // tells parallel flows between two ranks apart
   std::vector<std::string> parameters;
   /// How its receivers wait when the plan asks for `wanted`; a Failure where they cannot.
   Receive (*receive)(Receive wanted);

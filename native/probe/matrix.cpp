@@ -59,10 +59,7 @@ void CellRunner::run_matrix(Cell& cell) {
   const std::size_t members = cell.team.size();
   const std::size_t own = cell.team.member();
   bool is_in_rounds = false;
-  agree(cell.team, [&]() -> json {
-    is_in_rounds = wants_rounds(cell.probe);
-    return nullptr;
-  });
+  agree(cell.team, [&] { is_in_rounds = wants_rounds(cell.probe); });
   const PlanProbe probe = probe_of_pair(cell.probe, turns_of(members, is_in_rounds));
   Cell pair_cell{
       .probe = probe, .team = cell.team, .layer = cell.layer, .report = cell.report, .is_over = {}, .begun = {}};
@@ -113,11 +110,10 @@ void CellRunner::run_matrix(Cell& cell) {
   const bool is_stream = cell.probe.pattern == Pattern::pairs_stream;
   const std::size_t messages = is_stream ? cell.probe.messages_per_sample : 2;
   cell.report.outcome.bytes_per_sample = messages * cell.probe.message_bytes;
-  agree(cell.team, [&]() -> json {
+  agree(cell.team, [&] {
     if (cell.report.findings.values.contains("failed_pairs") && cell.report.findings.channels.empty()) {
       throw Failure(FailureCode::unreachable, "no pair with this rank could be measured: " + last_pair_failure_);
     }
-    return nullptr;
   });
 }
 

@@ -125,8 +125,10 @@ void parse_port(Section port, const PortTiming& of_fabric, Config& config) {
     if (other.mac == parsed.mac) throw ConfigError(port.name_of("mac") + " is behind two ports");
   }
   config.ports.push_back(parsed);
+  const std::int64_t delay_ns = port.whole("delay_ns", 0, kLargestDelayNs, of_fabric.delay_up_ns);
   config.timing.ports.push_back({port.whole("line_rate_bit_s", 1'000, kLargestRateBitS, of_fabric.line_rate_bit_s),
-                                 port.whole("delay_ns", 0, kLargestDelayNs, of_fabric.delay_ns)});
+                                 port.whole("delay_up_ns", 0, kLargestDelayNs, delay_ns),
+                                 port.whole("delay_down_ns", 0, kLargestDelayNs, delay_ns)});
   port.reject_unknown_keys();
 }
 
@@ -150,8 +152,8 @@ Config parse_config(const std::string& text) {
   config.mtu = top.whole("mtu", 68, kLargestMtu);
   if (!top.value("cpu").is_null()) config.cpu = static_cast<int>(top.whole("cpu", 0, 65'535));
   config.status = top.text("status");
-  const PortTiming of_fabric{top.whole("line_rate_bit_s", 1'000, kLargestRateBitS),
-                             top.whole("delay_ns", 0, kLargestDelayNs)};
+  const std::int64_t delay_ns = top.whole("delay_ns", 0, kLargestDelayNs);
+  const PortTiming of_fabric{top.whole("line_rate_bit_s", 1'000, kLargestRateBitS), delay_ns, delay_ns};
   const json& ports = top.value("ports");
   if (!ports.is_array() || ports.size() < 2) throw ConfigError("ports must be a list of two ports or more");
   for (std::size_t i = 0; i < ports.size(); ++i) {

@@ -40,9 +40,9 @@ TimingModel::TimingModel(const FabricTiming& timing)
   const std::int64_t read_bytes =
       switching_ == Switching::cut_through ? std::min(least_bytes, wire_.header_bytes()) : least_bytes;
   for (const PortTiming& port : timing.ports) {
-    ports_.push_back({Link(port.line_rate_bit_s), Link(port.line_rate_bit_s), port.delay_ns});
-    lookahead_ns_ = std::min(lookahead_ns_,
-                             ports_.back().ingress.serialisation_ns(read_bytes) + port.delay_ns + switch_latency_ns_);
+    ports_.push_back({Link(port.line_rate_bit_s), Link(port.line_rate_bit_s), port.delay_up_ns, port.delay_down_ns});
+    lookahead_ns_ = std::min(
+        lookahead_ns_, ports_.back().ingress.serialisation_ns(read_bytes) + port.delay_up_ns + switch_latency_ns_);
   }
 }
 
@@ -51,7 +51,7 @@ std::optional<Crossing> TimingModel::offer(std::size_t port, std::int64_t arriva
   if (from.ingress.backlog_bytes(arrival_ns) > host_queue_bytes_) return std::nullopt;
   const std::int64_t wire_bytes = wire_.wire_bytes(frame_bytes);
   const Link::Occupation carried = from.ingress.occupy(arrival_ns, wire_bytes);
-  const std::int64_t behind_ns = from.delay_ns + switch_latency_ns_;
+  const std::int64_t behind_ns = from.delay_up_ns + switch_latency_ns_;
   const std::int64_t tail_ns = carried.end_ns + behind_ns;
   if (switching_ == Switching::store_and_forward) return Crossing{tail_ns, tail_ns, wire_bytes};
   const std::int64_t header_ns = from.ingress.serialisation_ns(std::min(wire_bytes, wire_.header_bytes()));
@@ -63,7 +63,7 @@ std::optional<std::int64_t> TimingModel::admit(std::size_t port, const Crossing&
   const std::int64_t waiting_bytes = to.egress.backlog_bytes(crossing.ready_ns);
   if (waiting_bytes > 0 && waiting_bytes + crossing.wire_bytes > port_buffer_bytes_) return std::nullopt;
   // A faster egress link that cut through too soon would run dry: it ends no sooner than the tail allows.
-  return to.egress.occupy(crossing.ready_ns, crossing.wire_bytes, crossing.tail_ns).end_ns + to.delay_ns;
+  return to.egress.occupy(crossing.ready_ns, crossing.wire_bytes, crossing.tail_ns).end_ns + to.delay_down_ns;
 }
 
 }  // namespace fabricbench::emulated_switch

@@ -46,7 +46,8 @@ class Link {
 
 struct PortTiming {
   std::int64_t line_rate_bit_s;
-  std::int64_t delay_ns;  // propagation between the node and the switch, each way
+  std::int64_t delay_up_ns;    // propagation from the node to the switch
+  std::int64_t delay_down_ns;  // and back
 };
 
 struct FabricTiming {
@@ -84,7 +85,8 @@ class TimingModel {
   struct Port {
     Link ingress;
     Link egress;
-    std::int64_t delay_ns;
+    std::int64_t delay_up_ns;
+    std::int64_t delay_down_ns;
   };
 
   Wire wire_;

@@ -130,7 +130,7 @@ TEST(CellReports, MergeTakesSamplesFromWhoTookThemAndAddsCounters) {
   receiver.outcome = {.stop = StopReason::width, .seconds = 2};
   receiver.measured.time_ns = {5};
   receiver.counters.lost = 3;
-  const CellReport merged = merge({sender, receiver});
+  const CellReport merged = merge({sender, receiver}, Family::pair);
   EXPECT_EQ(merged.outcome.stop, StopReason::width);
   EXPECT_EQ(merged.measured.time_ns, receiver.measured.time_ns);
   EXPECT_EQ(merged.counters.lost, 3U);

@@ -47,6 +47,22 @@ class Frame {
               [&] { return ::sendto(socket_, message.data(), message.size(), 0, to, sizeof(sockaddr_ll)); });
   }
 
+  int descriptor() const { return socket_; }
+  int sending_descriptor() const { return socket_; }
+  bool has_full_interface() const { return is_full_; }
+
+  std::size_t try_send(std::span<const std::byte> message) {
+    const auto* to = reinterpret_cast<const sockaddr*>(&ends_.peer());
+    return try_send_datagram("sendto(AF_PACKET)", is_full_, [&] {
+      return ::sendto(socket_, message.data(), message.size(), MSG_DONTWAIT, to, sizeof(sockaddr_ll));
+    });
+  }
+
+  std::size_t try_receive(std::span<std::byte> message) {
+    return try_receive_datagram("recv(AF_PACKET)", sizeof(DatagramHeader),
+                                [&](int flags) { return ::recv(socket_, message.data(), message.size(), flags); });
+  }
+
   bool receive(std::span<std::byte> message) {
     for (;;) {
       const ssize_t size = wait_for<mode>(bound_ns_, "recv(AF_PACKET)", [&](int flags) {
@@ -62,8 +78,9 @@ class Frame {
   FrameSocket ends_;
   int socket_;
   std::uint64_t bound_ns_ = 0;
+  bool is_full_ = false;
 };
 
-static_assert(Transport<Frame<Receive::blocking>> && Transport<Frame<Receive::polling>>);
+static_assert(PolledTransport<Frame<Receive::blocking>> && PolledTransport<Frame<Receive::polling>>);
 
 }  // namespace fabricbench

@@ -43,17 +43,32 @@ class Ip {
     send_some("send(raw IP)", [&] { return ::send(out_, message.data(), message.size(), 0); });
   }
 
+  int descriptor() const { return in_; }
+  int sending_descriptor() const { return out_; }
+  bool has_full_interface() const { return is_full_; }
+
+  std::size_t try_send(std::span<const std::byte> message) {
+    return try_send_datagram("send(raw IP)", is_full_,
+                             [&] { return ::send(out_, message.data(), message.size(), MSG_DONTWAIT); });
+  }
+
+  std::size_t try_receive(std::span<std::byte> message) {
+    Packet packet(message);
+    for (;;) {
+      const std::size_t size =
+          try_receive_datagram("recvmsg(raw IP)", smallest_packet, [&](int flags) { return packet.take(in_, flags); });
+      if (size == 0) return 0;
+      if (packet.has_no_options()) [[likely]]
+        return size - ip_header_bytes;
+    }
+  }
+
   bool receive(std::span<std::byte> message) {
-    constexpr ssize_t smallest = ip_header_bytes + sizeof(DatagramHeader);
-    std::array<std::byte, ip_header_bytes> header;
-    std::array<iovec, 2> parts{iovec{header.data(), header.size()}, iovec{message.data(), message.size()}};
-    msghdr packet{};
-    packet.msg_iov = parts.data();
-    packet.msg_iovlen = parts.size();
+    Packet packet(message);
     for (;;) {
       const ssize_t size =
-          wait_for<mode>(bound_ns_, "recvmsg(raw IP)", [&](int flags) { return ::recvmsg(in_, &packet, flags); });
-      if (size >= smallest && header[0] == version_4_without_options) [[likely]]
+          wait_for<mode>(bound_ns_, "recvmsg(raw IP)", [&](int flags) { return packet.take(in_, flags); });
+      if (size >= static_cast<ssize_t>(smallest_packet) && packet.has_no_options()) [[likely]]
         return true;
       if (size < 0) return false;
     }
@@ -61,14 +76,35 @@ class Ip {
 
  private:
   static constexpr std::size_t ip_header_bytes = 20;
-  static constexpr std::byte version_4_without_options{0x45};
+  static constexpr std::size_t smallest_packet = ip_header_bytes + sizeof(DatagramHeader);
+
+  /// Where one packet is received: its header apart, its payload in the message.
+  class Packet {
+   public:
+    explicit Packet(std::span<std::byte> message)
+        : parts_{iovec{header_.data(), header_.size()}, iovec{message.data(), message.size()}} {
+      packet_.msg_iov = parts_.data();
+      packet_.msg_iovlen = parts_.size();
+    }
+    Packet(const Packet&) = delete;
+    Packet& operator=(const Packet&) = delete;
+    ssize_t take(int socket, int flags) { return ::recvmsg(socket, &packet_, flags); }
+    bool has_no_options() const { return header_[0] == version_4_without_options; }
+
+   private:
+    static constexpr std::byte version_4_without_options{0x45};
+    std::array<std::byte, ip_header_bytes> header_;
+    std::array<iovec, 2> parts_;
+    msghdr packet_{};
+  };
 
   IpSockets ends_;
   int out_;
   int in_;
   std::uint64_t bound_ns_ = 0;
+  bool is_full_ = false;
 };
 
-static_assert(Transport<Ip<Receive::blocking>> && Transport<Ip<Receive::polling>>);
+static_assert(PolledTransport<Ip<Receive::blocking>> && PolledTransport<Ip<Receive::polling>>);
 
 }  // namespace fabricbench

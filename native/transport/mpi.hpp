@@ -6,14 +6,18 @@
 
 #include <array>
 #include <limits>
+#include <vector>
 
 #include "core/failure.hpp"
 #include "transport/transport.hpp"
 
 namespace fabricbench {
 
+class MpiPool;
+
 class MpiPath {
  public:
+  using Pool = MpiPool;
   static constexpr Traits traits{.is_reliable = true, .is_ordered = true, .smallest_message = 0};
 
   explicit MpiPath(const Site& site) : communicator_(site.communicator), peer_(site.peer_rank), tag_(1 + site.flow) {
@@ -55,6 +59,8 @@ class MpiPath {
   }
 
  private:
+  friend class MpiPool;
+
   static std::array<MPI_Request, slots> no_requests() {
     std::array<MPI_Request, slots> requests{};
     requests.fill(MPI_REQUEST_NULL);
@@ -76,6 +82,47 @@ class MpiPath {
   std::array<MPI_Request, slots> requests_ = no_requests();
 };
 
-static_assert(PostingTransport<MpiPath>);
+/// Messages under way on many paths.
+class MpiPool {
+ public:
+  explicit MpiPool(std::size_t places)
+      : requests_(places, MPI_REQUEST_NULL), complete_(places), statuses_(places, MPI_Status{}) {}
+  /// What is still under way then belongs to a cell that failed: its buffers are gone, so it must not come any more.
+  ~MpiPool() {
+    for (std::size_t place = 0; place < requests_.size(); ++place) cancel(place);
+  }
+  MpiPool(const MpiPool&) = delete;
+  MpiPool& operator=(const MpiPool&) = delete;
+
+  void post_send(std::size_t place, MpiPath& path, std::span<const std::byte> message) {
+    MpiPath::check(MPI_Isend(message.data(), static_cast<int>(message.size()), MPI_BYTE, path.peer_, path.tag_,
+                             path.communicator_, &requests_[place]),
+                   "MPI_Isend");
+  }
+  void post_receive(std::size_t place, MpiPath& path, std::span<std::byte> message) {
+    MpiPath::check(MPI_Irecv(message.data(), static_cast<int>(message.size()), MPI_BYTE, path.peer_, path.tag_,
+                             path.communicator_, &requests_[place]),
+                   "MPI_Irecv");
+  }
+  std::span<const int> test() {
+    int count = 0;
+    MpiPath::check(
+        MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &count, complete_.data(), statuses_.data()),
+        "MPI_Testsome");
+    return std::span(complete_).first(count == MPI_UNDEFINED ? 0 : static_cast<std::size_t>(count));
+  }
+  void cancel(std::size_t place) {
+    if (requests_[place] == MPI_REQUEST_NULL) return;
+    MPI_Cancel(&requests_[place]);
+    MPI_Wait(&requests_[place], MPI_STATUS_IGNORE);
+  }
+
+ private:
+  std::vector<MPI_Request> requests_;
+  std::vector<int> complete_;
+  std::vector<MPI_Status> statuses_;
+};
+
+static_assert(PoolingTransport<MpiPath>);
 
 }  // namespace fabricbench

@@ -57,12 +57,17 @@ concept Transport =
 /// A transport whose calls can be made without waiting, and whose readiness poll() tells.
 ///
 /// try_send() takes as much of a message as there is room for and tells how much, 0 where there is none now; datagrams
-/// are taken whole. try_receive() gives as much as there is, 0 where there is nothing now.
+/// are taken whole. try_receive() gives as much as there is, 0 where there is nothing now; on unreliable layers that is
+/// a message with its header. descriptor() is readable when something has come, sending_descriptor(), which may be the
+/// same, writable when there is room, but for one case: has_full_interface() tells after a try_send() in vain that the
+/// interface's queue is full, and nobody tells when it no longer is.
 template <class T>
 concept PolledTransport = Transport<T> && requires(T path, std::span<const std::byte> out, std::span<std::byte> in) {
   { path.try_send(out) } -> std::same_as<std::size_t>;
   { path.try_receive(in) } -> std::same_as<std::size_t>;
   { path.descriptor() } -> std::same_as<int>;
+  { path.sending_descriptor() } -> std::same_as<int>;
+  { path.has_full_interface() } -> std::same_as<bool>;
 };
 
 /// A reliable transport that also takes messages without waiting for them, each in one of its slots.
@@ -78,6 +83,20 @@ concept PostingTransport = Transport<T> && T::traits.is_reliable &&
                              path.wait(slot);
                              path.cancel(slot);
                            };
+
+/// A posting transport whose messages on many paths can be waited for at once.
+///
+/// Its `Pool` has room for a number of messages; each is posted in a place of its own, which is free again when test()
+/// has told it. test() gives the places of those that are complete, sorted by nothing, and never waits.
+template <class T>
+concept PoolingTransport = PostingTransport<T> && requires(typename T::Pool pool, T path, std::size_t place,
+                                                           std::span<const std::byte> out, std::span<std::byte> in) {
+  requires std::constructible_from<typename T::Pool, std::size_t>;
+  pool.post_send(place, path, out);
+  pool.post_receive(place, path, in);
+  { pool.test() } -> std::same_as<std::span<const int>>;
+  pool.cancel(place);
+};
 
 /// A transport without a peer: the processor moves the bytes by itself. `operations` repetitions make one sample.
 template <class T>

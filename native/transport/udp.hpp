@@ -48,6 +48,22 @@ class Udp {
     });
   }
 
+  int descriptor() const { return socket_; }
+  int sending_descriptor() const { return socket_; }
+  bool has_full_interface() const { return is_full_; }
+
+  std::size_t try_send(std::span<const std::byte> message) {
+    return try_send_datagram("sendto(udp)", is_full_, [&] {
+      return ::sendto(socket_, message.data(), message.size(), MSG_DONTWAIT, reinterpret_cast<const sockaddr*>(&peer_),
+                      sizeof peer_);
+    });
+  }
+
+  std::size_t try_receive(std::span<std::byte> message) {
+    return try_receive_datagram("recv(udp)", sizeof(DatagramHeader),
+                                [&](int flags) { return ::recv(socket_, message.data(), message.size(), flags); });
+  }
+
   bool receive(std::span<std::byte> message) {
     for (;;) {
       const ssize_t size = wait_for<mode>(
@@ -63,8 +79,9 @@ class Udp {
   int socket_;
   sockaddr_in peer_{};
   std::uint64_t bound_ns_ = 0;
+  bool is_full_ = false;
 };
 
-static_assert(Transport<Udp<Receive::blocking>> && Transport<Udp<Receive::polling>>);
+static_assert(PolledTransport<Udp<Receive::blocking>> && PolledTransport<Udp<Receive::polling>>);
 
 }  // namespace fabricbench

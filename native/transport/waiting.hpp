@@ -72,6 +72,32 @@ inline std::size_t send_some(std::string_view call, Attempt attempt) {
   }
 }
 
+/// Make one `attempt()` to send a datagram without waiting; how much was taken. `is_full` tells of a full queue of the
+/// interface, for which there is no notice when it has room again.
+template <class Attempt>
+inline std::size_t try_send_datagram(std::string_view call, bool& is_full, Attempt attempt) {
+  const ssize_t size = attempt();
+  if (size >= 0) [[likely]]
+    return static_cast<std::size_t>(size);
+  is_full = errno == ENOBUFS;
+  if (!is_full && !is_empty_or_full(errno) && errno != EINTR) fail_with_errno(call);
+  return 0;
+}
+
+/// Make attempts to receive without waiting until one gives a whole `smallest` or there is nothing; the size or 0. What
+/// is shorter was sent by strangers.
+template <class Attempt>
+inline std::size_t try_receive_datagram(std::string_view call, std::size_t smallest, Attempt attempt) {
+  for (;;) {
+    const ssize_t size = attempt(MSG_DONTWAIT);
+    if (size >= static_cast<ssize_t>(smallest)) [[likely]]
+      return static_cast<std::size_t>(size);
+    if (size >= 0) continue;
+    if (!is_empty_or_full(errno) && errno != EINTR) fail_with_errno(call);
+    return 0;
+  }
+}
+
 inline std::uint64_t seconds_to_ns(double seconds) { return static_cast<std::uint64_t>(seconds * 1e9); }
 
 }  // namespace fabricbench

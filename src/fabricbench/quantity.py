@@ -89,6 +89,14 @@ def format_bit_s(bit_s: float, digits: int = 3) -> str:
     return f"{_significant(bit_s, digits)} bit/s"
 
 
+def format_message_s(message_s: float, digits: int = 3) -> str:
+    """Write a rate of messages: `1.25 Mmessage/s`, `840 message/s`."""
+    for unit, scale in (("Gmessage/s", 1e9), ("Mmessage/s", 1e6), ("kmessage/s", 1e3)):
+        if abs(message_s) >= scale:
+            return f"{_significant(message_s / scale, digits)} {unit}"
+    return f"{_significant(message_s, digits)} message/s"
+
+
 def format_bytes(size: int) -> str:
     """Write a size in the binary unit that divides it, else in bytes: `64 KiB`, `1472 B`."""
     for unit, scale in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):

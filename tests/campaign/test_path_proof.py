@@ -1,12 +1,25 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 import pytest
 
 from fabricbench.campaign.path_proof import prove_path
 from fabricbench.model import Layer, Pattern, Receive
 from fabricbench.patterns import metric_of
-from fabricbench.record.lines import Cell, CellEnd, InterfaceBytes, StopReason
-from fabricbench.record.reading import CellRecord, Record
+from fabricbench.record.lines import (
+    Cell,
+    CellEnd,
+    ClockInfo,
+    Header,
+    InterfaceBytes,
+    Quantity,
+    RankInfo,
+    StopReason,
+)
+from fabricbench.record.probe_plan import PlanCongestor
+from fabricbench.record.reading import CellRecord, ChannelNumbers, Record
 from fabricbench.testbed.model import Fabric
 
 NETWORK = Fabric(name="net", interface="eth1")
@@ -15,7 +28,18 @@ SAMPLES, SIZE = 1000, 1024
 PAYLOAD = SAMPLES * SIZE
 
 
-def record(layer: Layer, pattern: Pattern, *, lost: int = 0, **interfaces: tuple[int, int]) -> Record:
+def record(
+    layer: Layer,
+    pattern: Pattern,
+    *,
+    lost: int = 0,
+    ranks: tuple[int, ...] = (0, 1),
+    hosts: tuple[str, ...] = ("n0", "n1", "n2", "n3"),
+    channels: Sequence[ChannelNumbers] = (),
+    in_use: int = 1,
+    congestor: PlanCongestor | None = None,
+    **interfaces: tuple[int, int],
+) -> Record:
     cell = Cell(
         id=3,
         layer=layer,
@@ -23,8 +47,10 @@ def record(layer: Layer, pattern: Pattern, *, lost: int = 0, **interfaces: tuple
         message_bytes=SIZE,
         receive=Receive.BLOCKING,
         metric=metric_of(pattern),
-        ranks=(0, 1),
+        ranks=ranks,
         bytes_per_sample=SIZE,
+        channels=in_use,
+        congestor=congestor,
     )
     end = CellEnd(
         cell=3,
@@ -38,7 +64,37 @@ def record(layer: Layer, pattern: Pattern, *, lost: int = 0, **interfaces: tuple
             name: InterfaceBytes(sent=sent, received=received) for name, (sent, received) in interfaces.items()
         },
     )
-    return Record(cells=[CellRecord(cell, end=end)])
+    header = Header(
+        launch_id="b00-net",
+        fabric="net",
+        probe_version="0",
+        mpi_library="none",
+        started_unix_ns=0,
+        ranks=tuple(RankInfo(rank=rank, host=host, pid=rank, cpus=(0,)) for rank, host in enumerate((*hosts, *hosts))),
+        clock=ClockInfo(name="none", resolution_ns=1, overhead_ns=1, loop_floor_ns=1),
+    )
+    return Record(header=header, cells=[CellRecord(cell, end=end, channels=list(channels))])
+
+
+def channel(source: int, destination: int, moved: int, quantity: Quantity = Quantity.TRANSFER) -> ChannelNumbers:
+    """A transfer of so many bytes, or so many round trips."""
+    is_transfer = quantity is Quantity.TRANSFER
+    times = np.full(1 if is_transfer else moved, 5, dtype=np.int64)
+    return ChannelNumbers(
+        source=source,
+        destination=destination,
+        flow=0,
+        round=0,
+        quantity=quantity,
+        time_ns=times,
+        bytes=np.array([moved], dtype=np.uint64) if is_transfer else None,
+        sent=1,
+        lost=0,
+    )
+
+
+def violations(found: Record) -> tuple[str, ...]:
+    return prove_path(found, NETWORK).violations
 
 
 @pytest.mark.parametrize("layer", [Layer.FRAME, Layer.IP, Layer.UDP, Layer.TCP, Layer.MPI])
@@ -98,3 +154,82 @@ def test_a_copy_in_memory_needs_no_interface_and_must_not_use_one():
     assert prove_path(record(Layer.MEMORY, Pattern.STREAM, eth1=(0, 0)), NETWORK).violations == ()
     (violation,) = prove_path(record(Layer.MEMORY, Pattern.STREAM, eth1=(PAYLOAD, 0)), NETWORK).violations
     assert "eth1 carried 1024000 B" in violation
+
+
+@pytest.mark.parametrize(
+    ("pattern", "members", "in_use", "neighbours"),
+    [
+        (Pattern.PINGPING, 2, 2, 1),
+        (Pattern.SENDRECV, 4, 4, 1),
+        (Pattern.EXCHANGE, 4, 8, 2),
+        (Pattern.HALO, 4, 16, 4),
+    ],
+)
+def test_in_each_turn_a_message_goes_to_and_comes_from_each_neighbour(
+    pattern: Pattern, members: int, in_use: int, neighbours: int
+):
+    ranks = tuple(range(members))
+    enough, little = neighbours * PAYLOAD, int(0.9 * neighbours * PAYLOAD)
+    assert violations(record(Layer.TCP, pattern, ranks=ranks, in_use=in_use, eth1=(enough, enough))) == ()
+    (one,) = violations(record(Layer.TCP, pattern, ranks=ranks, in_use=in_use, eth1=(enough, little)))
+    assert f"received {little} B, but the payload is {enough} B" in one
+
+
+STAR = [channel(0, 1, 3000), channel(0, 2, 3000), channel(1, 0, 2000), channel(2, 0, 2000)]
+
+
+def test_of_a_flood_the_channels_that_begin_or_end_on_the_first_host_must_show():
+    fine = record(Layer.TCP, Pattern.STAR, ranks=(0, 1, 2), channels=STAR, eth1=(6000, 4000))
+    assert violations(fine) == ()
+    assert prove_path(fine, NETWORK).cells[0].payload_bytes == 10_000
+    (one,) = violations(record(Layer.TCP, Pattern.STAR, ranks=(0, 1, 2), channels=STAR, eth1=(3000, 4000)))
+    assert "sent 3000 B, but the payload is 6000 B" in one
+
+
+def test_channels_between_other_hosts_are_theirs_to_prove():
+    ring = [channel(0, 1, 500), channel(1, 2, 10**9), channel(2, 0, 700)]
+    assert violations(record(Layer.MPI, Pattern.RING, ranks=(0, 1, 2), channels=ring, eth1=(500, 700))) == ()
+
+
+def test_a_second_rank_on_the_first_host_counts_with_it():
+    incast = [channel(1, 0, 500), channel(1, 4, 900)]
+    (one,) = violations(record(Layer.TCP, Pattern.INCAST, ranks=(0, 1, 4), channels=incast, eth1=(0, 500)))
+    assert "received 500 B, but the payload is 1400 B" in one
+
+
+def test_of_a_matrix_the_round_trips_go_both_ways():
+    pairs = [
+        channel(0, 1, 10, Quantity.ROUND_TRIP),
+        channel(0, 2, 10, Quantity.ROUND_TRIP),
+        channel(1, 2, 10, Quantity.ROUND_TRIP),
+    ]
+    enough = 20 * SIZE
+    assert violations(record(Layer.UDP, Pattern.PAIRS, ranks=(0, 1, 2), channels=pairs, eth1=(enough, enough))) == ()
+    assert len(violations(record(Layer.UDP, Pattern.PAIRS, ranks=(0, 1, 2), channels=pairs, eth1=(0, 0)))) == 2
+
+
+def test_a_burst_need_only_be_sent():
+    assert violations(record(Layer.TCP, Pattern.BURST, eth1=(8 * PAYLOAD, 0))) == ()
+    assert len(violations(record(Layer.TCP, Pattern.BURST, eth1=(PAYLOAD, PAYLOAD)))) == 1
+
+
+@pytest.mark.parametrize("pattern", [Pattern.ONEWAY, Pattern.PACED])
+def test_other_round_trips_are_as_ping_pongs(pattern: Pattern):
+    assert violations(record(Layer.TCP, pattern, eth1=(PAYLOAD, PAYLOAD))) == ()
+    assert len(violations(record(Layer.TCP, pattern, eth1=(0, 0)))) == 2
+
+
+def test_of_an_operation_something_must_have_moved_wherever_two_hosts_take_part():
+    assert violations(record(Layer.MPI, Pattern.BCAST, ranks=(0, 1, 2), eth1=(PAYLOAD, 0))) == ()
+    (one,) = violations(record(Layer.MPI, Pattern.BCAST, ranks=(0, 1, 2), eth1=(3000, 3000)))
+    assert f"sent and received 6000 B, but the payload is {PAYLOAD // 2} B" in one
+    alone = record(Layer.MPI, Pattern.BCAST, ranks=(0, 1), hosts=("n0", "n0"), eth1=(0, 0))
+    assert violations(alone) == ()
+
+
+def test_a_congestor_may_load_the_fabric_and_nothing_else():
+    congestor = PlanCongestor(layer=Layer.TCP, pattern=Pattern.INCAST, message_bytes=65536, ranks=(5, 2, 3))
+    many = 100 * PAYLOAD
+    assert violations(record(Layer.TCP, Pattern.PINGPONG, congestor=congestor, eth1=(many, many))) == ()
+    elsewhere = record(Layer.TCP, Pattern.PINGPONG, congestor=congestor, eth1=(many, many), eth0=(many, many))
+    assert "eth0 carried" in violations(elsewhere)[0]

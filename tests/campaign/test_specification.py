@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from fabricbench.campaign.presets import PRESETS, preset
-from fabricbench.campaign.specification import Campaign, campaign_of, read_campaign
+from fabricbench.campaign.specification import Campaign, Experiment, campaign_of, read_campaign
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Pattern, Receive
+from fabricbench.patterns import PATTERNS, Family
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -94,8 +95,8 @@ def test_there_are_examples():
     assert list(EXAMPLES.glob("campaign-*.toml"))
 
 
-@pytest.mark.parametrize("name", list(PRESETS))
-def test_a_preset_measures_all_six_layers_and_shares_a_small_size_for_the_ladder(name: str):
+@pytest.mark.parametrize("name", ["quick", "standard", "full"])
+def test_a_preset_for_an_answer_measures_all_six_layers_and_shares_a_small_size_for_the_ladder(name: str):
     campaign = preset(name)
     pingpong = [each for each in campaign.experiments if each.pattern is Pattern.PINGPONG]
     for layer in Layer:
@@ -103,18 +104,38 @@ def test_a_preset_measures_all_six_layers_and_shares_a_small_size_for_the_ladder
         assert any(layer in each.layers for each in campaign.experiments if each.pattern is Pattern.STREAM), layer
 
 
+@pytest.mark.parametrize("name", list(PRESETS))
+def test_every_preset_survives_being_written_down_and_read_again(name: str):
+    campaign = preset(name)
+    assert campaign.name == name
+    assert Campaign.model_validate(campaign.model_dump(mode="json")) == campaign
+
+
+def test_between_them_the_presets_measure_every_pattern_and_operation():
+    measured = {
+        name: {each.pattern for each in preset(name).experiments}
+        for name in ("patterns", "collectives", "map", "oneway")
+    }
+    families = {name: {PATTERNS[pattern].family for pattern in found} for name, found in measured.items()}
+    assert set().union(*measured.values()) == set(Pattern)
+    assert families["collectives"] == {Family.OPERATION}
+    assert families["map"] == {Family.MATRIX}
+    layers = {layer for each in preset("patterns").experiments for layer in each.layers}
+    assert layers == set(Layer) - {Layer.MEMORY}
+
+
 def test_a_preset_that_is_none_is_refused_with_the_names_of_those_there_are():
     with pytest.raises(UsageError) as raised:
         preset("fastest")
-    assert "quick, standard, full" in str(raised.value.hint)
+    assert "quick, standard, full, patterns" in str(raised.value.hint)
 
 
 @pytest.mark.parametrize(
     ("layers", "parameters", "said"),
     [
-        ('["tcp"]', '{ kernel = "copy" }', "kernel is none of tcp; there is kernel, of memory"),
+        ('["tcp"]', '{ kernel = "copy" }', "kernel is none of tcp; it is what layer memory does"),
         ('["memory"]', '{ kernel = "quad" }', "found 'quad', needed one of copy, scale, add, triad"),
-        ('["memory"]', '{ colour = "red" }', "colour is none of memory"),
+        ('["memory"]', '{ colour = "red" }', "stream has no 'colour'; it has kernel"),
     ],
 )
 def test_a_parameter_that_no_layer_knows_is_refused_before_anything_is_started(layers: str, parameters: str, said: str):
@@ -126,3 +147,66 @@ def test_a_parameter_that_no_layer_knows_is_refused_before_anything_is_started(l
 def test_a_number_of_blocks_that_takes_weeks_is_refused():
     with pytest.raises(UsageError, match=r"campaign\.blocks: found 100000, needed less than or equal to 10000"):
         parse_campaign(WHOLE.replace("blocks = 12", "blocks = 100000"), "two.toml")
+
+
+def experiment(**keys: object) -> Experiment:
+    """An incast over tcp, but for what is said otherwise."""
+    return campaign_of(
+        {"experiment": [{"layers": ["tcp"], "pattern": "incast", "message_bytes": ["64KiB"], **keys}]}, "one.toml"
+    ).experiments[0]
+
+
+def test_ranks_are_all_or_a_number_or_named():
+    assert [experiment(ranks=ranks).ranks for ranks in ("all", 3, [3, 0, 1])] == ["all", 3, (3, 0, 1)]
+    assert experiment().ranks is None
+
+
+def test_a_list_of_values_sweeps_a_parameter():
+    assert experiment(parameters={"flows": [1, 4, 16, 64]}).parameters == {"flows": (1, 4, 16, 64)}
+
+
+def test_an_operation_without_a_size_needs_none():
+    assert experiment(layers=["mpi"], pattern="barrier", message_bytes=[]).message_bytes == ()
+
+
+def test_a_congestor_is_a_flood_of_one_or_more_sizes():
+    congestor = {"pattern": "incast", "layer": "udp", "message_bytes": "64KiB", "parameters": {"flows": [1, 16]}}
+    found = experiment(pattern="pingpong", congestor=congestor).congestor
+    assert found is not None
+    assert (found.layer, found.message_bytes, found.ranks) == (Layer.UDP, (65536,), "all")
+    assert found.parameters == {"flows": (1, 16)}
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"ranks": 1}, "ranks: incast is for 2 or more ranks, found 1"),
+        ({"pattern": "pingping", "ranks": 3}, "ranks: pingping is for 2 ranks, found 3"),
+        ({"pattern": "message-rate", "ranks": 3}, "message-rate sets one half .* needs an even number, found 3"),
+        ({"ranks": [1, 1]}, r"found \[1, 1\], needed each rank once"),
+        ({"ranks": "most"}, "found 'most', needed \"all\", how many ranks, or their numbers"),
+        ({"ranks": True}, "found True, needed"),
+        ({"parameters": {"flow": 4}}, "incast has no 'flow'; it has flows; did you mean 'flows'"),
+        ({"parameters": {"flows": 0}}, "parameters.flows: found 0, needed a whole number from 1 to 256"),
+        ({"parameters": {"flows": 1.5}}, "parameters.flows: found 1.5, needed a whole number"),
+        ({"parameters": {"flows": []}}, "parameters.flows: found an empty list"),
+        (
+            {"pattern": "pairs", "parameters": {"schedule": "rond"}},
+            "needed one of alone, rounds; did you mean 'rounds'",
+        ),
+        ({"pattern": "exchange", "parameters": {"flows": 2}}, "exchange has no 'flows'; it has none"),
+        ({"message_bytes": []}, "message_bytes: missing, it is required"),
+        ({"layers": ["mpi"], "pattern": "barrier"}, "message_bytes: barrier has no size to choose"),
+        (
+            {"congestor": {"pattern": "pingpong", "message_bytes": 64}},
+            "pingpong does not fill a network; needed one of bi",
+        ),
+        ({"congestor": {"pattern": "ring", "message_bytes": 64, "layer": "memory"}}, "memory has one rank alone"),
+        ({"congestor": {"pattern": "ring", "message_bytes": 64, "ranks": [0, 3]}}, "rank 0 directs the launch"),
+        ({"congestor": {"pattern": "ring", "message_bytes": 64, "parameters": {"x": 1}}}, "ring has no 'x'"),
+        ({"congestor": {"pattern": "ring"}}, "congestor.message_bytes: missing"),
+    ],
+)
+def test_what_a_pattern_cannot_be_told_is_refused_with_what_is_possible(keys: dict[str, object], said: str):
+    with pytest.raises(UsageError, match=said):
+        experiment(**keys)

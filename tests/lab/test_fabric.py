@@ -83,3 +83,18 @@ def test_cut_through_hides_the_second_serialisation_but_for_the_header():
     stored, cut = (parse_fabric(f"fast-ethernet:switching={how}") for how in ("store-and-forward", "cut-through"))
     saved_bytes = stored.wire.wire_bytes(1514) - 64
     assert stored.added_delay_s(1514) - cut.added_delay_s(1514) == pytest.approx(saved_bytes * 8 / 100e6)
+
+
+def test_a_link_of_one_node_can_differ() -> None:
+    fabric = parse_fabric("fast-ethernet:n2.rate=80Mbit/s,n1.delay-up=20us,n1.delay-down=70us,n3.delay=5us,mtu=1400")
+    assert fabric.line_rate_of(2) == 80e6
+    assert fabric.line_rate_of(0) == fabric.line_rate_bit_s == 100e6
+    assert (fabric.links[1].delay_up_s, fabric.links[1].delay_down_s) == (pytest.approx(20e-6), pytest.approx(70e-6))
+    assert fabric.links[3].delay_up_s == fabric.links[3].delay_down_s == pytest.approx(5e-6)
+    assert fabric.mtu == 1400
+
+
+@pytest.mark.parametrize("changes", ["n2.colour=1", "n.rate=1Mbit/s", "n2.rate=fast"])
+def test_a_link_that_cannot_be_set_is_refused(changes: str) -> None:
+    with pytest.raises(UsageError):
+        parse_fabric(f"fast-ethernet:{changes}")

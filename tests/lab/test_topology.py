@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabricbench.errors import UsageError
-from fabricbench.lab import PRESETS, EmulatedFabric, parse_fabrics
+from fabricbench.lab import PRESETS, EmulatedFabric, parse_fabric, parse_fabrics
 from fabricbench.lab.topology import Topology, plan_lab, share_cpus
 from fabricbench.model import Layer
 from fabricbench.testbed.model import Launcher
@@ -89,3 +89,18 @@ def test_a_topology_survives_the_way_to_the_keeper():
 def test_a_lab_that_cannot_be_is_refused(nodes: int, fabrics: list[EmulatedFabric]):
     with pytest.raises(UsageError):
         plan_lab("a", nodes, fabrics, [0])
+
+
+def test_the_switch_is_told_of_a_link_that_differs(tmp_path: Path) -> None:
+    topology = plan_lab("faulty", 3, [parse_fabric("fast-ethernet:n2.rate=80Mbit/s,n1.delay-up=20us")], [0, 1])
+    ports = topology.switch_configuration(0, tmp_path / "status")["ports"]
+    assert isinstance(ports, list)
+    assert "line_rate_bit_s" not in ports[0]
+    assert ports[1] == {**ports[1], "delay_up_ns": 20_000, "line_rate_bit_s": 100e6}
+    assert "delay_down_ns" not in ports[1]
+    assert ports[2]["line_rate_bit_s"] == 80e6
+
+
+def test_a_link_of_a_node_that_is_not_there_is_refused() -> None:
+    with pytest.raises(UsageError, match="n7"):
+        plan_lab("faulty", 3, [parse_fabric("fast-ethernet:n7.rate=80Mbit/s")], [0, 1])

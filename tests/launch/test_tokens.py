@@ -116,6 +116,23 @@ def test_open_mpi_is_told_the_same_in_its_own_words(version: str, agent: str, co
     assert tokens[-2:] == PROGRAM
 
 
+MANY = Placement(ranks=5, hosts=("n0", "n1"))
+
+
+def test_more_ranks_than_hosts_go_around_with_mpich():
+    """With one slot a host hydra wraps around (seen in the lab: `test_ranks_wrap_around_the_nodes`)."""
+    tokens = HYDRA.tokens(MANY, NET, PROGRAM)
+    assert (after(tokens, "-hosts"), after(tokens, "-n")) == ("n0:1,n1:1", "5")
+
+
+@pytest.mark.parametrize("version", ["5.0.11", "4.1.4"])
+def test_more_ranks_than_hosts_go_around_with_open_mpi(version: str):
+    tokens = Starter("mpiexec", openmpi, version).tokens(MANY, NET, PROGRAM)
+    assert (after(tokens, "--host"), after(tokens, "-n")) == ("n0:3,n1:3", "5")
+    assert (after(tokens, "--map-by"), after(tokens, "--rank-by")) == ("node", "node")
+    assert "--map-by" not in Starter("mpiexec", openmpi, version).tokens(THERE, NET, PROGRAM)
+
+
 def test_open_mpi_over_shared_memory_gets_no_network():
     tokens = Starter("mpiexec", openmpi, "5.0.11").tokens(HERE, SHM, PROGRAM)
     assert after(tokens, "btl") == "sm,self"
@@ -140,6 +157,7 @@ def test_in_the_lab_the_starter_and_its_guard_run_in_the_first_node():
     assert command.tokens[:3] == ("enter", "n0", "/run/launches/b00-net")
     assert command.tokens[6] == guard.__file__
     assert after(command.tokens, "-hosts") == "n0:1,n1:1"
+    assert after(launcher.command(NET, PLAN, 9).tokens, "-hosts") == "n0:1,n1:1,n2:1,n3:1"
     assert command.tokens[-2:] == ("/bin/probe", str(PLAN))
     assert command.directory == PLAN.parent
     assert launcher.conditions(NET) == WAITING_ASLEEP
@@ -156,8 +174,8 @@ def test_over_ssh_each_rank_has_a_node_of_its_own(testbed_of_three: Testbed):
     launcher = SshLauncher(HYDRA, PROBE, testbed_of_three)
     assert after(launcher.command(NET, PLAN, 2).tokens, "-hosts") == "a:1,b:1"
     assert launcher.in_node("a", ["echo", "it's"]) == ["ssh", "-o", "BatchMode=yes", "a", "echo 'it'\"'\"'s'"]
-    with pytest.raises(UsageError, match="has 3 nodes, the campaign needs 4"):
-        launcher.command(NET, PLAN, 4)
+    assert after(launcher.command(NET, PLAN, 5).tokens, "-hosts") == "a:1,b:1,c:1"
+    assert after(launcher.command(NET, PLAN, 5).tokens, "-n") == "5"
 
 
 @pytest.fixture

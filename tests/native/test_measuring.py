@@ -18,9 +18,9 @@ IS_ROOT = os.geteuid() == 0
 OPEN_LAYERS = SOCKET_LAYERS if IS_ROOT else [Layer.UDP, Layer.TCP]
 
 
-def test_every_layer_is_measured_in_every_pattern_and_the_payload_comes_back_as_it_was_sent(probe: Callable):
+def test_every_layer_has_ping_pong_and_stream_and_the_payload_comes_back_as_it_was_sent(probe: Callable):
     layers = [*OPEN_LAYERS, Layer.MPI]
-    cells = list(product(layers, Pattern))
+    cells = list(product(layers, (Pattern.PINGPONG, Pattern.STREAM)))
     outcome = probe(
         [
             {"layer": layer, "pattern": pattern, "message_bytes": 256, "messages_per_sample": 4, "verify_messages": 5}

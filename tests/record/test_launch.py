@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import shutil
 from pathlib import Path
 
@@ -9,7 +10,9 @@ import pytest
 
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.record import atomic
-from fabricbench.record.launch import LaunchFacts, is_converted, read_launch, variant, write_launch
+from fabricbench.record.frames import CHANNEL_SCHEMA
+from fabricbench.record.launch import LaunchFacts, is_converted, read_launch, write_launch
+from fabricbench.record.probe_plan import PlanCongestor
 
 FIXTURES = Path(__file__).parents[2] / "schema/fixtures"
 
@@ -46,12 +49,6 @@ def test_a_cell_that_failed_before_it_opened_takes_its_receive_and_metric_from_t
     (failed,) = pl.read_parquet(directory / "cells.parquet").filter(status="failed").to_dicts()
     assert (failed["cell"], failed["receive"], failed["metric"]) == (3, "blocking", "round_trip_time")
     assert "CAP_NET_RAW" in failed["reason"]
-
-
-def test_a_parameter_names_the_variant():
-    assert variant({}) == ""
-    assert variant({"kernel": "triad"}) == "triad"
-    assert variant({"stride": 2, "kernel": "copy"}) == "copy,stride=2"
 
 
 def test_converting_again_changes_nothing_but_takes_new_facts(directory: Path):
@@ -117,3 +114,71 @@ def test_a_garbled_launch_json_says_what_to_do(directory: Path):
     with pytest.raises(UsageError, match=r"launch\.json cannot be read") as caught:
         read_launch(directory)
     assert "resume" in (caught.value.hint or "")
+
+
+@pytest.fixture
+def patterns(tmp_path: Path) -> Path:
+    launch = tmp_path / "b00-fast-ethernet"
+    launch.mkdir()
+    shutil.copy(FIXTURES / "record-patterns.jsonl", launch / "records.jsonl")
+    return launch
+
+
+def test_the_clocks_of_the_ranks_are_in_launch_json(patterns: Path):
+    write_launch(patterns)
+    clocks = read_launch(patterns).clocks
+    assert [(clock.rank, clock.phase, clock.offset_ns, clock.is_shared) for clock in clocks] == [
+        (1, "begin", -1500.5, False),
+        (2, "begin", 0.0, True),
+        (1, "end", -1488.0, False),
+    ]
+
+
+def test_every_number_of_every_channel_is_a_row_beside_what_the_channel_lost(patterns: Path):
+    summary = write_launch(patterns)
+    channels = pl.read_parquet(patterns / "channels.parquet")
+    assert channels.height == summary.channel_rows == 2 + 4 + 4
+    assert channels.columns == list(CHANNEL_SCHEMA)
+    incast = channels.filter(cell=0)
+    assert incast.select("source", "destination", "bytes").rows() == [(1, 0, 262144), (2, 0, 196608)]
+    one_way = channels.filter(cell=1, source=0)
+    assert (one_way["time_ns"].to_list(), one_way["bytes"].to_list()) == ([-120, 21000], [None, None])
+    assert one_way["quantity"].to_list() == ["one_way"] * 2
+    pairs = channels.filter(cell=2)
+    assert pairs.select("destination", "round", "index", "time_ns", "lost").rows() == [
+        (1, 0, 0, 50000, 0),
+        (1, 0, 1, 51000, 0),
+        (2, 1, 0, 52000, 0),
+        (2, 2, None, None, 3),
+    ]
+
+
+def test_a_cell_keeps_its_channels_its_values_and_its_congestor(patterns: Path):
+    write_launch(patterns)
+    rows = {row["cell"]: row for row in pl.read_parquet(patterns / "cells.parquet").to_dicts()}
+    assert [rows[cell]["channels"] for cell in range(5)] == [2, 1, 1, 1, 1]
+    assert [rows[cell]["missed"] for cell in range(5)] == [0, 0, 0, 1, 0]
+    assert json.loads(rows[3]["values"]) == {"pure_ns": 215000.0, "compute_ns": 215000.0, "overlap": 0.62}
+    assert [rows[cell]["congestor"] is None for cell in range(5)] == [True] * 4 + [False]
+    assert PlanCongestor.model_validate_json(rows[4]["congestor"]).ranks == (3, 2)
+    assert [rows[cell]["variant"] for cell in range(5)] == [
+        "3 ranks",
+        "",
+        "3 ranks,schedule=rounds",
+        "3 ranks,mode=nonblocking",
+        "beside incast tcp 64 KiB of 2 ranks flows=16",
+    ]
+
+
+def test_a_sample_that_missed_its_start_is_kept_and_marked(patterns: Path):
+    write_launch(patterns)
+    samples = pl.read_parquet(patterns / "samples.parquet").filter(cell=3)
+    assert samples["time_ns"].to_list() == [900000, 210000, 9900000, 220000]
+    assert samples["missed"].to_list() == [False, False, True, False]
+
+
+def test_a_launch_whose_channels_are_gone_says_so(patterns: Path):
+    write_launch(patterns)
+    (patterns / "channels.parquet").unlink()
+    with pytest.raises(UsageError, match=r"channels\.parquet cannot be read"):
+        read_launch(patterns)

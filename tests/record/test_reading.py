@@ -81,6 +81,12 @@ def test_keys_may_stand_in_any_order_and_have_space_between_them():
         b'{"type":"samples","cell":0,"phase":"measured","first_index":0,"time_ns":[1,2],"colour":"red"}\n',
         b'{"type":"samples","cell":"0","phase":"measured","first_index":0,"time_ns":[1,2]}\n',
         b'["time_ns"]\n',
+        b'{"type":"samples","cell":0,"phase":"measured","first_index":0,"time_ns":[1,2],"missed":[2]}\n',
+        b'{"type":"samples","cell":0,"phase":"measured","first_index":0,"time_ns":[1,2],"missed":[true]}\n',
+        b'{"type":"channel","cell":0,"source":0,"destination":1,"quantity":"round_trip","time_ns":[-5]}\n',
+        b'{"type":"channel","cell":0,"source":0,"destination":1,"quantity":"hops","time_ns":[5]}\n',
+        b'{"type":"channel","cell":0,"source":0,"quantity":"transfer","time_ns":[5]}\n',
+        b'{"type":"channel","cell":0,"source":0,"destination":1,"quantity":"transfer","time_ns":[5,6],"bytes":[-7,8]}\n',
         b'{"type":"surprise"}\n',
         b"\x00\x00\xff\n",
     ],
@@ -127,6 +133,27 @@ def test_an_empty_record_is_incomplete_and_nothing_else():
     record = parse_record([])
     assert record.cells == []
     assert not record.is_complete
+
+
+PATTERNS = Path(__file__).parents[2] / "schema/fixtures/record-patterns.jsonl"
+
+
+def test_the_fixture_of_the_patterns_is_read_whole():
+    record = read_record(PATTERNS)
+    assert record.is_complete
+    assert [clock.rank for clock in record.clocks] == [1, 2, 1]
+    channels = {cell.id: cell.channels for cell in record.cells}
+    assert [len(channels[cell]) for cell in range(5)] == [2, 2, 3, 0, 0]
+    assert channels[1][0].time_ns.tolist() == [-120, 21000]
+    assert [channel.bytes.tolist() for channel in channels[0] if channel.bytes is not None] == [[262144], [196608]]
+    assert record.cells[3].batches[1].missed == (1,)
+
+
+def test_a_channel_of_a_cell_that_is_not_open_costs_no_other():
+    stray = line(type="channel", cell=9, source=0, destination=1, quantity="transfer", time_ns=[5], bytes=[8])
+    record = parsed(HEADER + opening(0) + samples(0, [1]) + stray + end(0, 1) + FOOTER)
+    assert measured(record) == {0: [1]}
+    assert "a channel of a cell that is not open" in record.damage[0].reason
 
 
 TIMES = st.lists(st.integers(0, 10**15), min_size=1, max_size=6)

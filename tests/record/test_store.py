@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -7,8 +8,11 @@ import numpy as np
 import polars as pl
 import pytest
 
+from fabricbench.analysis.measured import read_sides
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Pattern
+from fabricbench.record.export import summary_frame
+from fabricbench.record.frames import LATER_CELL_COLUMNS, LATER_SAMPLE_COLUMNS
 from fabricbench.record.store import Run, write_launch
 from support.synthetic_run import Noise, SyntheticCell, ladder_cells, write_synthetic_run
 
@@ -39,7 +43,7 @@ def test_every_sample_of_a_run_is_kept_with_its_warm_up(run: Run):
     samples = run.samples().collect()
     cells = run.cells()
     assert samples.height == cells["warmup"].sum() + cells["measured"].sum()
-    assert samples.columns == ["launch_id", "cell", "phase", "index", "time_ns", "bytes"]
+    assert samples.columns == ["launch_id", "cell", "phase", "index", "time_ns", "bytes", "missed"]
 
 
 def test_launch_quantiles_are_those_of_numpy(run: Run):
@@ -112,3 +116,76 @@ def test_a_launch_that_was_cut_short_on_the_disk_is_left_out_and_named(run: Run,
     (damaged,) = left.damaged
     assert (damaged.launch_id, f"{name} cannot be read" in damaged.reason) == ("b01-fast", True)
     assert left.cells()["launch_id"].n_unique() == left.launch_quantiles()["launch_id"].n_unique() == 5
+
+
+def test_a_message_rate_is_in_messages_of_the_cells_size(tmp_path: Path):
+    cell = SyntheticCell(
+        Layer.TCP, Pattern.MESSAGE_RATE, 8, {"a": 1.5e6}, samples=300, messages_per_sample=20_000, ranks=(0, 1, 2, 3)
+    )
+    run = write_synthetic_run(tmp_path, cells=[cell], blocks=3, noise=Noise(0.001, 0.01))
+    quantiles = run.launch_quantiles()
+    assert quantiles["median"].to_list() == pytest.approx([1.5e6] * 3, rel=0.01)
+    assert quantiles["mean"].to_list() == pytest.approx([1.5e6] * 3, rel=0.01)
+    assert summary_frame(run)["unit"].to_list() == ["message/s"]
+    assert read_sides([run])[0].cells.popitem()[1].launch_values.tolist() == pytest.approx(quantiles["mean"].to_list())
+
+
+def test_samples_that_missed_their_start_are_kept_and_count_nowhere(tmp_path: Path):
+    cell = SyntheticCell(Layer.MPI, Pattern.ALLREDUCE, 8, {"a": 5e4}, samples=100, missed=60, ranks=(0, 1, 2))
+    run = write_synthetic_run(tmp_path, cells=[cell], blocks=3, noise=Noise(0.001, 0.01))
+    assert run.samples().filter(pl.col("missed")).collect().height == 3 * 60
+    quantiles = run.launch_quantiles()
+    assert quantiles["n"].to_list() == [40] * 3
+    assert quantiles["q0.99"].max() < 6e4
+    side = read_sides([run])[0]
+    ((key, measured),) = side.cells.items()
+    assert (key.variant, measured.pooled.size, measured.counts["missed"]) == ("3 ranks", 120, 180)
+    assert measured.pooled.max() < 6e4
+    assert measured.launch_values.tolist() == pytest.approx(quantiles["median"].to_list())
+
+
+def test_a_cell_all_of_whose_samples_missed_their_start_has_no_value(tmp_path: Path):
+    late = SyntheticCell(Layer.MPI, Pattern.BARRIER, 0, {"a": 5e4}, samples=10, missed=10)
+    fine = SyntheticCell(Layer.MPI, Pattern.PINGPONG, 8, {"a": 5e4})
+    run = write_synthetic_run(tmp_path, cells=[late, fine], blocks=2)
+    assert [key.pattern for key in read_sides([run])[0].cells] == ["pingpong"]
+
+
+def test_the_channels_of_every_launch_are_read_unread_until_needed(tmp_path: Path):
+    shares = {(1, 0, 0): 0.75, (2, 0, 0): 0.25}
+    incast = SyntheticCell(
+        Layer.TCP, Pattern.INCAST, 1024, {"a": 90e6, "b": 90e6}, ranks=(0, 1, 2), channels=2, channel_shares=shares
+    )
+    run = write_synthetic_run(tmp_path, cells=[incast], blocks=2)
+    channels = run.channels().collect()
+    assert channels.height == 2 * 2 * 2
+    assert channels["launch_id"].n_unique() == 4
+    assert channels.filter(source=1)["bytes"].to_list() == [200 * 1024 * 3 // 4] * 4
+
+
+def test_a_run_without_channels_has_a_frame_without_rows(run: Run):
+    assert run.channels().collect().is_empty()
+
+
+def test_a_run_of_an_earlier_version_still_opens(tmp_path: Path):
+    """Earlier versions had two patterns, two metrics, and none of the later columns."""
+    run = write_synthetic_run(tmp_path, cells=ladder_cells(FABRICS, samples=20), blocks=2)
+    before = run.launch_quantiles()
+    for launch in run.launches:
+        words = {"pattern": ["pingpong", "stream"], "metric": ["round_trip_time", "throughput"]}
+        old = [pl.col(name).cast(pl.String).cast(pl.Enum(of)) for name, of in words.items()]
+        cells, samples = launch.directory / "cells.parquet", launch.directory / "samples.parquet"
+        pl.read_parquet(cells).with_columns(old).drop(LATER_CELL_COLUMNS).write_parquet(cells)
+        pl.read_parquet(samples).drop(LATER_SAMPLE_COLUMNS).write_parquet(samples)
+        path = launch.directory / "launch.json"
+        summary = json.loads(path.read_text())
+        del summary["channel_rows"], summary["clocks"]
+        path.write_text(json.dumps(summary))
+    opened = Run.open(run.path)
+    assert opened.damaged == ()
+    assert opened.launch_quantiles().equals(before)
+    cells = opened.cells()
+    assert cells["channels"].unique().to_list() == [1]
+    assert cells["congestor"].null_count() == cells.height
+    assert not opened.samples().collect()["missed"].any()
+    assert read_sides([opened])[0].cells

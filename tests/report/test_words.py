@@ -5,17 +5,21 @@ from __future__ import annotations
 import pytest
 
 from fabricbench.analysis.findings import Comparison, Interval, Verdict
-from fabricbench.model import Metric
+from fabricbench.cli.tables import value_text
+from fabricbench.model import Layer, Metric, Pattern, Receive
 from fabricbench.report.words import (
+    PATTERN_WORDS,
     advantage,
     effect_words,
     interval_words,
     lost_words,
     p_words,
+    probe_words,
     range_words,
     size_words,
     times_words,
     typographic,
+    value_words,
     verdict_words,
 )
 from support.example_findings import example_findings
@@ -98,3 +102,27 @@ def test_small_p_values_are_bounded_and_units_are_set_with_their_signs():
         typographic("3.10 x faster: 71 us, not 5 xylophones or 3 users")
         == "3.10 × faster: 71 µs, not 5 xylophones or 3 users"
     )
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "words"),
+    [
+        (Metric.ROUND_TRIP_TIME, 71_200.0, "71.2 µs"),
+        (Metric.OPERATION_TIME, 71_200.0, "71.2 µs"),
+        (Metric.THROUGHPUT, 94.1e6, "94.1 Mbit/s"),
+        (Metric.MESSAGE_RATE, 1.25e6, "1.25 Mmessage/s"),
+        (Metric.MESSAGE_RATE, 840.0, "840 message/s"),
+    ],
+)
+def test_each_metric_has_its_own_units(metric: Metric, value: float, words: str):
+    assert value_words(metric, value) == words
+    assert value_text(value, metric) == words
+    unit = words.split(" ")[1]
+    assert range_words(metric, 0.99 * value, 1.01 * value).endswith(unit)
+
+
+def test_every_pattern_has_words():
+    assert {probe_words(Layer.MPI, pattern, Receive.LIBRARY) for pattern in Pattern} == {
+        f"mpi {PATTERN_WORDS[pattern]}" for pattern in Pattern
+    }
+    assert len(set(PATTERN_WORDS.values())) == len(Pattern)

@@ -13,6 +13,7 @@ from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fabricbench.model import Layer, Metric, Pattern, Receive
 from fabricbench.patterns import metric_of
@@ -20,15 +21,18 @@ from fabricbench.record.lines import (
     Cell,
     CellEnd,
     CellFailed,
+    Clock,
     ClockInfo,
     Footer,
     Header,
     InterfaceBytes,
     Phase,
+    Quantity,
     RankInfo,
     StopReason,
 )
-from fabricbench.record.reading import Batch, CellRecord, Record
+from fabricbench.record.probe_plan import PlanCongestor
+from fabricbench.record.reading import Batch, CellRecord, ChannelNumbers, Record
 from fabricbench.record.store import LaunchFacts, Manifest, PlannedLaunch, Run, write_launch, write_manifest
 from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
 from fabricbench.testbed.wire import Wire
@@ -38,7 +42,12 @@ STARTED_NS = 1_793_400_000_000_000_000
 
 @dataclass(frozen=True)
 class SyntheticCell:
-    """A cell and its true median on each fabric, in the metric's unit (ns, bit/s)."""
+    """A cell and its true median on each fabric, in the metric's unit (ns, bit/s, message/s).
+
+    `missed` of the samples, the last ones, missed their start and are ten times as long. `channel_shares` splits what a cell
+    moved between channels (source, destination, flow), `pair_medians` are the true round trips (ns) of a matrix's pairs,
+    `one_way` the true times (ns) there and back; each becomes channel lines.
+    """
 
     layer: Layer
     pattern: Pattern
@@ -50,6 +59,14 @@ class SyntheticCell:
     messages_per_sample: int = 1
     lost: int = 0
     parameters: dict[str, str | int | float] = field(default_factory=dict)
+    ranks: tuple[int, ...] = (0, 1)
+    channels: int = 1
+    congestor: PlanCongestor | None = None
+    missed: int = 0
+    values: Mapping[str, float] = field(default_factory=dict)
+    channel_shares: Mapping[tuple[int, int, int], float] = field(default_factory=dict)
+    pair_medians: Mapping[tuple[int, int], float] = field(default_factory=dict)
+    one_way: tuple[float, float] | None = None
 
     @property
     def metric(self) -> Metric:
@@ -57,7 +74,7 @@ class SyntheticCell:
 
     @property
     def bytes_per_sample(self) -> int:
-        ways = 2 if self.pattern is Pattern.PINGPONG else 1
+        ways = 2 if self.metric is Metric.ROUND_TRIP_TIME else 1
         return self.message_bytes * self.messages_per_sample * ways
 
 
@@ -90,8 +107,8 @@ def ladder_cells(
     return cells
 
 
-def synthetic_testbed(fabrics: Mapping[str, float | None], *, mtu: int = 1500) -> Testbed:
-    """Return a testbed of two nodes; `fabrics` maps names to line rates in bit/s (None: unknown)."""
+def synthetic_testbed(fabrics: Mapping[str, float | None], *, mtu: int = 1500, nodes: int = 2) -> Testbed:
+    """Return a testbed of so many nodes; `fabrics` maps names to line rates in bit/s (None: unknown)."""
     return Testbed(
         name="synthetic",
         launcher=Launcher.LAB,
@@ -101,7 +118,7 @@ def synthetic_testbed(fabrics: Mapping[str, float | None], *, mtu: int = 1500) -
                 name=f"n{node}",
                 addresses={name: IPv4Address(f"10.98.{k + 1}.{node + 1}") for k, name in enumerate(fabrics)},
             )
-            for node in range(2)
+            for node in range(nodes)
         ),
         fabrics=tuple(
             Fabric(
@@ -128,6 +145,7 @@ def write_synthetic_run(
     invalid: Sequence[str] = (),
     missing: Sequence[str] = (),
     failed: Sequence[CellFailed] = (),
+    clocks: Sequence[Clock] = (),
 ) -> Run:
     """Write a run and open it. Launches named in `invalid` fail the path proof, those in `missing` never ran.
 
@@ -166,7 +184,9 @@ def write_synthetic_run(
             invalid_because=("the traffic went another way",) if launch.launch_id in invalid else (),
             exit_code=0,
         )
-        write_launch(folder, synthetic_record(launch, cells, bed, noise, random, failed=failed), facts=facts)
+        record = synthetic_record(launch, cells, bed, noise, random, failed=failed)
+        record.clocks = list(clocks)
+        write_launch(folder, record, facts=facts)
     return Run.open(directory)
 
 
@@ -204,7 +224,13 @@ def synthetic_record(
         clock=ClockInfo(name="CLOCK_MONOTONIC", resolution_ns=1.0, overhead_ns=27.0, loop_floor_ns=28.0),
     )
     records = [
-        _cell_record(number, cell, interface, _batches(cell, cell.medians[launch.fabric], noise, random))
+        _cell_record(
+            number,
+            cell,
+            interface,
+            _batches(cell, cell.medians[launch.fabric], noise, random),
+            _channels(cell, noise, random),
+        )
         for number, cell in enumerate(cells)
         if launch.fabric in cell.medians
     ]
@@ -214,17 +240,47 @@ def synthetic_record(
 
 
 def _batches(cell: SyntheticCell, median: float, noise: Noise, random: np.random.Generator) -> list[Batch]:
-    time_ns = median if cell.metric is Metric.ROUND_TRIP_TIME else cell.bytes_per_sample * 8e9 / median
+    time_ns = median
+    if not cell.metric.is_time:
+        per_sample = cell.messages_per_sample if cell.metric is Metric.MESSAGE_RATE else cell.bytes_per_sample * 8
+        time_ns = per_sample * 1e9 / median
     of_launch = float(np.exp(noise.launch * random.standard_normal()))
     batches = []
     for phase, count in ((Phase.WARMUP, cell.warmup), (Phase.MEASURED, cell.samples)):
         factors = np.exp(noise.sample * random.standard_normal(count))
         times = np.maximum(1, np.rint(time_ns * of_launch * factors)).astype(np.uint64)
-        batches.append(Batch(phase, 0, times, None))
+        late = range(count - cell.missed, count) if phase is Phase.MEASURED else range(0)
+        times[list(late)] *= np.uint64(10)
+        batches.append(Batch(phase, 0, times, None, tuple(late)))
     return batches
 
 
-def _cell_record(number: int, cell: SyntheticCell, interface: str | None, batches: list[Batch]) -> CellRecord:
+def _channels(cell: SyntheticCell, noise: Noise, random: np.random.Generator) -> list[ChannelNumbers]:
+    def scattered(median: float) -> NDArray[np.int64]:
+        return np.rint(median * np.exp(noise.sample * random.standard_normal(cell.samples))).astype(np.int64)
+
+    def channel(source: int, destination: int, quantity: Quantity, times: NDArray[np.int64]) -> ChannelNumbers:
+        return ChannelNumbers(source, destination, 0, 0, quantity, times, None, len(times), 0)
+
+    found = []
+    moved = cell.samples * cell.bytes_per_sample
+    for (source, destination, flow), share in cell.channel_shares.items():
+        transfer = channel(source, destination, Quantity.TRANSFER, np.array([cell.samples * 1_000_000]))
+        transfer.flow, transfer.bytes = flow, np.array([round(moved * share)], dtype=np.uint64)
+        found.append(transfer)
+    for (source, destination), median in cell.pair_medians.items():
+        found.append(channel(source, destination, Quantity.ROUND_TRIP, scattered(median)))
+    if cell.one_way is not None:
+        found += [
+            channel(source, 1 - source, Quantity.ONE_WAY, scattered(median))
+            for source, median in enumerate(cell.one_way)
+        ]
+    return found
+
+
+def _cell_record(
+    number: int, cell: SyntheticCell, interface: str | None, batches: list[Batch], channels: list[ChannelNumbers]
+) -> CellRecord:
     opening = Cell(
         id=number,
         layer=cell.layer,
@@ -232,10 +288,12 @@ def _cell_record(number: int, cell: SyntheticCell, interface: str | None, batche
         message_bytes=cell.message_bytes,
         receive=cell.receive,
         metric=cell.metric,
-        ranks=(0, 1),
+        ranks=cell.ranks,
         messages_per_sample=cell.messages_per_sample,
         bytes_per_sample=cell.bytes_per_sample,
         parameters=cell.parameters,
+        channels=cell.channels,
+        congestor=cell.congestor,
     )
     sent = cell.samples * cell.messages_per_sample
     carried = sent * (cell.message_bytes + 60)
@@ -248,6 +306,8 @@ def _cell_record(number: int, cell: SyntheticCell, interface: str | None, batche
         sent=sent,
         lost=cell.lost,
         verified=4,
+        missed=cell.missed,
+        values=dict(cell.values),
         interfaces={interface: InterfaceBytes(sent=carried, received=carried)} if interface else {},
     )
-    return CellRecord(opening, batches, end)
+    return CellRecord(opening, batches, end, channels=channels)

@@ -46,9 +46,10 @@ json with(const std::string& pointer, const json& value) {
 TEST(Config, ReadsWhatIsThereAndDefaultsTheRest) {
   const Config config = parse_config(valid().dump());
   EXPECT_EQ(config.timing.ports[0].line_rate_bit_s, 155'520'000);
-  EXPECT_EQ(config.timing.ports[0].delay_ns, 5'000);
+  EXPECT_EQ(config.timing.ports[0].delay_up_ns, 5'000);
   EXPECT_EQ(config.timing.ports[1].line_rate_bit_s, 1'000'000'000);
-  EXPECT_EQ(config.timing.ports[1].delay_ns, 7);
+  EXPECT_EQ(config.timing.ports[1].delay_up_ns, 7);
+  EXPECT_EQ(config.timing.ports[1].delay_down_ns, 7);
   EXPECT_EQ(config.timing.switching, Switching::cut_through);
   EXPECT_EQ(config.timing.wire.cell->cell_bytes, 53);
   EXPECT_EQ(config.timing.wire.overhead_bytes, 24);

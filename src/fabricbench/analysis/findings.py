@@ -1,7 +1,7 @@
 """What the analysis found: the values that every report shows. Renderers take these as they are and compute nothing.
 
 Ratios are always `b / a` of the metric in its unit; a verdict names the faster fabric by its letter, as scripts rely on.
-Intervals are at `Findings.confidence`. Numbers are in the metric's unit (ns, bit/s).
+Intervals are at `Findings.confidence`. Numbers are in the metric's unit (ns, bit/s, message/s).
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ class Verdict(StrEnum):
     B_FASTER = "B faster"
     EQUIVALENT = "equivalent"
     NOT_ENOUGH_DATA = "not enough data"
+
+
+BASIC_PATTERNS = (Pattern.PINGPONG, Pattern.STREAM)
 
 
 class Interval(Model):
@@ -116,6 +119,14 @@ class Crossover(Model):
     high: float
     faster_below: str
     faster_above: str
+
+
+def is_basic(one: CellKey | Comparison | Crossover) -> bool:
+    """Whether it is a plain ping-pong or stream: what the answer, the ladder and the curves over message size are about.
+
+    Over a network a variant is another thing: beside a congestor, say. Over memory it is the kernel.
+    """
+    return one.pattern in BASIC_PATTERNS and (not one.variant or one.layer is Layer.MEMORY)
 
 
 class LadderStep(Model):

@@ -1,7 +1,8 @@
 """The first screen in words: the answer, what bears it out, the effects with their intervals. Never more than the data allow.
 
 Rules. A fabric is called faster at every network layer only if each curve there (each layer, metric and way of
-receiving) is decided for it and no single cell against it. `Equivalent` needs every curve equivalent and no cell decided otherwise.
+receiving) is decided for it and no single cell against it. Curves are those of ping-pong and stream: other patterns have tables
+of their own. `Equivalent` needs every curve equivalent and no cell decided otherwise.
 Anything mixed says in how many curves, and who wins where. What is undecided is said to be so. Memory is no network layer.
 """
 
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from fabricbench.analysis.claims import PREFERRED, claim, main_crossover, main_effects
-from fabricbench.analysis.findings import Comparison, Crossover, Headline, LadderStep, Verdict
+from fabricbench.analysis.findings import Comparison, Crossover, Headline, LadderStep, Verdict, is_basic
 from fabricbench.analysis.measured import AFTER, BEFORE
 from fabricbench.analysis.outcomes import Match, Outcome, outcomes_of
 from fabricbench.analysis.wording import (
@@ -88,7 +89,7 @@ def _match(
     ladder: Sequence[LadderStep],
 ) -> Match:
     def is_mine(one: Comparison | Crossover) -> bool:
-        return one.layer is not Layer.MEMORY and (one.fabric_a, one.fabric_b) == pair
+        return one.layer is not Layer.MEMORY and is_basic(one) and (one.fabric_a, one.fabric_b) == pair
 
     of_cells = tuple(filter(is_mine, cells))
     return Match(

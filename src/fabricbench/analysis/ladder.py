@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fabricbench.analysis.findings import CellKey, Interval, LadderStep
+from fabricbench.analysis.findings import CellKey, Interval, LadderStep, is_basic
 from fabricbench.analysis.measured import CellMeasured, Side
 from fabricbench.analysis.summary import interval, wire_shares
 from fabricbench.model import Layer, Metric, Receive
@@ -29,7 +29,7 @@ def build_ladder(sides: Sequence[Side], confidence: float) -> list[LadderStep]:
 
 def _main_receive(sides: Sequence[Side]) -> Receive:
     """Return how most layers wait: a ladder must not mix sleeping and spinning; blocking where both are as many."""
-    rungs = {(key.layer, key.receive) for side in sides for key in side.cells if _is_network(key)}
+    rungs = {(key.layer, key.receive) for side in sides for key in side.cells if _is_network(key) and is_basic(key)}
     seen = Counter(receive for _, receive in rungs if receive is not Receive.LIBRARY)
     return Receive.POLLING if seen[Receive.POLLING] > seen[Receive.BLOCKING] else Receive.BLOCKING
 
@@ -41,7 +41,8 @@ def _is_network(key: CellKey) -> bool:
 def _rungs(side: Side, receive: Receive, metric: Metric) -> dict[Layer, dict[int, CellMeasured]]:
     rungs: dict[Layer, dict[int, CellMeasured]] = {}
     for key, cell in side.cells.items():
-        if _is_network(key) and key.metric is metric and not key.variant and key.receive in (receive, Receive.LIBRARY):
+        is_rung = _is_network(key) and is_basic(key) and key.metric is metric
+        if is_rung and key.receive in (receive, Receive.LIBRARY):
             rungs.setdefault(key.layer, {})[key.message_bytes] = cell
     return {layer: rungs[layer] for layer in Layer if layer in rungs}
 

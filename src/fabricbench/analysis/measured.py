@@ -1,6 +1,6 @@
 """Reads runs into what the analysis works on: for each fabric and cell one value of each launch, and all samples pooled.
 
-The value of a launch is the median of its round trips, but its total payload over its total time for a throughput: windows of a
+The value of a launch is the median of its times, but its total payload over its total time for a rate: windows of a
 stream arrive in bursts from a socket's buffer, at the speed of memory, so that the median window can be many times what the
 wire carries. Both are as `Run.launch_quantiles` has them (a test holds that). One launch is read at a time, each
 sample once. Invalid launches are left out here, once, and named.
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from fabricbench.analysis.findings import CellKey
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Metric, Pattern, Receive
-from fabricbench.record.launch import SAMPLES
+from fabricbench.record.launch import scan_samples
 from fabricbench.record.lines import Phase
 from fabricbench.record.store import Run, StoredLaunch
 from fabricbench.statistics.dependence import effective_samples, side_autocorrelation
@@ -27,7 +27,7 @@ from fabricbench.testbed.model import Fabric
 
 Floats = NDArray[np.float64]
 
-COUNTS = ("sent", "lost", "reordered", "duplicated", "corrupted", "verified", "warmup")
+COUNTS = ("sent", "lost", "reordered", "duplicated", "corrupted", "verified", "warmup", "missed")
 
 BEFORE, AFTER = " (before)", " (after)"
 """Tell the two runs of one fabric apart where a run is compared with an earlier one."""
@@ -151,8 +151,8 @@ def in_order(key: CellKey) -> tuple[int, str, str, str, str, int]:
 
 def _read_launch(launch: StoredLaunch, index: int, rows: pl.DataFrame, parts: dict[CellKey, _Parts]) -> None:
     samples = (
-        pl.scan_parquet(launch.directory / SAMPLES)
-        .filter(pl.col("phase") == Phase.MEASURED.value)
+        scan_samples(launch.directory)
+        .filter(pl.col("phase") == Phase.MEASURED.value, ~pl.col("missed"))
         .select("cell", "time_ns", "bytes")
         .collect()
     )
@@ -183,21 +183,29 @@ def _add(
     moved: NDArray[np.uint64],
     operations: int,
 ) -> None:
-    if key.metric is Metric.ROUND_TRIP_TIME:
-        values = time_ns.astype(np.float64) / operations
-    else:
-        values = moved * 8.0e9 / np.maximum(time_ns, 1)
+    is_time = key.metric.is_time
+    values = time_ns / operations if is_time else moved * rate_scale(key) / np.maximum(time_ns, 1)
     part.values.append(values)
     part.total_bytes += int(moved.sum())
     part.total_ns += int(time_ns.sum())
     part.autocorrelations.append((values.size, side_autocorrelation(values)))
-    part.launch_values[index] = _launch_value(key.metric, values, moved, time_ns)
+    part.launch_values[index] = _launch_value(key, values, moved, time_ns)
 
 
-def _launch_value(metric: Metric, values: Floats, moved: NDArray[np.uint64], time_ns: NDArray[np.uint64]) -> float:
-    if metric is Metric.ROUND_TRIP_TIME:
+def _launch_value(key: CellKey, values: Floats, moved: NDArray[np.uint64], time_ns: NDArray[np.uint64]) -> float:
+    if key.metric.is_time:
         return float(np.median(values))
-    return float(moved.sum()) * 8.0e9 / max(float(time_ns.sum()), 1.0)
+    return rate(key, int(moved.sum()), int(time_ns.sum()))
+
+
+def rate_scale(key: CellKey) -> float:
+    """Return what bytes over nanoseconds are multiplied by: to bit/s, or to messages of the cell's size a second."""
+    return 1.0e9 / max(key.message_bytes, 1) if key.metric is Metric.MESSAGE_RATE else 8.0e9
+
+
+def rate(key: CellKey, total_bytes: int, total_ns: int) -> float:
+    """Return the rate, in the metric's unit, of so many bytes in so much time."""
+    return total_bytes * rate_scale(key) / max(total_ns, 1)
 
 
 def _key(row: dict[str, object]) -> CellKey:

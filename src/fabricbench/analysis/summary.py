@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from fabricbench.analysis.findings import CellSummary, Distribution, Interval
-from fabricbench.analysis.measured import CellMeasured, Side
-from fabricbench.model import Layer, Metric
+from fabricbench.analysis.measured import CellMeasured, Side, rate
+from fabricbench.model import Layer, Pattern
 from fabricbench.statistics.order import Estimate, median_interval
 from fabricbench.statistics.shape import log_edges
 
@@ -19,7 +19,7 @@ TAIL = 0.01
 
 def summarise(side: Side, cell: CellMeasured, confidence: float) -> CellSummary:
     """Return the summary of one cell on one side."""
-    is_time = cell.key.metric is Metric.ROUND_TRIP_TIME
+    is_time = cell.key.metric.is_time
     median = interval(median_interval(cell.launch_values, confidence))
     pooled = cell.pooled
     shares = wire_shares(side, cell, median.value)
@@ -30,7 +30,7 @@ def summarise(side: Side, cell: CellMeasured, confidence: float) -> CellSummary:
         samples=pooled.size,
         warmup_samples=cell.counts["warmup"],
         median=median,
-        mean=float(pooled.mean()) if is_time else cell.total_bytes * 8.0e9 / max(cell.total_ns, 1),
+        mean=float(pooled.mean()) if is_time else rate(cell.key, cell.total_bytes, cell.total_ns),
         minimum=float(pooled[0]),
         maximum=float(pooled[-1]),
         quantiles={f"{p:g}": float(_quantile_of_sorted(pooled, p)) for p in PROBABILITIES},
@@ -46,9 +46,12 @@ def interval(estimate: Estimate) -> Interval:
 
 
 def wire_shares(side: Side, cell: CellMeasured, rate_bit_s: float) -> tuple[float | None, float | None]:
-    """Return the shares of the line rate and of the physically possible payload rate; None where they make no sense."""
+    """Return the shares of the line rate and of the physically possible payload rate; None where they make no sense.
+
+    Only a stream fills one link one way: the sum over the channels of a star or a ring is no share of it.
+    """
     wire = side.fabric.wire
-    if wire is None or cell.key.metric is not Metric.THROUGHPUT or cell.key.layer is Layer.MEMORY:
+    if wire is None or cell.key.pattern is not Pattern.STREAM or cell.key.layer is Layer.MEMORY:
         return None, None
     possible = wire.payload_rate_bit_s(cell.key.layer, cell.key.message_bytes, side.fabric.mtu)
     return rate_bit_s / wire.line_rate_bit_s, rate_bit_s / possible if possible else None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fabricbench.analysis.findings import Comparison, Verdict
-from fabricbench.model import Metric
+from fabricbench.analysis.findings import BASIC_PATTERNS, CellKey, Comparison, Verdict
+from fabricbench.model import Metric, Pattern
+from fabricbench.patterns import PATTERNS
 from fabricbench.quantity import format_bytes
 
 FACTOR_FROM = 1.5
@@ -16,18 +17,30 @@ MOST_DECIMALS = 3
 WIDE = 10.0
 """An interval whose ends differ this many times gets digits that suit each end."""
 
-METRIC_WORDS = {Metric.ROUND_TRIP_TIME: "round trip", Metric.THROUGHPUT: "throughput"}
+METRIC_WORDS = {
+    Metric.ROUND_TRIP_TIME: "round trip",
+    Metric.OPERATION_TIME: "time",
+    Metric.THROUGHPUT: "throughput",
+    Metric.MESSAGE_RATE: "message rate",
+}
 
 
 def what(comparison: Comparison) -> str:
-    """Return what is compared: `tcp round trip of 64 B`, `tcp throughput at 16 KiB`, `udp throughput over all sizes`."""
-    words = [comparison.layer.value, METRIC_WORDS[comparison.metric]]
-    if comparison.variant:
-        words.insert(1, f"({comparison.variant})")
-    size = comparison.message_bytes
-    if size is None:
-        return f"{' '.join(words)} over all sizes"
-    return f"{' '.join(words)} {'of' if comparison.metric.is_lower_better else 'at'} {format_bytes(size)}"
+    """Return what is compared: `tcp round trip of 64 B`, `mpi ring throughput at 16 KiB`, `udp throughput over all sizes`."""
+    return named_cell(comparison, comparison.message_bytes)
+
+
+def named_cell(one: CellKey | Comparison, message_bytes: int | None) -> str:
+    """Return a cell or a curve in words. A plain round trip or throughput is that of a ping-pong or a stream."""
+    variant = f"({one.variant})" if one.variant else ""
+    goes_without_saying = one.pattern in (*BASIC_PATTERNS, Pattern.MESSAGE_RATE)
+    pattern = "" if goes_without_saying else one.pattern.value
+    words = " ".join(filter(None, (one.layer.value, variant, pattern, METRIC_WORDS[one.metric])))
+    if message_bytes is None:
+        return f"{words} over all sizes"
+    if not PATTERNS[one.pattern].has_size:
+        return words
+    return f"{words} {'of' if one.metric.is_lower_better else 'at'} {format_bytes(message_bytes)}"
 
 
 def faster(comparison: Comparison) -> str | None:

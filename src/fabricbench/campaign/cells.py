@@ -6,14 +6,19 @@ A cell keeps its id on every fabric and in every launch, so that a number means 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
-from fabricbench.campaign.estimate import WINDOW_SECONDS
-from fabricbench.campaign.limits import has_layer, largest_message_bytes, smallest_message_bytes
+from fabricbench.campaign.estimate import PAIR_WINDOW_SECONDS, WINDOW_SECONDS
+from fabricbench.campaign.limits import has_layer, largest_message_bytes, why_unfit_size
+from fabricbench.campaign.members import Seats, UnfitRanksError
+from fabricbench.campaign.parameters import Value, spread
 from fabricbench.campaign.specification import Campaign, Experiment
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Model, Pattern, Receive
+from fabricbench.patterns import PATTERNS, Parameters, why_impossible
 from fabricbench.quantity import format_bytes
-from fabricbench.record.probe_plan import PlanProbe
+from fabricbench.record.frames import variant
+from fabricbench.record.probe_plan import PlanCongestor, PlanProbe
 from fabricbench.testbed.model import Fabric, Testbed
 
 USUAL_LINE_RATE_BIT_S = 1e9
@@ -56,17 +61,34 @@ class _Planner:
         self.cells: list[PlannedCell] = []
         self.notes: list[str] = []
         self._missing: dict[str, dict[Layer, None]] = {}
+        self.seats = Seats(testbed)
+        self._seen: set[object] = set()
         self._measured_by: dict[object, int] = {}
 
     def add(self, number: int, experiment: Experiment) -> None:
         for layer in experiment.layers:
             fabrics = self._fabrics_with(layer, number)
+            members = self._members(experiment, layer, number)
+            if not fabrics or members is None:
+                continue
             names = tuple(fabric.name for fabric in fabrics)
-            sizes = [size for size in experiment.message_bytes if self._is_carried(size, layer, fabrics, number)]
-            for probe in self._probes(experiment, layer, sizes if fabrics else []):
-                self._refuse_twice(probe, number)
-                numbered = probe.model_copy(update={"id": len(self.cells)})
-                self.cells.append(PlannedCell(probe=numbered, fabrics=names))
+            sizes = self._sizes(experiment, layer, fabrics, number)
+            variations = [
+                each for each in spread(experiment.parameters) if self._is_possible(experiment, layer, each, number)
+            ]
+            congestors = list(self._congestors(experiment, layer, members, fabrics, number))
+            for probe in self._probes(experiment, layer, members, variations, sizes):
+                self._append(probe, names, number, may_be_there=experiment.congestor is not None)
+                for congestor, carriers in congestors:
+                    congested = probe.model_copy(update={"congestor": congestor})
+                    self._append(congested, carriers, number, may_be_there=False)
+
+    def _append(self, probe: PlanProbe, fabrics: tuple[str, ...], number: int, *, may_be_there: bool) -> None:
+        """Number a cell. One that `may_be_there` is left out if another experiment measures it: alone is alone."""
+        if self._is_measured(probe, number, may_be_there=may_be_there):
+            return
+        numbered = probe.model_copy(update={"id": len(self.cells)})
+        self.cells.append(PlannedCell(probe=numbered, fabrics=fabrics))
 
     def missing_layers(self) -> list[str]:
         return [
@@ -95,58 +117,124 @@ class _Planner:
             self._missing.setdefault(fabric.name, {})[layer] = None
         return having
 
-    def _is_carried(self, size: int, layer: Layer, fabrics: list[Fabric], number: int) -> bool:
+    def _members(self, experiment: Experiment, layer: Layer, number: int) -> tuple[int, ...] | None:
+        try:
+            return self.seats.members(experiment, layer)
+        except UnfitRanksError as error:
+            self._leave_out_or_refuse(experiment.pattern, str(error), number, "give fewer `ranks` or more nodes")
+            return None
+
+    def _is_possible(self, experiment: Experiment, layer: Layer, parameters: Parameters, number: int) -> bool:
+        why = why_impossible(layer, experiment.pattern, parameters)
+        if why is not None:
+            names = ", ".join(PATTERNS[experiment.pattern].layers)
+            named = "".join(f" with {name} {value}" for name, value in parameters.items())
+            what = f"{layer} {experiment.pattern}{named}"
+            self._leave_out_or_refuse(what, why, number, f"{experiment.pattern} is possible over {names}")
+        return why is None
+
+    def _sizes(self, experiment: Experiment, layer: Layer, fabrics: list[Fabric], number: int) -> list[int]:
+        facts = PATTERNS[experiment.pattern]
+        if not facts.has_size:
+            return [facts.smallest_message_bytes]
+        sizes = experiment.message_bytes
+        return [size for size in sizes if self._is_carried(size, layer, experiment.pattern, fabrics, number)]
+
+    def _is_carried(self, size: int, layer: Layer, pattern: Pattern, fabrics: list[Fabric], number: int) -> bool:
         """Tell whether every one of the fabrics carries the size: what is compared must exist on all."""
-        least = smallest_message_bytes(layer)
-        if size < least:
-            self._leave_out_or_refuse(
-                f"{layer} messages of {format_bytes(size)}", f"the smallest is {least} B (token and sequence)", number
-            )
-            return False
+        why = why_unfit_size(size, layer, pattern)
         for fabric in fabrics:
             most = largest_message_bytes(layer, fabric)
-            if size > most:
-                self._leave_out_or_refuse(
-                    f"{layer} messages of {format_bytes(size)}", f"{fabric.name} carries at most {most} B", number
-                )
-                return False
-        return True
+            if why is None and size > most:
+                why = f"{fabric.name} carries at most {most} B"
+        if why is not None:
+            whose = "" if pattern in (Pattern.PINGPONG, Pattern.STREAM) else f"{pattern} "
+            what = f"{layer} {whose}messages of {format_bytes(size)}"
+            self._leave_out_or_refuse(what, why, number, "use other sizes")
+        return why is None
 
-    def _leave_out_or_refuse(self, what: str, why: str, number: int) -> None:
+    def _congestors(
+        self, experiment: Experiment, layer: Layer, members: tuple[int, ...], fabrics: list[Fabric], number: int
+    ) -> Iterator[tuple[PlanCongestor, tuple[str, ...]]]:
+        """Yield what congests the cells of a layer, each with the fabrics that have both layers."""
+        congestor = experiment.congestor
+        if congestor is None:
+            return
+        what = f"{layer} {experiment.pattern} beside {congestor.pattern}"
+        if layer is Layer.MEMORY:
+            self._leave_out_or_refuse(what, "memory crosses no network", number, "take memory out of `layers`")
+            return
+        try:
+            ranks = self.seats.congestors(congestor, members)
+        except UnfitRanksError as error:
+            self._leave_out_or_refuse(what, str(error), number, "give the congestor `ranks` or the testbed nodes")
+            return
+        of = congestor.layer or layer
+        with_both = [fabric for fabric in self._fabrics_with(of, number) if fabric in fabrics]
+        for parameters in spread(congestor.parameters):
+            why = why_impossible(of, congestor.pattern, parameters)
+            if why is not None:
+                self._leave_out_or_refuse(what, why, number, "use another layer or other parameters")
+                continue
+            for size in congestor.message_bytes:
+                if with_both and self._is_carried(size, of, congestor.pattern, with_both, number):
+                    yield (
+                        PlanCongestor(
+                            layer=of,
+                            pattern=congestor.pattern,
+                            message_bytes=size,
+                            ranks=ranks,
+                            parameters=parameters,
+                        ),
+                        tuple(fabric.name for fabric in with_both),
+                    )
+
+    def _leave_out_or_refuse(self, what: str, why: str, number: int, advice: str) -> None:
         if self.campaign.unfit == "refuse":
             raise UsageError(
                 f"[[experiment]] number {number}: {what} cannot be measured: {why}",
-                hint='use other sizes, or write unfit = "leave out" in [campaign]',
+                hint=f'{advice}, or write unfit = "leave out" in [campaign]',
             )
-        self.notes.append(f"{what} are left out: {why}")
+        verb = "are" if "messages of" in what else "is"
+        self.notes.append(f"{what} {verb} left out: {why}")
 
-    def _refuse_twice(self, probe: PlanProbe, number: int) -> None:
-        parameters = tuple(sorted(probe.parameters.items()))
-        key = (probe.layer, probe.pattern, probe.receive, probe.message_bytes, parameters)
-        first = self._measured_by.get(key)
-        self._measured_by[key] = number
-        if first is not None:
-            what = f"{probe.layer} {probe.pattern} of {format_bytes(probe.message_bytes)}"
+    def _is_measured(self, probe: PlanProbe, number: int, *, may_be_there: bool) -> bool:
+        """Tell whether a cell is there already; UsageError where it was not expected to be."""
+        # By the names that a reader has: two cells that read alike could not be told apart afterwards.
+        key = (probe.layer, probe.pattern, probe.receive, probe.message_bytes, variant(probe))
+        first = self._measured_by.setdefault(key, number)
+        is_new = key not in self._seen
+        self._seen.add(key)
+        if not is_new and not may_be_there:
+            named = ", ".join(filter(None, (f"{probe.layer} {probe.pattern}", variant(probe))))
+            what = f"{named} of {format_bytes(probe.message_bytes)}"
             raise UsageError(
                 f"[[experiment]] number {number} measures {what} again, number {first} does already",
                 hint="remove it from one of the two",
             )
+        return not is_new
 
-    def _probes(self, experiment: Experiment, layer: Layer, sizes: list[int]) -> Iterator[PlanProbe]:
-        for receive in self._receives(experiment, layer):
-            for size in sizes:
-                yield PlanProbe(
-                    id=0,
-                    layer=layer,
-                    pattern=experiment.pattern,
-                    message_bytes=size,
-                    receive=receive,
-                    ranks=(0,) if layer is Layer.MEMORY else (0, 1),
-                    warmup_samples=experiment.warmup_samples,
-                    verify_messages=experiment.verify_messages,
-                    stopping=experiment.stopping,
-                    parameters=experiment.parameters,
-                )
+    def _probes(
+        self,
+        experiment: Experiment,
+        layer: Layer,
+        members: tuple[int, ...],
+        variations: list[dict[str, Value]],
+        sizes: list[int],
+    ) -> Iterator[PlanProbe]:
+        for receive, parameters, size in product(self._receives(experiment, layer), variations, sizes):
+            yield PlanProbe(
+                id=0,
+                layer=layer,
+                pattern=experiment.pattern,
+                message_bytes=size,
+                receive=receive,
+                ranks=members,
+                warmup_samples=experiment.warmup_samples,
+                verify_messages=experiment.verify_messages,
+                stopping=experiment.stopping,
+                parameters=parameters,
+            )
 
     def _receives(self, experiment: Experiment, layer: Layer) -> tuple[Receive, ...]:
         if layer is Layer.MPI:
@@ -157,9 +245,10 @@ class _Planner:
 
 
 def window_messages(probe: PlanProbe, fabric: Fabric) -> int:
-    """Return how many messages of a stream are one sample: as many as take `WINDOW_SECONDS` at the fabric's line rate."""
-    if probe.pattern is not Pattern.STREAM or probe.layer is Layer.MEMORY:
+    """Return how many messages of a stream are one sample: as many as take a set time at the fabric's line rate."""
+    if probe.pattern not in (Pattern.STREAM, Pattern.PAIRS_STREAM) or probe.layer is Layer.MEMORY:
         return 1
+    seconds = WINDOW_SECONDS if probe.pattern is Pattern.STREAM else PAIR_WINDOW_SECONDS
     line_rate = fabric.wire.line_rate_bit_s if fabric.wire is not None else USUAL_LINE_RATE_BIT_S
-    window_bytes = min(line_rate / 8 * WINDOW_SECONDS, LARGEST_WINDOW_BYTES)
+    window_bytes = min(line_rate / 8 * seconds, LARGEST_WINDOW_BYTES)
     return max(1, min(WINDOW_MESSAGES, int(window_bytes / max(1, probe.message_bytes))))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 
 from fabricbench.model import Layer, Pattern
+from fabricbench.patterns import PATTERNS, Family, Parameters
 from fabricbench.record.probe_plan import PlanProbe
 
 START_SECONDS = 1.5
@@ -17,6 +18,21 @@ CELL_SECONDS = 0.06
 WINDOW_SECONDS = 0.02
 """A window of a stream should take this long: several turns of a scheduler, so that none is only what a receiver found waiting."""
 
+PAIR_WINDOW_SECONDS = 0.005
+"""A window of a stream between one pair of many: a pair has only its share of the cell's time, which should hold several."""
+
+PAIR_SECONDS = 0.02
+"""Beside its measuring time a pair of a matrix is told its turn, meets, warms up and reports."""
+
+LEAST_PAIR_SECONDS = 0.005
+"""What the measurer gives each pair and direction at least, however many share a cell's time."""
+
+CONNECTION_SECONDS = 0.001
+"""To open one of the connections that a cell has at once."""
+
+CLOCK_SECONDS = 0.5
+"""To bring the clocks of all ranks together at the beginning of a launch and to look at them again at its end."""
+
 HANG_FACTOR = 3.0
 HANG_SECONDS = 30.0
 """A launch is taken as hung after this factor of its bound and this much more: far from any honest delay."""
@@ -24,15 +40,55 @@ HANG_SECONDS = 30.0
 
 def cell_seconds(probe: PlanProbe) -> float:
     """Return the seconds that a cell takes at most if nothing goes wrong."""
+    seconds = CELL_SECONDS + _measuring_seconds(probe)
+    if probe.congestor is not None:
+        seconds += CELL_SECONDS + CONNECTION_SECONDS * _connections(
+            probe.congestor.parameters, len(probe.congestor.ranks)
+        )
+    return seconds
+
+
+def _measuring_seconds(probe: PlanProbe) -> float:
     bound = probe.stopping.maximum_seconds
-    is_network_stream = probe.pattern is Pattern.STREAM and probe.layer is not Layer.MEMORY
-    warmup = min(bound, probe.warmup_samples * WINDOW_SECONDS) if is_network_stream else 0.0
-    return CELL_SECONDS + warmup + bound
+    if probe.layer is Layer.MEMORY:
+        return bound
+    windows = min(bound, probe.warmup_samples * WINDOW_SECONDS)
+    family = PATTERNS[probe.pattern].family
+    if family is Family.FLOOD:
+        bound += windows + CONNECTION_SECONDS * _connections(probe.parameters, len(probe.ranks))
+    elif family is Family.MATRIX:
+        bound = max(bound, _turns(probe) * LEAST_PAIR_SECONDS) + _turns(probe) * PAIR_SECONDS
+    elif family is Family.OPERATION and probe.parameters.get("mode") == "nonblocking":
+        bound *= 2  # alone, and over computing
+    elif probe.pattern is Pattern.STREAM:
+        bound += windows
+    elif probe.pattern is Pattern.PACED:
+        usual = PATTERNS[probe.pattern].parameters["interval_us"].default
+        bound += probe.warmup_samples * float(probe.parameters.get("interval_us", usual)) * 1e-6
+    return bound
+
+
+def _turns(probe: PlanProbe) -> int:
+    """Return how many pairs and directions of a matrix take their turn one after the other."""
+    ranks = len(probe.ranks)
+    pairs = ranks - 1 + ranks % 2 if probe.parameters.get("schedule") == "rounds" else ranks * (ranks - 1) // 2
+    return pairs * (2 if probe.pattern is Pattern.PAIRS_STREAM else 1)
+
+
+def _connections(parameters: Parameters, ranks: int) -> int:
+    """Return how many connections a flood opens at most on the busiest rank: they are opened side by side."""
+    return 2 * (ranks - 1) * int(parameters.get("flows", 1))
 
 
 def launch_seconds(probes: Iterable[PlanProbe]) -> float:
     """Return the seconds that a launch takes at most if nothing goes wrong."""
-    return START_SECONDS + sum(cell_seconds(probe) for probe in probes)
+    cells = list(probes)
+    clock = CLOCK_SECONDS if any(_needs_clock(probe) for probe in cells) else 0.0
+    return START_SECONDS + clock + sum(cell_seconds(probe) for probe in cells)
+
+
+def _needs_clock(probe: PlanProbe) -> bool:
+    return probe.pattern is Pattern.ONEWAY or PATTERNS[probe.pattern].family in (Family.FLOOD, Family.OPERATION)
 
 
 def limit_seconds(estimated_seconds: float) -> float:

@@ -3,16 +3,23 @@
 The measurer reads the counters of every interface on the host of ranks[0] around each cell. On a network layer the fabric's
 interface must have carried at least the payload; what any other carried must be no more than control traffic explains. Without
 such a proof a launch is not believed: MPI likes to take another way than it was told.
+
+What the payload on that host is, depends on the pattern. Two ranks: what the samples imply. Turns: a message to and from each
+neighbour in each. Floods and matrices: the channels that begin or end on that host. MPI operations choose their own algorithm, so
+that only something must have moved: half a message a call, which is less than any of them gets along with. A congestor may add to
+the fabric's interface whatever it likes, and to no other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from fabricbench.model import Layer, Model, Pattern
+from fabricbench.patterns import PATTERNS, Family
 from fabricbench.quantity import format_bytes
-from fabricbench.record.lines import Cell, CellEnd, Header
-from fabricbench.record.reading import Record
+from fabricbench.record.lines import Cell, CellEnd, Header, InterfaceBytes, Quantity
+from fabricbench.record.reading import ChannelNumbers, Record
 from fabricbench.testbed.model import Fabric
 
 CONTROL_SHARE = 0.05
@@ -24,6 +31,20 @@ BACKGROUND_BYTES_S = 512 * 1024
 
 MISSING_SHARE = 0.02
 """For messages that are counted as sent and were lost before the interface."""
+
+
+@dataclass(frozen=True)
+class Payload:
+    """What the host of ranks[0] must have sent, received, and either sent or received, in bytes at least."""
+
+    sent: int = 0
+    received: int = 0
+    either: int = 0
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return self.sent + self.received + self.either
 
 
 class CellProof(Model):
@@ -39,7 +60,7 @@ class CellProof(Model):
 
 
 class PathProof(Model):
-    """The proof of a launch. `interface` is the fabric's on the host of ranks[0], None for shared memory."""
+    """The proof of a launch. `interface` is the fabric's on the host of rank 0, None for shared memory."""
 
     interface: str | None
     cells: tuple[CellProof, ...]
@@ -52,37 +73,49 @@ class PathProof(Model):
 
 def prove_path(record: Record, fabric: Fabric) -> PathProof:
     """Return the proof of every finished cell of a launch."""
-    interface = _interface(record.header, fabric)
-    pairs = [(cell.cell, cell.end) for cell in record.cells if cell.cell is not None and cell.end is not None]
-    return PathProof(interface=interface, cells=tuple(_prove_cell(cell, end, interface, fabric) for cell, end in pairs))
+    hosts = {info.rank: info.host for info in record.header.ranks} if record.header is not None else {}
+    return PathProof(
+        interface=_interface(record.header, 0, fabric),
+        cells=tuple(
+            _prove_cell(
+                one.cell,
+                one.end,
+                _payload(one.cell, one.end, one.channels, hosts),
+                _interface(record.header, one.cell.ranks[0], fabric),
+                fabric,
+            )
+            for one in record.cells
+            if one.cell is not None and one.end is not None
+        ),
+    )
 
 
-def _interface(header: Header | None, fabric: Fabric) -> str | None:
+def _interface(header: Header | None, rank: int, fabric: Fabric) -> str | None:
+    """Return the fabric's interface on the host of a rank: found by its subnet, it may have another name on each."""
     if not fabric.has_interface:
         return None
-    found = header.ranks[0].interface if header is not None and header.ranks else None
-    return found or fabric.interface
+    found = [info.interface for info in header.ranks if info.rank == rank] if header is not None else []
+    return (found[0] if found else None) or fabric.interface
 
 
-def _prove_cell(cell: Cell, end: CellEnd, interface: str | None, fabric: Fabric) -> CellProof:
-    sent, received = _payload(cell, end)
+def _prove_cell(cell: Cell, end: CellEnd, payload: Payload, interface: str | None, fabric: Fabric) -> CellProof:
     carried = end.interfaces.get(interface) if interface is not None else None
     fabric_sent = carried.sent if carried is not None else 0
     fabric_received = carried.received if carried is not None else 0
     own = interface if cell.layer is not Layer.MEMORY else None
     others = {name: each.sent + each.received for name, each in end.interfaces.items() if name != own}
     what = f"cell {cell.id} ({cell.layer} {cell.pattern} of {format_bytes(cell.message_bytes)})"
-    moved = end.measured * cell.bytes_per_sample
+    moved = max(end.measured * cell.bytes_per_sample, payload.total)
     violations = list(_elsewhere(what, others, moved, end.seconds))
     if fabric.has_interface and cell.layer is not Layer.MEMORY:
         if interface is None or carried is None:
             violations.append(f"{what}: no counters of an interface of {fabric.name}, so its path is not proven")
         else:
-            violations += _missing(what, interface, (sent, fabric_sent), (received, fabric_received))
+            violations += _missing(what, interface, payload, carried)
     return CellProof(
         cell=cell.id,
         layer=cell.layer,
-        payload_bytes=sent + received,
+        payload_bytes=payload.total,
         fabric_sent=fabric_sent,
         fabric_received=fabric_received,
         other_bytes=sum(others.values()),
@@ -90,21 +123,58 @@ def _prove_cell(cell: Cell, end: CellEnd, interface: str | None, fabric: Fabric)
     )
 
 
-def _payload(cell: Cell, end: CellEnd) -> tuple[int, int]:
+def _payload(cell: Cell, end: CellEnd, channels: Sequence[ChannelNumbers], hosts: Mapping[int, str]) -> Payload:
     """Return the payload that the host of ranks[0] must have sent and received at least."""
     if cell.layer is Layer.MEMORY:
-        return 0, 0
+        return Payload()
+    match PATTERNS[cell.pattern].family:
+        case Family.PAIR:
+            return _of_pair(cell, end)
+        case Family.LOCKSTEP:
+            # Two channels for each neighbour, one each way, over all members.
+            moved = end.measured * cell.message_bytes * (cell.channels // len(cell.ranks))
+            return Payload(sent=moved, received=max(0, moved - end.lost * cell.message_bytes))
+        case Family.FLOOD | Family.MATRIX:
+            return _of_channels(cell, channels, hosts)
+    is_shared = len({hosts.get(rank, "") for rank in cell.ranks}) < 2
+    return Payload(either=0 if is_shared else end.measured * cell.message_bytes // 2)
+
+
+def _of_pair(cell: Cell, end: CellEnd) -> Payload:
     moved = end.measured * cell.operations_per_sample * cell.messages_per_sample * cell.message_bytes
     lost = end.lost * cell.message_bytes
-    if cell.pattern is Pattern.PINGPONG:
-        return moved, max(0, moved - lost)
-    return max(0, moved - lost), 0
+    if cell.pattern is Pattern.STREAM:
+        return Payload(sent=max(0, moved - lost))
+    if cell.pattern is Pattern.BURST:
+        # The answer is as small as its layer allows, so only what was sent proves anything.
+        messages = int(cell.parameters.get("messages", PATTERNS[Pattern.BURST].parameters["messages"].default))
+        return Payload(sent=max(0, end.measured * messages * cell.message_bytes - lost))
+    return Payload(sent=moved, received=max(0, moved - lost))
 
 
-def _missing(what: str, interface: str, sent: tuple[int, int], received: tuple[int, int]) -> Iterable[str]:
-    for direction, (payload, carried) in (("sent", sent), ("received", received)):
-        if carried < payload * (1 - MISSING_SHARE):
-            yield f"{what}: {interface} {direction} {carried} B, but the payload is {payload} B: it went another way"
+def _of_channels(cell: Cell, channels: Sequence[ChannelNumbers], hosts: Mapping[int, str]) -> Payload:
+    def is_here(rank: int) -> bool:
+        return hosts.get(rank, rank) == hosts.get(cell.ranks[0], cell.ranks[0])
+
+    sent = received = 0
+    for channel in channels:
+        is_round_trip = channel.quantity is Quantity.ROUND_TRIP
+        arrived = channel.bytes
+        moved = int(arrived.sum()) if arrived is not None else len(channel.time_ns) * cell.message_bytes
+        begins, ends = is_here(channel.source), is_here(channel.destination)
+        sent += moved * (begins or (ends and is_round_trip))
+        received += moved * (ends or (begins and is_round_trip))
+    return Payload(sent=sent, received=received)
+
+
+def _missing(what: str, interface: str, payload: Payload, carried: InterfaceBytes) -> Iterable[str]:
+    for direction, least, found in (
+        ("sent", payload.sent, carried.sent),
+        ("received", payload.received, carried.received),
+        ("sent and received", payload.either, carried.sent + carried.received),
+    ):
+        if found < least * (1 - MISSING_SHARE):
+            yield f"{what}: {interface} {direction} {found} B, but the payload is {least} B: it went another way"
 
 
 def _elsewhere(what: str, others: dict[str, int], moved: int, seconds: float) -> Iterable[str]:

@@ -88,12 +88,16 @@ def plan_run(
         campaign=campaign.name,
         seed=seed,
         blocks=scaling.blocks,
-        ranks=1 + max(rank for cell in cells for rank in cell.probe.ranks),
+        ranks=1 + max(rank for cell in cells for rank in _ranks(cell.probe)),
         fabrics=testbed.fabrics,
         cells=tuple(cell.probe for cell in cells),
         launches=tuple(_launches(cells, fabrics, scaling, seed)),
         notes=(*cell_plan.notes, *scaling.notes),
     )
+
+
+def _ranks(probe: PlanProbe) -> tuple[int, ...]:
+    return (*probe.ranks, *(probe.congestor.ranks if probe.congestor is not None else ()))
 
 
 def _launches(cells: tuple[PlannedCell, ...], fabrics: list[str], scaling: Scaling, seed: int) -> Iterable[LaunchPlan]:

@@ -6,44 +6,11 @@ of a UDP datagram in one frame of MTU 1500; powers of two show the curve between
 
 from __future__ import annotations
 
-from fabricbench.campaign.specification import Campaign, Experiment
+from fabricbench.campaign.pattern_presets import COLLECTIVES, CONGESTION, EVERY_PATTERN, MAP, ONE_WAY
+from fabricbench.campaign.preset_parts import DATAGRAM_LAYERS, KIB, MIB, STREAM_LAYERS, experiment, powers
+from fabricbench.campaign.specification import Campaign, Congestor, Experiment
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Pattern
-
-KIB = 1024
-MIB = 1024 * KIB
-
-DATAGRAM_LAYERS = (Layer.IP, Layer.UDP)
-STREAM_LAYERS = (Layer.TCP, Layer.MPI)
-
-
-LEAST_SAMPLES = {Pattern.PINGPONG: 100, Pattern.STREAM: 20}
-"""A narrow interval of few samples taken within a millisecond is luck; a slow fabric ends at the time bound before."""
-
-
-WARMUP_SAMPLES = {Pattern.PINGPONG: 10, Pattern.STREAM: 4}
-"""A window of a stream is long: four of them are 80 ms, by which congestion control has opened up within a room."""
-
-
-def _experiment(
-    layers: tuple[Layer, ...], pattern: Pattern, sizes: tuple[int, ...], seconds: float, **parameters: str
-) -> Experiment:
-    return Experiment(
-        layers=layers,
-        pattern=pattern,
-        message_bytes=sizes,
-        maximum_seconds=seconds,
-        minimum_samples=LEAST_SAMPLES[pattern],
-        warmup_samples=WARMUP_SAMPLES[pattern],
-        parameters=dict(parameters),
-    )
-
-
-def _powers(first: int, last: int, step: int = 2) -> tuple[int, ...]:
-    sizes = [first]
-    while sizes[-1] * step <= last:
-        sizes.append(sizes[-1] * step)
-    return tuple(sizes)
 
 
 def _all_layers(
@@ -60,15 +27,36 @@ def _all_layers(
 ) -> tuple[Experiment, ...]:
     """Ping-pong and stream over the six layers; `bulk` holds the sizes that throughput is measured at."""
     return (
-        _experiment((Layer.MEMORY,), Pattern.PINGPONG, memory_sizes, memory_seconds),
+        experiment((Layer.MEMORY,), Pattern.PINGPONG, memory_sizes, memory_seconds),
         *(
-            _experiment((Layer.MEMORY,), Pattern.STREAM, memory_sizes[-1:], memory_seconds, kernel=name)
+            experiment((Layer.MEMORY,), Pattern.STREAM, memory_sizes[-1:], memory_seconds, kernel=name)
             for name in kernels
         ),
-        _experiment((Layer.FRAME,), Pattern.PINGPONG, frame_sizes, pingpong_seconds),
-        _experiment(DATAGRAM_LAYERS, Pattern.PINGPONG, datagram_sizes, pingpong_seconds),
-        _experiment(STREAM_LAYERS, Pattern.PINGPONG, stream_sizes, pingpong_seconds),
-        *(_experiment((layer,), Pattern.STREAM, sizes, stream_seconds) for layer, sizes in bulk.items()),
+        experiment((Layer.FRAME,), Pattern.PINGPONG, frame_sizes, pingpong_seconds),
+        experiment(DATAGRAM_LAYERS, Pattern.PINGPONG, datagram_sizes, pingpong_seconds),
+        experiment(STREAM_LAYERS, Pattern.PINGPONG, stream_sizes, pingpong_seconds),
+        *(experiment((layer,), Pattern.STREAM, sizes, stream_seconds) for layer, sizes in bulk.items()),
+    )
+
+
+TOPOLOGIES = (Pattern.STAR, Pattern.RING, Pattern.CHAOS)
+
+
+def _share(sizes: tuple[int, ...], flows: tuple[int, ...], seconds: float) -> tuple[Experiment, ...]:
+    """Topologies, incast, collectives, one-way latencies and a congested ping-pong: what of each a campaign for all needs."""
+    incast = Congestor(pattern=Pattern.INCAST, message_bytes=(64 * KIB,))
+    return (
+        experiment((Layer.UDP, Layer.TCP, Layer.MPI), Pattern.ONEWAY, (64,), seconds),
+        *(experiment(STREAM_LAYERS, pattern, (64 * KIB,), seconds) for pattern in TOPOLOGIES),
+        *(experiment((Layer.UDP,), pattern, (1472,), seconds) for pattern in TOPOLOGIES),
+        experiment((Layer.TCP,), Pattern.INCAST, (64 * KIB,), seconds, flows=flows),
+        experiment((Layer.UDP,), Pattern.INCAST, (1472,), seconds),
+        experiment((Layer.TCP,), Pattern.PINGPONG, (64,), seconds, incast),
+        experiment((Layer.MPI,), Pattern.BARRIER, (), seconds / 2),
+        *(
+            experiment((Layer.MPI,), operation, sizes, seconds / 2)
+            for operation in (Pattern.ALLREDUCE, Pattern.ALLTOALL)
+        ),
     )
 
 
@@ -77,22 +65,27 @@ QUICK = Campaign(
     description="a first answer in five minutes: six layers, few sizes, six blocks",
     blocks=6,
     unfit="leave out",
-    experiments=_all_layers(
-        pingpong_seconds=0.3,
-        stream_seconds=0.4,
-        memory_seconds=0.05,
-        frame_sizes=(64, 512, 1472),
-        datagram_sizes=(64, 512, 1472, 16 * KIB),
-        stream_sizes=(64, 512, 1472, 16 * KIB, 64 * KIB),
-        bulk={
-            Layer.FRAME: (64, 1472),
-            Layer.IP: (1472, 16 * KIB),
-            Layer.UDP: (1472, 16 * KIB),
-            Layer.TCP: (1472, 16 * KIB, 256 * KIB),
-            Layer.MPI: (1472, 16 * KIB, 256 * KIB),
-        },
-        kernels=("copy", "triad"),
-        memory_sizes=(64, 16 * KIB, 4 * MIB),
+    experiments=(
+        *_all_layers(
+            pingpong_seconds=0.25,
+            stream_seconds=0.35,
+            memory_seconds=0.05,
+            frame_sizes=(64, 512, 1472),
+            datagram_sizes=(64, 512, 1472, 16 * KIB),
+            stream_sizes=(64, 512, 1472, 16 * KIB, 64 * KIB),
+            bulk={
+                Layer.FRAME: (64, 1472),
+                Layer.IP: (1472, 16 * KIB),
+                Layer.UDP: (1472, 16 * KIB),
+                Layer.TCP: (1472, 16 * KIB, 256 * KIB),
+                Layer.MPI: (1472, 16 * KIB, 256 * KIB),
+            },
+            kernels=("copy", "triad"),
+            memory_sizes=(64, 16 * KIB, 4 * MIB),
+        ),
+        experiment((Layer.TCP,), Pattern.ONEWAY, (64,), 0.15),
+        experiment((Layer.TCP,), Pattern.CHAOS, (64 * KIB,), 0.25),
+        experiment((Layer.MPI,), Pattern.ALLREDUCE, (KIB,), 0.15),
     ),
 )
 
@@ -101,22 +94,25 @@ STANDARD = Campaign(
     description="an answer to decide by: curves over size, sixteen blocks",
     blocks=16,
     unfit="leave out",
-    experiments=_all_layers(
-        pingpong_seconds=0.5,
-        stream_seconds=0.6,
-        memory_seconds=0.1,
-        frame_sizes=(64, 128, 256, 512, 1024, 1472),
-        datagram_sizes=(64, 128, 256, 512, 1024, 1472, 4 * KIB, 16 * KIB, 32 * KIB),
-        stream_sizes=(1, 8, 64, 128, 256, 512, 1024, 1472, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB),
-        bulk={
-            Layer.FRAME: (64, 256, 1024, 1472),
-            Layer.IP: (64, 1472, 4 * KIB, 16 * KIB),
-            Layer.UDP: (64, 1472, 4 * KIB, 16 * KIB),
-            Layer.TCP: (64, 1472, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB),
-            Layer.MPI: (64, 1472, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB),
-        },
-        kernels=("copy", "scale", "add", "triad"),
-        memory_sizes=_powers(64, 16 * MIB, 8),
+    experiments=(
+        *_all_layers(
+            pingpong_seconds=0.5,
+            stream_seconds=0.6,
+            memory_seconds=0.1,
+            frame_sizes=(64, 128, 256, 512, 1024, 1472),
+            datagram_sizes=(64, 128, 256, 512, 1024, 1472, 4 * KIB, 16 * KIB, 32 * KIB),
+            stream_sizes=(1, 8, 64, 128, 256, 512, 1024, 1472, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB),
+            bulk={
+                Layer.FRAME: (64, 256, 1024, 1472),
+                Layer.IP: (64, 1472, 4 * KIB, 16 * KIB),
+                Layer.UDP: (64, 1472, 4 * KIB, 16 * KIB),
+                Layer.TCP: (64, 1472, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB),
+                Layer.MPI: (64, 1472, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB),
+            },
+            kernels=("copy", "scale", "add", "triad"),
+            memory_sizes=powers(64, 16 * MIB, 8),
+        ),
+        *_share(sizes=(8, KIB, 64 * KIB), flows=(1, 16), seconds=0.5),
     ),
 )
 
@@ -125,26 +121,32 @@ FULL = Campaign(
     description="the whole curve of every layer, for a publication: thirty blocks",
     blocks=30,
     unfit="leave out",
-    experiments=_all_layers(
-        pingpong_seconds=1.0,
-        stream_seconds=1.0,
-        memory_seconds=0.2,
-        frame_sizes=(*_powers(8, 1024), 1472, 1500, 4 * KIB, 8 * KIB),
-        datagram_sizes=(*_powers(8, 1024), 1472, *_powers(2 * KIB, 32 * KIB)),
-        stream_sizes=(*_powers(1, 1024), 1472, *_powers(2 * KIB, 4 * MIB)),
-        bulk={
-            Layer.FRAME: (*_powers(64, 1024), 1472, 8 * KIB),
-            Layer.IP: (*_powers(64, 1024), 1472, *_powers(2 * KIB, 32 * KIB)),
-            Layer.UDP: (*_powers(64, 1024), 1472, *_powers(2 * KIB, 32 * KIB)),
-            Layer.TCP: (*_powers(64, 1024), 1472, *_powers(2 * KIB, 4 * MIB)),
-            Layer.MPI: (*_powers(64, 1024), 1472, *_powers(2 * KIB, 4 * MIB)),
-        },
-        kernels=("copy", "scale", "add", "triad"),
-        memory_sizes=_powers(64, 64 * MIB, 4),
+    experiments=(
+        *_all_layers(
+            pingpong_seconds=1.0,
+            stream_seconds=1.0,
+            memory_seconds=0.2,
+            frame_sizes=(*powers(8, 1024), 1472, 1500, 4 * KIB, 8 * KIB),
+            datagram_sizes=(*powers(8, 1024), 1472, *powers(2 * KIB, 32 * KIB)),
+            stream_sizes=(*powers(1, 1024), 1472, *powers(2 * KIB, 4 * MIB)),
+            bulk={
+                Layer.FRAME: (*powers(64, 1024), 1472, 8 * KIB),
+                Layer.IP: (*powers(64, 1024), 1472, *powers(2 * KIB, 32 * KIB)),
+                Layer.UDP: (*powers(64, 1024), 1472, *powers(2 * KIB, 32 * KIB)),
+                Layer.TCP: (*powers(64, 1024), 1472, *powers(2 * KIB, 4 * MIB)),
+                Layer.MPI: (*powers(64, 1024), 1472, *powers(2 * KIB, 4 * MIB)),
+            },
+            kernels=("copy", "scale", "add", "triad"),
+            memory_sizes=powers(64, 64 * MIB, 4),
+        ),
+        *_share(sizes=powers(8, MIB, 8), flows=(1, 4, 16, 64), seconds=1.0),
     ),
 )
 
-PRESETS = {campaign.name: campaign for campaign in (QUICK, STANDARD, FULL)}
+PRESETS = {
+    campaign.name: campaign
+    for campaign in (QUICK, STANDARD, FULL, EVERY_PATTERN, COLLECTIVES, CONGESTION, MAP, ONE_WAY)
+}
 
 
 def preset(name: str) -> Campaign:

@@ -9,18 +9,21 @@
     pattern = "pingpong"
     message_bytes = ["8B", "64B", "1KiB"]
 
-What a campaign does not say, `plan` decides; what a fabric cannot carry, `limits` knows.
+What a campaign does not say, `plan` decides; what a fabric cannot carry, `limits` knows; what a pattern is and may be told,
+`fabricbench.patterns`.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from fabricbench.campaign.parameters import Value, check_parameters
 from fabricbench.configuration import read_table, validated
 from fabricbench.model import Layer, Model, Pattern, Receive
+from fabricbench.patterns import PATTERNS, Family
 from fabricbench.quantity import Bytes, Seconds, Share
 from fabricbench.record.probe_plan import Stopping
 
@@ -30,22 +33,72 @@ FEWEST_BLOCKS = 2
 MOST_BLOCKS = 10_000
 """More is a slip of the hand: a run of that many blocks takes weeks."""
 
-MEMORY_KERNELS = ("copy", "scale", "add", "triad")
-"""What layer memory does with its arrays, as STREAM calls it; the measurer knows them by these names."""
+IN_PAIRS = frozenset({Pattern.MESSAGE_RATE, Pattern.BISECTION})
+"""Patterns that set one half of the ranks against the other: with an odd number somebody would be left standing."""
+
+ALL: Literal["all"] = "all"
+
+
+def _read_ranks(value: Any) -> Any:
+    """Check what people write for ranks, in one message where a union of types would give three."""
+    numbers = list(value) if isinstance(value, list | tuple) else [value]
+    if value is None or value == ALL or (numbers and all(type(one) is int and one >= 0 for one in numbers)):
+        return value
+    raise ValueError(f'found {value!r}, needed "{ALL}", how many ranks, or their numbers such as [0, 2, 3]')
+
+
+Ranks = Annotated[Literal["all"] | int | tuple[int, ...], BeforeValidator(_read_ranks)]
+"""Who takes part: one rank on every host, the first so many of these, or those numbered, the leading one first."""
+
+
+class Congestor(Model):
+    """What other ranks do while a cell is measured once more: a flood pattern of their own.
+
+    `layer` is the cell's own if not given, `ranks` are places of their own that the plan chooses (`members`); lists of sizes and of
+    parameter values give a congested cell each.
+    """
+
+    pattern: Pattern
+    layer: Layer | None = None
+    message_bytes: tuple[Bytes, ...] = Field(min_length=1)
+    ranks: Ranks = ALL
+    parameters: dict[str, Value | tuple[Value, ...]] = {}
+
+    @field_validator("message_bytes", mode="before")
+    @classmethod
+    def _one_size_is_a_list_of_one(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, str | int) else value
+
+    @model_validator(mode="after")
+    def _is_a_flood(self) -> Congestor:
+        floods = [name for name, facts in PATTERNS.items() if facts.family is Family.FLOOD]
+        if self.pattern not in floods:
+            raise ValueError(f"pattern: {self.pattern} does not fill a network; needed one of {', '.join(floods)}")
+        if self.layer is Layer.MEMORY:
+            raise ValueError("layer: memory has one rank alone and congests no network")
+        _check_ranks(self.pattern, self.ranks)
+        if isinstance(self.ranks, tuple) and 0 in self.ranks:
+            raise ValueError("ranks: rank 0 directs the launch and cannot congest it")
+        check_parameters(self.pattern, self.parameters)
+        return self
 
 
 class Experiment(Model):
     """A pattern over some layers at some message sizes, and how well each cell is to be measured.
 
     `receive` applies where a layer leaves a choice (the sockets); empty means the testbed's default. A cell ends once the
-    interval of its median is within `relative_width` on either side, or after `maximum_seconds`.
+    interval of its median is within `relative_width` on either side, or after `maximum_seconds`. `ranks` are two for patterns of
+    two, else all that the testbed has. A list of values for a parameter gives a cell each. With a `congestor` each cell is
+    measured twice, alone and beside it.
     """
 
     layers: tuple[Layer, ...] = Field(min_length=1)
     pattern: Pattern
-    message_bytes: tuple[Bytes, ...] = Field(min_length=1)
+    message_bytes: tuple[Bytes, ...] = ()
     receive: tuple[Receive, ...] = ()
-    parameters: dict[str, str | int | float] = {}
+    ranks: Ranks | None = None
+    parameters: dict[str, Value | tuple[Value, ...]] = {}
+    congestor: Congestor | None = None
     maximum_seconds: Seconds = Field(default=0.5, gt=0)
     relative_width: Share = Field(default=0.02, gt=0, lt=1)
     minimum_samples: int = Field(default=20, ge=1)
@@ -60,12 +113,24 @@ class Experiment(Model):
         return self
 
     @model_validator(mode="after")
-    def _parameters_are_of_the_layers(self) -> Experiment:
-        for name, value in self.parameters.items():
-            if name != "kernel" or set(self.layers) != {Layer.MEMORY}:
-                raise ValueError(f"parameters: {name} is none of {', '.join(self.layers)}; there is kernel, of memory")
-            if value not in MEMORY_KERNELS:
-                raise ValueError(f"parameters.kernel: found {value!r}, needed one of {', '.join(MEMORY_KERNELS)}")
+    def _sizes_fit_the_pattern(self) -> Experiment:
+        facts = PATTERNS[self.pattern]
+        if facts.has_size and not self.message_bytes:
+            raise ValueError("message_bytes: missing, it is required")
+        if not facts.has_size and self.message_bytes:
+            raise ValueError(f"message_bytes: {self.pattern} has no size to choose; leave it out")
+        return self
+
+    @model_validator(mode="after")
+    def _ranks_fit_the_pattern(self) -> Experiment:
+        _check_ranks(self.pattern, self.ranks)
+        return self
+
+    @model_validator(mode="after")
+    def _parameters_are_of_the_pattern(self) -> Experiment:
+        if "kernel" in self.parameters and set(self.layers) != {Layer.MEMORY}:
+            raise ValueError(f"parameters: kernel is none of {', '.join(self.layers)}; it is what layer memory does")
+        check_parameters(self.pattern, self.parameters)
         return self
 
     @property
@@ -77,6 +142,29 @@ class Experiment(Model):
             maximum_seconds=self.maximum_seconds,
             relative_width=self.relative_width,
         )
+
+
+def _check_ranks(pattern: Pattern, ranks: str | int | tuple[int, ...] | None) -> None:
+    """Raise ValueError where a pattern is not for so many ranks, or one is named twice."""
+    if ranks is None or isinstance(ranks, str):
+        return
+    number = ranks if isinstance(ranks, int) else len(ranks)
+    if isinstance(ranks, tuple) and len(set(ranks)) < number:
+        raise ValueError(f"ranks: found {list(ranks)}, needed each rank once")
+    why = why_not_ranks(pattern, number)
+    if why is not None:
+        raise ValueError(f"ranks: {why}, found {number}")
+
+
+def why_not_ranks(pattern: Pattern, number: int) -> str | None:
+    """Return why a pattern is not for so many ranks; None if it is."""
+    facts = PATTERNS[pattern]
+    least = max(facts.least_ranks, 2)
+    if number < least or (facts.most_ranks is not None and number > facts.most_ranks):
+        return f"{pattern} is for {least if facts.most_ranks == least else f'{least} or more'} ranks"
+    if pattern in IN_PAIRS and number % 2:
+        return f"{pattern} sets one half of its ranks against the other and needs an even number"
+    return None
 
 
 class CampaignTable(Model):

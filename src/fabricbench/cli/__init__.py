@@ -12,10 +12,10 @@ from fabricbench.errors import EnvironmentLacks, FabricbenchError, UsageError
 
 # Each module here defines `register(app)`. One line for each subcommand.
 from fabricbench.cli import (  # isort: skip
-    run, plan, resume, compare, report, check, selfcheck, show, lab, doctor, version,
+    run, plan, resume, compare, report, check, selfcheck, show, map as map_, list as list_, lab, doctor, version,
 )  # fmt: skip
 
-COMMANDS = (run, plan, resume, compare, report, check, selfcheck, show, lab, doctor, version)
+COMMANDS = (run, plan, resume, compare, report, check, selfcheck, show, map_, list_, lab, doctor, version)
 
 app = typer.Typer(
     name="fabricbench",

@@ -18,7 +18,11 @@ if TYPE_CHECKING:
     from fabricbench.campaign.venue import Venue
 
 CampaignArgument = Annotated[
-    str, typer.Argument(metavar="CAMPAIGN", help="quick, standard, full, or a TOML file (docs/campaigns.md).")
+    str,
+    typer.Argument(
+        metavar="CAMPAIGN",
+        help="quick, standard, full, patterns, collectives, congestion, map, oneway, or a TOML file (docs/campaigns.md).",
+    ),
 ]
 TestbedOption = Annotated[
     str,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fabricbench.analysis.findings import BASIC_PATTERNS
 from fabricbench.analysis.gate import GateCell, GateReport, GateVerdict
 from fabricbench.analysis.wording import count, percent
 from fabricbench.cli.tables import Format, Table, as_csv, as_json, as_markdown, as_text, bounded_text, value_text
@@ -38,6 +39,7 @@ def _row(one: GateCell) -> tuple[str, ...]:
     words = (
         key.layer.value,
         key.variant,
+        "" if key.pattern in BASIC_PATTERNS else key.pattern.value,
         key.metric.value.replace("_", " "),
         key.receive.value,
         format_bytes(key.message_bytes),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from fabricbench.analysis.findings import Comparison, Findings, Verdict
+from fabricbench.analysis.findings import BASIC_PATTERNS, Comparison, Findings, Verdict
 from fabricbench.cli.tables import Format, Table, as_csv, as_json, as_markdown, as_text, bounded_text, value_text
-from fabricbench.model import Layer, Metric
+from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.quantity import format_bytes
 
 
@@ -51,6 +51,7 @@ def _table(layer: Layer, pair: tuple[str, str], comparisons: Sequence[Comparison
 def _row(one: Comparison, *, has_ways: bool) -> tuple[str, ...]:
     size = "all sizes" if one.message_bytes is None else format_bytes(one.message_bytes)
     words = [
+        _pattern(one.pattern),
         one.metric.value.replace("_time", "").replace("_", " "),
         one.variant,
         one.receive.value if has_ways else "",
@@ -68,6 +69,11 @@ def _row(one: Comparison, *, has_ways: bool) -> tuple[str, ...]:
         p_value,
         verdict_text(one),
     )
+
+
+def _pattern(pattern: Pattern) -> str:
+    """Return a pattern's name; that a round trip is a ping-pong's and a throughput a stream's goes without saying."""
+    return "" if pattern in BASIC_PATTERNS else pattern.value
 
 
 def _median(one: Comparison, value: float | None, low: float | None, high: float | None) -> str:
@@ -90,8 +96,8 @@ def verdict_text(one: Comparison) -> str:
 
 def _crossovers(findings: Findings) -> list[str]:
     lines = [
-        f"- {one.layer.value} {one.metric.value.replace('_', ' ')}: {one.faster_below} is faster below about "
-        f"{one.message_bytes:,.0f} B "
+        f"- {' '.join(filter(None, (one.layer.value, _pattern(one.pattern))))} "
+        f"{one.metric.value.replace('_', ' ')}: {one.faster_below} is faster below about {one.message_bytes:,.0f} B "
         f"({one.low:,.0f} to {one.high:,.0f}), {one.faster_above} above"
         for one in findings.crossovers
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,6 +26,7 @@ from fabricbench.quantity import format_bytes, format_duration, format_seconds
 if TYPE_CHECKING:
     from fabricbench.campaign.plan import LaunchPlan
     from fabricbench.launch.command import Command
+    from fabricbench.record.probe_plan import PlanProbe
 
 RUNDIR = Path("RUNDIR")
 """Stands for the run directory, which `plan` does not ask for."""
@@ -119,12 +120,19 @@ def _lines(prepared: Prepared, commands: dict[str, Command]) -> Iterator[str]:
         yield f"  {launch.fabric}: {str(commands[launch.launch_id]).replace(launch.launch_id, 'LAUNCH')}"
     yield ""
     yield "cells, by number:"
-    for cell in plan.cells:
-        parameters = "".join(f" {name}={value}" for name, value in cell.parameters.items())
-        yield (
-            f"  {cell.id:3}  {cell.layer:6} {cell.pattern:8} {format_bytes(cell.message_bytes):>8}  {cell.receive:8} "
-            f"at most {format_seconds(cell.stopping.maximum_seconds)}{parameters}"
+    yield from _cell_lines(plan.cells)
+
+
+def _cell_lines(cells: Sequence[PlanProbe]) -> Iterator[str]:
+    from fabricbench.record.frames import variant  # noqa: PLC0415 - keeps the start of the program fast
+
+    widest = max(len(cell.pattern) for cell in cells)
+    for cell in cells:
+        line = (
+            f"  {cell.id:3}  {cell.layer:6} {cell.pattern:{widest}} {format_bytes(cell.message_bytes):>8}  {cell.receive:8} "
+            f"at most {format_seconds(cell.stopping.maximum_seconds)}  {variant(cell).replace(',', ', ')}"
         )
+        yield line.rstrip()
 
 
 def _launch_line(launch: LaunchPlan) -> str:

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 import typer
 
 from fabricbench.cli.output import opened_output
+from fabricbench.cli.tables import value_text
 from fabricbench.errors import UsageError
-from fabricbench.quantity import format_bit_s, format_bytes, format_seconds
+from fabricbench.model import Metric
+from fabricbench.quantity import format_bytes
 
 if TYPE_CHECKING:
     import polars as pl
@@ -155,7 +157,7 @@ def _row(row: dict[str, Any]) -> tuple[str, ...]:
     def shown(value: float | None) -> str:
         if value is None:
             return "-"
-        return format_seconds(value * 1e-9) if row["unit"] == "ns" else format_bit_s(value)
+        return value_text(value, Metric(row["metric"]))
 
     names = (
         row["fabric"],

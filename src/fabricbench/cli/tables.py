@@ -12,7 +12,7 @@ from typing import Any
 
 from fabricbench.errors import UsageError
 from fabricbench.model import Metric
-from fabricbench.quantity import format_bit_s, format_seconds, parse_share
+from fabricbench.quantity import format_bit_s, format_message_s, format_seconds, parse_share
 
 
 class Format(StrEnum):
@@ -74,7 +74,9 @@ def share_option(text: str, option: str) -> float:
 
 def value_text(value: float, metric: Metric) -> str:
     """Return a number of a metric with the unit that suits it."""
-    return format_seconds(value * 1e-9) if metric is Metric.ROUND_TRIP_TIME else format_bit_s(value)
+    if metric.is_time:
+        return format_seconds(value * 1e-9)
+    return format_message_s(value) if metric is Metric.MESSAGE_RATE else format_bit_s(value)
 
 
 def bounded_text(value: str, low: str | None, high: str | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from enum import StrEnum
 
@@ -9,7 +10,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
-from fabricbench.quantity import BitPerSecond, Bytes, Seconds
+from fabricbench.quantity import BitPerSecond, Bytes, Seconds, format_bit_s, format_seconds
 from fabricbench.testbed.wire import ETHERNET_HEADER_BYTES, CellTax, Wire
 
 FIGURES = (
@@ -54,12 +55,44 @@ class Switching(StrEnum):
     CUT_THROUGH = "cut-through"
 
 
+class LinkChange(Model):
+    """What one node's link has instead of the fabric's figures; None leaves the fabric's.
+
+    `delay_up_s` goes from the node to the switch, `delay_down_s` back.
+    """
+
+    line_rate_bit_s: BitPerSecond | None = Field(default=None, ge=1e6, le=400e9)
+    delay_up_s: Seconds | None = Field(default=None, ge=0, le=1)
+    delay_down_s: Seconds | None = Field(default=None, ge=0, le=1)
+
+    @property
+    def words(self) -> str:
+        """The change as people say it: `80 Mbit/s, 20 µs up`."""
+        parts = []
+        if self.line_rate_bit_s is not None:
+            parts.append(format_bit_s(self.line_rate_bit_s))
+        if self.delay_up_s is not None:
+            parts.append(f"{format_seconds(self.delay_up_s)} up")
+        if self.delay_down_s is not None:
+            parts.append(f"{format_seconds(self.delay_down_s)} down")
+        return ", ".join(parts)
+
+
+LINK_KEYS = {
+    "rate": ("line_rate_bit_s",),
+    "delay": ("delay_up_s", "delay_down_s"),
+    "delay-up": ("delay_up_s",),
+    "delay-down": ("delay_down_s",),
+}
+"""What can be written of one node's link, `n2.rate=80Mbit/s` say, and the fields that it sets."""
+
+
 class EmulatedFabric(Model):
     """One emulated interconnect: a switch with a link to each node.
 
     `delay_s` is the propagation delay of one link; a path has two. `switch_latency_s` is what the switch adds to every frame
     beside storing it. `overhead_bytes`, `minimum_bytes` and `cell` are those of `Wire`. `sources` says for each of `FIGURES`
-    where it comes from.
+    where it comes from. `links` are the nodes (by number) whose link differs: a lab with a known fault.
     """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=40)
@@ -76,6 +109,7 @@ class EmulatedFabric(Model):
     minimum_bytes: Bytes = Field(ge=0, le=1000)
     cell: CellTax | None = None
     sources: dict[str, str]
+    links: dict[int, LinkChange] = {}
 
     @model_validator(mode="after")
     def _buffer_holds_a_frame(self) -> EmulatedFabric:
@@ -93,6 +127,16 @@ class EmulatedFabric(Model):
             cell=self.cell,
         )
 
+    @property
+    def link_words(self) -> str:
+        """What differs on single links, as a part of the description; empty where nothing does."""
+        return "".join(f"; link of n{node}: {change.words}" for node, change in sorted(self.links.items()))
+
+    def line_rate_of(self, node: int) -> float:
+        """Return the line rate of a node's link in bit/s."""
+        change = self.links.get(node)
+        return self.line_rate_bit_s if change is None or change.line_rate_bit_s is None else change.line_rate_bit_s
+
     def added_delay_s(self, frame_bytes: int) -> float:
         """Return the time from a frame's leaving the sender's driver to its last bit's reaching the receiver, on idle links.
 
@@ -109,21 +153,35 @@ class EmulatedFabric(Model):
 def override(fabric: EmulatedFabric, text: str) -> EmulatedFabric:
     """Return `fabric` with what `text` says (`delay=5us,mtu=9000`); UsageError names the keys that there are."""
     changed: dict[str, object] = {}
+    links: dict[int, dict[str, object]] = {
+        node: change.model_dump(exclude_none=True) for node, change in fabric.links.items()
+    }
     for part in filter(None, text.split(",")):
         key, equals, value = (piece.strip() for piece in part.partition("="))
+        node, link_key = _of_link(key)
+        if equals and node is not None and link_key in LINK_KEYS:
+            links.setdefault(node, {}).update(dict.fromkeys(LINK_KEYS[link_key], value))
+            continue
         if not equals or key not in KEYS:
             raise UsageError(
                 f"fabric {fabric.name}: {part!r} is not something that can be set",
-                hint=f"write KEY=VALUE with one of the keys {', '.join(KEYS)}, such as delay=5us or rate=100Mbit/s",
+                hint=f"write KEY=VALUE with one of the keys {', '.join(KEYS)}, such as delay=5us or rate=100Mbit/s; "
+                f"of one node's link {', '.join(LINK_KEYS)}, such as n2.rate=80Mbit/s",
             )
         changed[KEYS[key]] = _cell(fabric.name, value) if key == "cell" else value
     sources = {**fabric.sources, **{field: ASKED_FOR for field in changed if field in FIGURES}}
     try:
-        return EmulatedFabric.model_validate({**fabric.model_dump(), **changed, "sources": sources})
+        return EmulatedFabric.model_validate({**fabric.model_dump(), **changed, "sources": sources, "links": links})
     except ValidationError as error:
         raise UsageError(
             f"fabric {fabric.name}: {_first_problem(error)}", hint="see `fabricbench lab presets`"
         ) from None
+
+
+def _of_link(key: str) -> tuple[int | None, str]:
+    """Return the node and the rest of `n2.rate`; no node where the key is none of a link's."""
+    found = re.fullmatch(r"n(\d+)\.([a-z-]+)", key)
+    return (int(found.group(1)), found.group(2)) if found else (None, "")
 
 
 def refuse_twins(fabrics: Sequence[EmulatedFabric]) -> None:

@@ -25,7 +25,7 @@ from fabricbench.lab import namespaces
 from fabricbench.lab.node import NodeOrder, become_node, quieten_network
 from fabricbench.lab.offloads import turn_offloads_off
 from fabricbench.lab.order import STAY, KeeperOrder
-from fabricbench.lab.sender_limit import SenderLimit, sender_limit
+from fabricbench.lab.sender_limit import sender_limit
 from fabricbench.lab.topology import CONTROL_INTERFACE, Topology
 
 _BRIDGE = "control"
@@ -87,8 +87,7 @@ def _realise(order: KeeperOrder) -> dict[str, object]:
     socket.sethostname(f"lab-{topology.name}"[:63])
     os.sched_setaffinity(0, topology.node_cpus)
     # Forked before there is a thread and a netlink socket; the time unwatched until then is a few milliseconds.
-    limits = tuple(sender_limit(planned.fabric) for planned in topology.fabrics)
-    nodes = [_fork_node(order, index, limits) for index in range(len(topology.nodes))]
+    nodes = [_fork_node(order, index) for index in range(len(topology.nodes))]
     threading.Thread(target=_die_with_the_caller, daemon=True).start()
     quieten_network()
     for node in nodes:
@@ -108,7 +107,8 @@ def _realise(order: KeeperOrder) -> dict[str, object]:
     }
 
 
-def _fork_node(order: KeeperOrder, index: int, limits: tuple[SenderLimit, ...]) -> HeldNode:
+def _fork_node(order: KeeperOrder, index: int) -> HeldNode:
+    limits = tuple(sender_limit(planned.fabric, index) for planned in order.topology.fabrics)
     ours, theirs = socket.socketpair()
     node = NodeOrder(order.topology, index, limits, order.hosts, has_rps=order.has_root)
     pid = os.fork()

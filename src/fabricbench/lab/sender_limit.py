@@ -49,15 +49,15 @@ def host_queue_bytes(fabric: EmulatedFabric) -> int:
     return 2 * burst_bytes(fabric) + 8 * fabric.wire.wire_bytes(fabric.mtu + ETHERNET_HEADER_BYTES)
 
 
-def sender_limit(fabric: EmulatedFabric) -> SenderLimit:
-    """Return the limiter of a node's link."""
+def sender_limit(fabric: EmulatedFabric, node: int = 0) -> SenderLimit:
+    """Return the limiter of a node's link; nodes are counted from 0."""
     wire, slot = fabric.wire, 1 << SLOT_BITS
     # So that a full frame is the longest packet of its slot, for which the slot's count is exact.
     alignment = slot - 1 - (fabric.mtu + ETHERNET_HEADER_BYTES) % slot
     slots = (LARGEST_PACKET_BYTES + alignment >> SLOT_BITS) + 1
     longest = (index * slot + slot - 1 - alignment for index in range(slots))
     return SenderLimit(
-        rate_bytes_s=round(fabric.line_rate_bit_s / 8),
+        rate_bytes_s=round(fabric.line_rate_of(node) / 8),
         burst_bytes=burst_bytes(fabric),
         queue_bytes=QUEUE_BYTES,
         alignment_bytes=alignment,

@@ -80,7 +80,7 @@ class Topology(Model):
                     mtu=planned.fabric.mtu,
                     wire=planned.fabric.wire,
                     is_emulated=True,
-                    description=f"emulated: {planned.fabric.description}",
+                    description=f"emulated: {planned.fabric.description}{planned.fabric.link_words}",
                 )
                 for planned in self.fabrics
             ),
@@ -96,10 +96,9 @@ class Topology(Model):
         """Return what `fabricbench-switch` is told about fabric `index`; it keeps its counters in `status`."""
         planned = self.fabrics[index]
         fabric = planned.fabric
-        ports = zip(planned.switch_interfaces, self.nodes, strict=True)
         return {
             "name": fabric.name,
-            "ports": [{"interface": interface, "mac": node.fabric_macs[index]} for interface, node in ports],
+            "ports": [self._port(index, node) for node in range(len(self.nodes))],
             "line_rate_bit_s": fabric.line_rate_bit_s,
             "delay_ns": round(fabric.delay_s * 1e9),
             "switching": fabric.switching.value,
@@ -114,6 +113,19 @@ class Topology(Model):
             "status": str(status),
         }
 
+    def _port(self, index: int, node: int) -> dict[str, object]:
+        planned = self.fabrics[index]
+        port: dict[str, object] = {
+            "interface": planned.switch_interfaces[node],
+            "mac": self.nodes[node].fabric_macs[index],
+        }
+        change = planned.fabric.links.get(node)
+        if change is not None:
+            delays = {"delay_up_ns": change.delay_up_s, "delay_down_ns": change.delay_down_s}
+            port |= {key: round(delay * 1e9) for key, delay in delays.items() if delay is not None}
+            port |= {"line_rate_bit_s": planned.fabric.line_rate_of(node)}
+        return port
+
 
 def plan_lab(name: str, nodes: int, fabrics: Sequence[EmulatedFabric], cpus: Sequence[int]) -> Topology:
     """Return the plan of a lab of `nodes` nodes on the processors `cpus`; UsageError where that cannot be."""
@@ -124,6 +136,13 @@ def plan_lab(name: str, nodes: int, fabrics: Sequence[EmulatedFabric], cpus: Seq
     if not 1 <= len(fabrics) <= MOST_FABRICS:
         raise UsageError(f"a lab with {len(fabrics)} fabrics cannot be", hint=f"ask for 1 to {MOST_FABRICS}")
     refuse_twins(fabrics)
+    for fabric in fabrics:
+        beyond = [node for node in fabric.links if node >= nodes]
+        if beyond:
+            raise UsageError(
+                f"fabric {fabric.name} is given a link of n{beyond[0]}, which is not in a lab of {nodes} nodes",
+                hint=f"nodes are n0 to n{nodes - 1}",
+            )
     node_cpus, switch_cpus = share_cpus(cpus, len(fabrics))
     return Topology(
         name=name,

@@ -38,7 +38,7 @@ class EnterableLab(Protocol):
 
 
 class LabLauncher:
-    """One rank on each of the first nodes of a lab. The nodes share this machine's processors, so ranks that wait must sleep."""
+    """One rank on each node of a lab, and around again. The nodes share processors, so ranks that wait must sleep."""
 
     def __init__(self, lab: EnterableLab, starter: Starter, probe: Path, preload: Path | None) -> None:
         self._lab = lab

@@ -44,6 +44,7 @@ def _where(placement: Placement) -> list[str]:
         where += ["-launcher-exec", str(placement.agent)]
     if placement.control_interface is not None:
         where += ["-iface", placement.control_interface]
+    # With one slot a host, hydra goes around the hosts again where there are more ranks: rank i on host i modulo the hosts.
     return [*where, "-hosts", ",".join(f"{host}:1" for host in placement.hosts)]
 
 

@@ -37,7 +37,10 @@ def _where(version: str, placement: Placement) -> list[str]:
     if not placement.hosts:
         return ["--map-by", ":OVERSUBSCRIBE"]
     has_prrte = int(version.partition(".")[0]) >= FIRST_WITH_PRRTE if version[:1].isdigit() else True
-    where = ["--host", ",".join(f"{host}:1" for host in placement.hosts)]
+    slots = placement.ranks_on_each_host
+    where = ["--host", ",".join(f"{host}:{slots}" for host in placement.hosts)]
+    if slots > 1:  # else the first host is filled before the next one gets a rank
+        where += ["--map-by", "node", "--rank-by", "node"]
     if placement.agent is not None:
         option = ("--prtemca", "plm_ssh_agent") if has_prrte else ("--mca", "plm_rsh_agent")
         where += [*option, str(placement.agent)]

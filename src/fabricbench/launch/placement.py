@@ -8,8 +8,9 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Placement:
-    """One rank on each host, in their order; no hosts: all ranks on this machine.
+    """One rank on each host, in their order, and around again where there are more ranks: rank i is on host i modulo the hosts.
 
+    No hosts: all ranks on this machine.
     `agent` replaces ssh as the program that reaches a host. `control_interface` carries the starter's own traffic. `preload` is a
     library put before the ranks' others: nodes that share processors need one whose `sched_yield` sleeps.
     """
@@ -19,3 +20,8 @@ class Placement:
     agent: Path | None = None
     control_interface: str | None = None
     preload: Path | None = None
+
+    @property
+    def ranks_on_each_host(self) -> int:
+        """How many ranks a host has at most."""
+        return -(-self.ranks // max(1, len(self.hosts)))

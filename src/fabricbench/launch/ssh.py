@@ -1,4 +1,4 @@
-"""Launches over ssh, one rank a node. The run directory must be the same on all nodes, or rank 0's node be this one."""
+"""Launches over ssh, one rank a node and around again. The run directory must be on all nodes, or rank 0's node be this one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fabricbench.errors import UsageError
 from fabricbench.launch.command import Command
 from fabricbench.launch.mpi import Starter
 from fabricbench.launch.placement import Placement
@@ -16,7 +15,7 @@ from fabricbench.testbed.model import Fabric, Testbed
 
 
 class SshLauncher:
-    """One rank on each of the first nodes; every node has its processors for itself, so MPI may spin."""
+    """One rank on each node, and around again; every node has its processors for itself, so MPI may spin."""
 
     def __init__(self, starter: Starter, probe: Path, testbed: Testbed) -> None:
         self._starter = starter
@@ -24,13 +23,8 @@ class SshLauncher:
         self._testbed = testbed
 
     def command(self, fabric: Fabric, plan: Path, ranks: int) -> Command:
-        """Return what measures a plan over the nodes; UsageError where the testbed has too few."""
+        """Return what measures a plan over the nodes."""
         hosts = tuple(node.name for node in self._testbed.nodes[:ranks])
-        if len(hosts) < ranks:
-            raise UsageError(
-                f"testbed {self._testbed.name} has {len(hosts)} nodes, the campaign needs {ranks}",
-                hint="name more nodes in the testbed",
-            )
         tokens = self._starter.tokens(Placement(ranks=ranks, hosts=hosts), fabric, [str(self._probe), str(plan)])
         return Command(guarded(tokens), plan.parent)
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 import polars as pl
 
 from fabricbench.model import Metric
-from fabricbench.record.launch import SAMPLES
-from fabricbench.record.store import CELL_NAMES, IS_TIME, LAUNCH_NAMES, Run, quantile_name, sample_value
+from fabricbench.record.launch import scan_samples
+from fabricbench.record.store import CELL_NAMES, IS_TIME, LAUNCH_NAMES, SCALE, Run, quantile_name, sample_value
 
-SAMPLE_COLUMNS = (*LAUNCH_NAMES, *CELL_NAMES, "phase", "index", "time_ns", "bytes", "value", "unit")
+SAMPLE_COLUMNS = (*LAUNCH_NAMES, *CELL_NAMES, "phase", "index", "time_ns", "bytes", "missed", "value", "unit")
 SUMMARY_PROBABILITIES = (0.01, 0.25, 0.75, 0.99)
 
 
@@ -20,7 +20,7 @@ def sample_scans(run: Run) -> Iterator[pl.LazyFrame]:
     for launch in run.launches:
         mine = cells.lazy().filter(pl.col("launch_id") == launch.launch_id)
         yield (
-            pl.scan_parquet(launch.directory / SAMPLES)
+            scan_samples(launch.directory)
             .join(
                 mine.select(*LAUNCH_NAMES, "cell", *CELL_NAMES, "operations_per_sample"),
                 on="cell",
@@ -34,8 +34,8 @@ def sample_scans(run: Run) -> Iterator[pl.LazyFrame]:
 def summary_frame(run: Run, probabilities: Sequence[float] = SUMMARY_PROBABILITIES) -> pl.DataFrame:
     """Return a row for each fabric and cell, over the launches whose path proof holds.
 
-    `median` and the quantiles are the medians, over launches, of each launch's own; `mean` is over all samples (of rates: total
-    bits over total time); `failed` counts the launches in which the cell could not be measured, for the `reason` given.
+    `median` and the quantiles are the medians, over launches, of each launch's own; `mean` is over all samples (of rates:
+    all that was moved over all time); `failed` counts the launches in which the cell could not be measured, for the `reason` given.
     """
     key = ["fabric", *CELL_NAMES]
     quantiles = run.launch_quantiles(probabilities).filter("is_valid")
@@ -45,7 +45,7 @@ def summary_frame(run: Run, probabilities: Sequence[float] = SUMMARY_PROBABILITI
         pl.col("median").median(),
         pl.when(IS_TIME.first())
         .then((pl.col("mean") * pl.col("n")).sum() / pl.col("n").sum())
-        .otherwise(pl.col("total_bytes").sum() * 8.0e9 / pl.col("total_time_ns").sum())
+        .otherwise(pl.col("total_bytes").sum() * SCALE.first() / pl.col("total_time_ns").sum())
         .alias("mean"),
         pl.col("minimum").min(),
         pl.col("maximum").max(),
@@ -58,6 +58,7 @@ def summary_frame(run: Run, probabilities: Sequence[float] = SUMMARY_PROBABILITI
         .agg(
             pl.col("sent").sum(),
             pl.col("lost").sum(),
+            pl.col("missed").sum(),
             (pl.col("status") == "failed").sum().alias("failed"),
             pl.col("reason").drop_nulls().first(),
         )
@@ -73,6 +74,7 @@ def summary_frame(run: Run, probabilities: Sequence[float] = SUMMARY_PROBABILITI
             *(column for column in spread.columns if column not in key),
             "sent",
             "lost",
+            "missed",
             "failed",
             "reason",
         )

@@ -2,29 +2,41 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 from pydantic import ValidationError
 
 from fabricbench.configuration import first_problem
 from fabricbench.errors import UsageError
-from fabricbench.model import Layer, Metric, Model, Pattern, Receive
-from fabricbench.patterns import metric_of
+from fabricbench.model import Model
 from fabricbench.record.atomic import replace_text, replaced
-from fabricbench.record.lines import Footer, Header, Phase
+from fabricbench.record.frames import (
+    CELL_SCHEMA,
+    CHANNEL_SCHEMA,
+    LATER_CELL_COLUMNS,
+    LATER_SAMPLE_COLUMNS,
+    SAMPLE_SCHEMA,
+    Schema,
+    cells_frame,
+    channels_frame,
+    in_schema,
+    lacking,
+    samples_frame,
+)
+from fabricbench.record.lines import Clock, Footer, Header
 from fabricbench.record.probe_plan import PlanProbe, ProbePlan
-from fabricbench.record.reading import Batch, CellRecord, Damage, Record, read_record
+from fabricbench.record.reading import Damage, Record, read_record
 
 PLAN = "plan.json"
 RECORDS = "records.jsonl"
 CELLS = "cells.parquet"
 SAMPLES = "samples.parquet"
+CHANNELS = "channels.parquet"
+"""Only where a cell has channels of its own to tell of."""
 LAUNCH = "launch.json"
 
 MEASURE_AGAIN = "`fabricbench resume` measures that launch again"
@@ -51,7 +63,10 @@ class LaunchFacts(Model):
 
 
 class LaunchSummary(Model):
-    """`launch.json`: the record's header and footer, what of the record was lost, and the facts of the runner."""
+    """`launch.json`: the record's header, clocks and footer, what of the record was lost, and the facts of the runner.
+
+    `channel_rows` is how many rows `channels.parquet` has; 0: there is no such file.
+    """
 
     launch_id: str
     fabric: str
@@ -60,7 +75,9 @@ class LaunchSummary(Model):
     cells: int
     failed: int
     samples: int
+    channel_rows: int = 0
     header: Header | None
+    clocks: tuple[Clock, ...] = ()
     footer: Footer | None
     facts: LaunchFacts = LaunchFacts()
 
@@ -84,11 +101,15 @@ def write_launch(
     if lines is None and not records.exists():
         return _rewritten(directory, facts)
     record = read_record(records) if lines is None else lines
-    summary = _summary(directory, record, facts or LaunchFacts())
+    channels = channels_frame(record)
+    summary = _summary(directory, record, channels.height, facts or LaunchFacts())
     with replaced(directory / CELLS) as path:
         cells_frame(record, _planned(directory)).write_parquet(path)
     with replaced(directory / SAMPLES) as path:
         samples_frame(record).write_parquet(path, row_group_size=ROW_GROUP_ROWS)
+    if channels.height:
+        with replaced(directory / CHANNELS) as path:
+            channels.write_parquet(path, row_group_size=ROW_GROUP_ROWS)
     _write_summary(directory, summary)
     if summary.complete and not keep_records:
         records.unlink(missing_ok=True)
@@ -100,19 +121,42 @@ def read_launch(directory: Path) -> LaunchSummary:
     path = directory / LAUNCH
     try:
         summary = LaunchSummary.model_validate_json(path.read_bytes())
-        for path, columns in ((directory / CELLS, CELL_SCHEMA), (directory / SAMPLES, SAMPLE_SCHEMA)):
-            _check_columns(path, columns)
+        path = directory / CELLS
+        _check_columns(path, CELL_SCHEMA, LATER_CELL_COLUMNS)
+        path = directory / SAMPLES
+        _check_columns(path, SAMPLE_SCHEMA, LATER_SAMPLE_COLUMNS)
+        if summary.channel_rows:
+            path = directory / CHANNELS
+            _check_columns(path, CHANNEL_SCHEMA, {})
     except (OSError, ValueError, pl.exceptions.PolarsError) as error:
         reason = first_problem(error) if isinstance(error, ValidationError) else str(error).splitlines()[0]
         raise UsageError(f"{path} cannot be read: {reason}", hint=MEASURE_AGAIN) from error
     return summary
 
 
-def _check_columns(path: Path, columns: Iterable[str]) -> None:
+def _check_columns(path: Path, wanted: Schema, later: Mapping[str, Any]) -> None:
     """Raise ValueError where a Parquet file lacks columns; polars raises errors of its own where the file was cut short."""
-    lacking = set(columns) - set(pl.read_parquet_schema(path))
-    if lacking:
-        raise ValueError(f"it lacks {', '.join(sorted(lacking))}")
+    missing = lacking(pl.read_parquet_schema(path), wanted, later)
+    if missing:
+        raise ValueError(f"it lacks {', '.join(missing)}")
+
+
+def read_cells(directory: Path) -> pl.DataFrame:
+    """Return the cells of a converted launch, a row for each."""
+    return in_schema(pl.scan_parquet(directory / CELLS), CELL_SCHEMA, LATER_CELL_COLUMNS).collect()
+
+
+def scan_samples(directory: Path) -> pl.LazyFrame:
+    """Return the samples of a converted launch, unread."""
+    return in_schema(pl.scan_parquet(directory / SAMPLES), SAMPLE_SCHEMA, LATER_SAMPLE_COLUMNS)
+
+
+def scan_channels(directory: Path) -> pl.LazyFrame:
+    """Return what the channels of a converted launch did, unread; no rows where none was recorded."""
+    path = directory / CHANNELS
+    return (
+        in_schema(pl.scan_parquet(path), CHANNEL_SCHEMA, {}) if path.exists() else pl.LazyFrame(schema=CHANNEL_SCHEMA)
+    )
 
 
 def is_converted(directory: Path) -> bool:
@@ -137,7 +181,7 @@ def _write_summary(directory: Path, summary: LaunchSummary) -> None:
     replace_text(directory / LAUNCH, summary.model_dump_json(by_alias=True, indent=2) + "\n")
 
 
-def _summary(directory: Path, record: Record, facts: LaunchFacts) -> LaunchSummary:
+def _summary(directory: Path, record: Record, channel_rows: int, facts: LaunchFacts) -> LaunchSummary:
     launch_id = record.header.launch_id if record.header else directory.name
     return LaunchSummary(
         launch_id=launch_id,
@@ -147,88 +191,12 @@ def _summary(directory: Path, record: Record, facts: LaunchFacts) -> LaunchSumma
         cells=sum(cell.end is not None for cell in record.cells),
         failed=sum(cell.failed is not None for cell in record.cells),
         samples=sum(len(batch.time_ns) for cell in record.cells for batch in cell.batches),
+        channel_rows=channel_rows,
         header=record.header,
+        clocks=tuple(record.clocks),
         footer=record.footer,
         facts=facts,
     )
-
-
-def _enumeration(names: Any) -> pl.Enum:
-    return pl.Enum([str(name) for name in names])
-
-
-PHASES = _enumeration(Phase)
-
-CELL_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
-    "cell": pl.UInt32,
-    "layer": _enumeration(Layer),
-    "pattern": _enumeration(Pattern),
-    "receive": _enumeration(Receive),
-    "message_bytes": pl.UInt64,
-    "variant": pl.String,
-    "metric": _enumeration(Metric),
-    "operations_per_sample": pl.UInt64,
-    "bytes_per_sample": pl.UInt64,
-    "messages_per_sample": pl.UInt64,
-    "ranks": pl.List(pl.UInt32),
-    "parameters": pl.String,
-    "status": _enumeration(("done", "failed")),
-    "failure_code": pl.String,
-    "reason": pl.String,
-    "stop": pl.String,
-    "warmup": pl.UInt64,
-    "measured": pl.UInt64,
-    "seconds": pl.Float64,
-    "sent": pl.UInt64,
-    "lost": pl.UInt64,
-    "reordered": pl.UInt64,
-    "duplicated": pl.UInt64,
-    "corrupted": pl.UInt64,
-    "verified": pl.UInt64,
-    "interfaces": pl.String,
-}
-
-SAMPLE_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
-    "cell": pl.UInt32,
-    "phase": PHASES,
-    "index": pl.UInt32,
-    "time_ns": pl.UInt64,
-    "bytes": pl.UInt64,
-}
-
-
-def cells_frame(record: Record, planned: Mapping[int, PlanProbe] | None = None) -> pl.DataFrame:
-    """Return a row for each complete cell: its opening and its end or failure, flattened.
-
-    A cell that failed before it opened takes from its probe in `planned` how it would have been measured.
-    """
-    probes = planned or {}
-    rows = [_cell_row(cell, probes.get(cell.id)) for cell in record.cells]
-    return pl.DataFrame(rows, schema=CELL_SCHEMA, orient="row")
-
-
-def _cell_row(record: CellRecord, probe: PlanProbe | None) -> dict[str, Any]:
-    row: dict[str, Any] = dict.fromkeys(CELL_SCHEMA)
-    row |= {"cell": record.id, "status": "done" if record.end else "failed", "variant": "", "interfaces": "{}"}
-    if record.failed is not None:
-        failed = record.failed
-        row |= {"layer": failed.layer, "pattern": failed.pattern, "message_bytes": failed.message_bytes}
-        row |= {"failure_code": failed.code, "reason": failed.reason}
-    if record.cell is not None:
-        row |= record.cell.model_dump(mode="json", include=set(CELL_SCHEMA) - {"cell", "parameters"})
-        row |= _parameters(record.cell.parameters)
-    elif probe is not None:
-        row |= probe.model_dump(mode="json", include={"receive", "ranks", "messages_per_sample"})
-        row |= {"metric": metric_of(probe.pattern).value, **_parameters(probe.parameters)}
-    if record.end is not None:
-        row |= record.end.model_dump(mode="json", include=set(CELL_SCHEMA) - {"cell", "interfaces"})
-        interfaces = {name: count.model_dump() for name, count in record.end.interfaces.items()}
-        row["interfaces"] = json.dumps(interfaces)
-    return row
-
-
-def _parameters(parameters: dict[str, str | int | float]) -> dict[str, str]:
-    return {"variant": variant(parameters), "parameters": json.dumps(parameters)}
 
 
 def _planned(directory: Path) -> dict[int, PlanProbe]:
@@ -238,37 +206,3 @@ def _planned(directory: Path) -> dict[int, PlanProbe]:
     except (OSError, ValidationError):
         return {}
     return {probe.id: probe for probe in plan.probes}
-
-
-def variant(parameters: dict[str, str | int | float]) -> str:
-    """Return what tells probes apart that differ in their parameters: `triad` for a kernel, `name=value` for others, else ''."""
-    return ",".join(str(value) if name == "kernel" else f"{name}={value}" for name, value in sorted(parameters.items()))
-
-
-def samples_frame(record: Record) -> pl.DataFrame:
-    """Return every sample of the record's complete and failed cells, cell by cell in the order they were taken."""
-    parts = [(cell, batch) for cell in record.cells if cell.cell is not None for batch in cell.batches]
-    if not parts:
-        return pl.DataFrame(schema=SAMPLE_SCHEMA)
-    lengths = [len(batch.time_ns) for _, batch in parts]
-    phases = np.array([list(Phase).index(batch.phase) for _, batch in parts], dtype=np.uint32)
-    return pl.DataFrame(
-        {
-            "cell": np.repeat(np.array([cell.id for cell, _ in parts], dtype=np.uint32), lengths),
-            "phase": pl.Series([phase.value for phase in Phase], dtype=PHASES).gather(np.repeat(phases, lengths)),
-            "index": np.concatenate([_indices(batch) for _, batch in parts]),
-            "time_ns": np.concatenate([batch.time_ns for _, batch in parts]),
-            "bytes": np.concatenate([_bytes(cell, batch) for cell, batch in parts]),
-        },
-        schema=SAMPLE_SCHEMA,
-    )
-
-
-def _indices(batch: Batch) -> np.ndarray[Any, np.dtype[np.uint32]]:
-    return np.arange(batch.first_index, batch.first_index + len(batch.time_ns), dtype=np.uint32)
-
-
-def _bytes(cell: CellRecord, batch: Batch) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    if batch.bytes is not None or cell.cell is None:
-        return batch.bytes if batch.bytes is not None else np.zeros(len(batch.time_ns), dtype=np.uint64)
-    return np.full(len(batch.time_ns), cell.cell.bytes_per_sample, dtype=np.uint64)

@@ -195,6 +195,7 @@ class InterfaceBytes(Model):
 class CellEnd(Model):
     """Closes a cell: why it stopped, how much there is, what the unreliable layers lost, and the path that was taken.
 
+    `warmup` and `measured` count every sample that was written, `missed` those of the measured phase that missed their start.
     Losses, reorderings, duplicates and corruption count messages of the measured phase over all its ranks.
     """
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +18,24 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from fabricbench.model import Model
-from fabricbench.record.lines import LINE_ADAPTER, Cell, CellEnd, CellFailed, Footer, Header, Phase
+from fabricbench.record.lines import (
+    LINE_ADAPTER,
+    Cell,
+    CellEnd,
+    CellFailed,
+    Channel,
+    Clock,
+    Footer,
+    Header,
+    Phase,
+    Quantity,
+)
 
 Numbers = NDArray[np.uint64]
+SignedNumbers = NDArray[np.int64]
 
-SAMPLES_MARK = b'"time_ns"'
-"""What only a line of samples has; such lines are most of a record and take a shorter way."""
+NUMBERS_MARK = b'"time_ns"'
+"""What only a line of samples or of a channel has; such lines are most of a record and take a shorter way."""
 
 
 class Damage(Model):
@@ -40,12 +53,31 @@ class Damage(Model):
 
 @dataclass
 class Batch:
-    """Samples of one phase, in order; `bytes` is None where each moved the cell's `bytes_per_sample`."""
+    """Samples of one phase, in order; `bytes` is None where each moved the cell's `bytes_per_sample`.
+
+    `missed` are the positions of those whose start window some rank missed: they are kept and do not count.
+    """
 
     phase: Phase
     first_index: int
     time_ns: Numbers
     bytes: Numbers | None
+    missed: tuple[int, ...] = ()
+
+
+@dataclass
+class ChannelNumbers:
+    """What one logical channel did: a `Channel` line with its numbers as arrays, `bytes` None where none were given."""
+
+    source: int
+    destination: int
+    flow: int
+    round: int
+    quantity: Quantity
+    time_ns: SignedNumbers
+    bytes: Numbers | None
+    sent: int
+    lost: int
 
 
 @dataclass
@@ -56,6 +88,7 @@ class CellRecord:
     batches: list[Batch] = field(default_factory=list)
     end: CellEnd | None = None
     failed: CellFailed | None = None
+    channels: list[ChannelNumbers] = field(default_factory=list)
 
     @property
     def id(self) -> int:
@@ -66,7 +99,7 @@ class CellRecord:
         raise AssertionError
 
     def count(self, phase: Phase) -> int:
-        """Return how many samples of `phase` there are."""
+        """Return how many samples of `phase` there are, those that missed their window included."""
         return sum(len(batch.time_ns) for batch in self.batches if batch.phase is phase)
 
 
@@ -78,6 +111,7 @@ class Record:
     footer: Footer | None = None
     cells: list[CellRecord] = field(default_factory=list)
     damage: list[Damage] = field(default_factory=list)
+    clocks: list[Clock] = field(default_factory=list)
 
     @property
     def is_complete(self) -> bool:
@@ -123,8 +157,8 @@ class _Parser:
         try:
             if not line.endswith(b"\n"):
                 raise _Refused("the file ends in the middle of this line")  # noqa: TRY301
-            if SAMPLES_MARK in line:
-                self._take_samples(*_batch(line))
+            if NUMBERS_MARK in line:
+                self._take_numbers(line)
             else:
                 self._take_line(LINE_ADAPTER.validate_json(line))
         except _Refused as refused:
@@ -178,6 +212,8 @@ class _Parser:
                 self._end(line)
             case CellFailed():
                 self._fail(line)
+            case Clock():
+                self.record.clocks.append(line)
             case Footer():
                 self.record.footer = line
             case _:
@@ -208,11 +244,26 @@ class _Parser:
         self.record.cells.append(cell)
         self.finished.add(cell.id)
 
-    def _take_samples(self, number: int, batch: Batch) -> None:
+    def _take_numbers(self, line: bytes) -> None:
+        frame, time_ns, size = _numbers_line(line)
+        if frame.get("type") == "channel":
+            number, channel = _channel(frame, time_ns, size)
+            cell = self._opened(number, "a channel")
+            if cell is not None:
+                cell.channels.append(channel)
+        else:
+            self._take_samples(*_batch(frame, time_ns, size))
+
+    def _opened(self, number: int, what: str) -> CellRecord | None:
+        """Return the open cell of that number; None if it was spoilt before."""
         cell = self.open.get(number)
+        if cell is None and number not in self.spoilt:
+            raise _Refused(f"{what} of a cell that is not open", number)
+        return cell
+
+    def _take_samples(self, number: int, batch: Batch) -> None:
+        cell = self._opened(number, "samples")
         if cell is None:
-            if number not in self.spoilt:
-                raise _Refused("samples of a cell that is not open", number)
             return
         before = cell.batches[-1] if cell.batches else None
         if before is not None and before.phase is batch.phase:
@@ -226,32 +277,68 @@ SAMPLES_KEYS = {"type", "cell", "phase", "first_index", "time_ns"}
 DIGITS_AND_COMMAS = b"0123456789,"
 MOST_DIGITS = 18
 """Numbers of more digits may not fit 64 bits; 10^18 ns are 30 years."""
+MOST_NUMBER = 10**MOST_DIGITS
 
 
-def _batch(line: bytes) -> tuple[int, Batch]:
-    """Read a line of samples and return the cell's number with them.
+def _numbers_line(line: bytes) -> tuple[dict[str, Any], SignedNumbers, Numbers | None]:
+    """Return a line of samples or of a channel as its frame without the arrays, its times, and its bytes (None if not given).
 
     The arrays are cut out and read by NumPy, the rest as JSON: five times as fast as building a Python number for each sample.
     """
     rest, time_ns = _cut_numbers(line, b'"time_ns":[')
     rest, size = _cut_numbers(rest, b'"bytes":[')
     frame = from_json(rest)
-    if not isinstance(frame, dict) or not SAMPLES_KEYS <= set(frame) <= SAMPLES_KEYS | {"bytes"}:
-        raise _Refused("not a line of samples")
-    if frame["type"] != "samples" or type(frame["cell"]) is not int or type(frame["first_index"]) is not int:
-        raise _Refused("not a line of samples")
+    if not isinstance(frame, dict) or "time_ns" not in frame:
+        raise _Refused("not a line of the record schema")
     if time_ns is None:
         time_ns = _numbers(frame["time_ns"], "time_ns")
     if size is None and frame.get("bytes") is not None:
         size = _numbers(frame["bytes"], "bytes")
     if size is not None and len(size) != len(time_ns):
         raise _Refused(f"{len(time_ns)} times and {len(size)} byte counts")
+    return frame, time_ns, None if size is None else _not_negative(size, "bytes")
+
+
+def _batch(frame: dict[str, Any], time_ns: SignedNumbers, size: Numbers | None) -> tuple[int, Batch]:
+    """Return the cell's number and its samples; _Refused for what is no line of samples."""
+    if frame["type"] != "samples" or not SAMPLES_KEYS <= set(frame) <= SAMPLES_KEYS | {"bytes", "missed"}:
+        raise _Refused("not a line of samples")
+    if type(frame["cell"]) is not int or type(frame["first_index"]) is not int:
+        raise _Refused("not a line of samples")
     if not 0 <= frame["first_index"] <= np.iinfo(np.uint32).max - len(time_ns):
         raise _Refused(f"the first index {frame['first_index']} is out of range")
-    return frame["cell"], Batch(Phase(frame["phase"]), frame["first_index"], time_ns, size)
+    missed = frame.get("missed", [])
+    if not isinstance(missed, list) or any(type(at) is not int or not 0 <= at < len(time_ns) for at in missed):
+        raise _Refused(f"missed are not positions among {len(time_ns)} samples")
+    times = _not_negative(time_ns, "time_ns")
+    return frame["cell"], Batch(Phase(frame["phase"]), frame["first_index"], times, size, tuple(missed))
 
 
-def _cut_numbers(line: bytes, mark: bytes) -> tuple[bytes, Numbers | None]:
+def _channel(frame: dict[str, Any], time_ns: SignedNumbers, size: Numbers | None) -> tuple[int, ChannelNumbers]:
+    """Return the cell's number and what a channel of it did; only one-way times may be negative, within the clocks' error."""
+    line = Channel.model_validate({**frame, "time_ns": (), "bytes": None})
+    if line.quantity is not Quantity.ONE_WAY:
+        _not_negative(time_ns, "time_ns")
+    return line.cell, ChannelNumbers(
+        source=line.source,
+        destination=line.destination,
+        flow=line.flow,
+        round=line.round,
+        quantity=line.quantity,
+        time_ns=time_ns,
+        bytes=size,
+        sent=line.sent,
+        lost=line.lost,
+    )
+
+
+def _not_negative(numbers: SignedNumbers, what: str) -> Numbers:
+    if len(numbers) and int(numbers.min()) < 0:
+        raise _Refused(f"{what} holds {int(numbers.min())}: numbers that are not negative are needed")
+    return numbers.view(np.uint64)
+
+
+def _cut_numbers(line: bytes, mark: bytes) -> tuple[bytes, SignedNumbers | None]:
     """Return the line with the array after `mark` emptied, and the array; the line itself and None if it is not a plain one."""
     begin = line.find(mark) + len(mark)
     end = line.find(b"]", begin)
@@ -261,18 +348,18 @@ def _cut_numbers(line: bytes, mark: bytes) -> tuple[bytes, Numbers | None]:
     if not text or text.translate(None, DIGITS_AND_COMMAS):
         return line, None
     numbers = np.fromstring(text, dtype=np.uint64, sep=",")
-    is_plain = len(numbers) == text.count(b",") + 1 and int(numbers.max()) < 10**MOST_DIGITS
-    return (line[:begin] + line[end:], numbers) if is_plain else (line, None)
+    is_plain = len(numbers) == text.count(b",") + 1 and int(numbers.max()) < MOST_NUMBER
+    return (line[:begin] + line[end:], numbers.view(np.int64)) if is_plain else (line, None)
 
 
-def _numbers(values: object, what: str) -> Numbers:
-    """Return a list of whole numbers that are not negative as an array; _Refused for anything else in it."""
+def _numbers(values: object, what: str) -> SignedNumbers:
+    """Return a list of whole numbers as an array; _Refused for anything else in it."""
     if not isinstance(values, list):
         raise _Refused(f"{what} is not a list")
     for value in values:
-        if type(value) is not int or not 0 <= value < 10**MOST_DIGITS:
-            raise _Refused(f"{what} holds {value!r}: whole nanoseconds or bytes that are not negative are needed")
-    return np.array(values, dtype=np.uint64)
+        if type(value) is not int or not -MOST_NUMBER < value < MOST_NUMBER:
+            raise _Refused(f"{what} holds {value!r}: whole nanoseconds or bytes are needed")
+    return np.array(values, dtype=np.int64)
 
 
 def _first_problem(error: ValidationError) -> str:

@@ -14,16 +14,16 @@ import polars as pl
 
 from fabricbench.errors import UsageError
 from fabricbench.model import Metric
+from fabricbench.record.frames import CELL_SCHEMA, CHANNEL_SCHEMA, SAMPLE_SCHEMA
 from fabricbench.record.launch import (
-    CELL_SCHEMA,
-    CELLS,
     RECORDS,
-    SAMPLE_SCHEMA,
-    SAMPLES,
     LaunchFacts,
     LaunchSummary,
     is_converted,
+    read_cells,
     read_launch,
+    scan_channels,
+    scan_samples,
     write_launch,
 )
 from fabricbench.record.lines import Phase
@@ -140,34 +140,44 @@ class Run:
     def cells(self) -> pl.DataFrame:
         """Return a row for each launch and cell: what was measured, how it ended, what was lost, which way it went.
 
-        Columns: launch_id, block, position, fabric, is_valid, then those of `record.launch.CELL_SCHEMA`. The columns of the end are
+        Columns: launch_id, block, position, fabric, is_valid, then those of `record.frames.CELL_SCHEMA`. The columns of the end are
         null for a failed cell.
         """
         frames = [
-            pl.read_parquet(launch.directory / CELLS).select(*self._of_launch(launch), *CELL_SCHEMA)
-            for launch in self.launches
+            read_cells(launch.directory).select(*self._of_launch(launch), *CELL_SCHEMA) for launch in self.launches
         ]
         return pl.concat(frames) if frames else pl.DataFrame(schema=self._launch_schema | CELL_SCHEMA)
 
     def samples(self) -> pl.LazyFrame:
-        """Return every sample of every launch, unread: launch_id, cell, phase, index, time_ns, bytes."""
-        scans = [
-            pl.scan_parquet(launch.directory / SAMPLES).select(
-                pl.lit(launch.launch_id, dtype=self._launch_ids).alias("launch_id"), *SAMPLE_SCHEMA
-            )
-            for launch in self.launches
-        ]
+        """Return every sample of every launch, unread: launch_id, cell, phase, index, time_ns, bytes, missed.
+
+        A sample that `missed` had a rank that was too late for its start: it is kept, and counts nowhere.
+        """
+        scans = [self._named(launch, scan_samples(launch.directory)) for launch in self.launches]
         return pl.concat(scans) if scans else pl.LazyFrame(schema={"launch_id": self._launch_ids, **SAMPLE_SCHEMA})
+
+    def channels(self) -> pl.LazyFrame:
+        """Return what every logical channel did, unread: launch_id, then the columns of `record.frames.CHANNEL_SCHEMA`."""
+        scans = [
+            self._named(launch, scan_channels(launch.directory))
+            for launch in self.launches
+            if launch.summary.channel_rows
+        ]
+        return pl.concat(scans) if scans else pl.LazyFrame(schema={"launch_id": self._launch_ids, **CHANNEL_SCHEMA})
+
+    def _named(self, launch: StoredLaunch, frame: pl.LazyFrame) -> pl.LazyFrame:
+        return frame.select(pl.lit(launch.launch_id, dtype=self._launch_ids).alias("launch_id"), pl.all())
 
     def launch_quantiles(
         self, probabilities: Sequence[float] = DEFAULT_PROBABILITIES, phase: Phase = Phase.MEASURED
     ) -> pl.DataFrame:
         """Return a row for each launch and cell that was measured: how its samples are spread, in the metric's unit.
 
-        A round-trip time is the sample's time over its operations (ns); a throughput its payload over its time (bit/s). Columns:
-        those of `cells()` that name the launch and the cell, then n, mean, minimum, maximum, median, total_bytes, total_time_ns,
-        and `q<probability>` for each of `probabilities` (interpolated linearly, Hyndman and Fan 1996, type 7). The mean of a rate
-        is total bits over total time (the harmonic mean). One launch is in memory at a time.
+        A time is the sample's over its operations (ns); a throughput its payload over its time (bit/s), a message rate that in
+        messages of the cell's size (message/s). Samples that missed their start are left out. Columns: those of `cells()` that
+        name the launch and the cell, then n, mean, minimum, maximum, median, total_bytes, total_time_ns, and `q<probability>` for
+        each of `probabilities` (interpolated linearly, Hyndman and Fan 1996, type 7). The mean of a rate is all that was moved
+        over all time (the harmonic mean). One launch is in memory at a time.
         """
         cells = self.cells().filter(pl.col("status") == "done")
         frames = [
@@ -210,7 +220,13 @@ CELL_NAMES = ("layer", "pattern", "receive", "message_bytes", "variant", "metric
 LAUNCH_NAMES = ("launch_id", "block", "position", "fabric", "is_valid")
 
 
-IS_TIME = pl.col("metric") == Metric.ROUND_TRIP_TIME.value
+IS_TIME = pl.col("metric").cast(pl.String).is_in([metric.value for metric in Metric if metric.is_time])
+SCALE = (
+    pl.when(pl.col("metric") == Metric.MESSAGE_RATE.value)
+    .then(1.0e9 / pl.max_horizontal(pl.col("message_bytes"), pl.lit(1)))
+    .otherwise(8.0e9)
+)
+"""What bytes over nanoseconds are multiplied by, to be a rate in its metric's unit."""
 
 
 def sample_value() -> pl.Expr:
@@ -218,7 +234,7 @@ def sample_value() -> pl.Expr:
 
     A rate over a time of 0 ns, shorter than the clock can tell, has no value (null).
     """
-    rate = pl.when(pl.col("time_ns") > 0).then(pl.col("bytes") * 8.0e9 / pl.col("time_ns"))
+    rate = pl.when(pl.col("time_ns") > 0).then(pl.col("bytes") * SCALE / pl.col("time_ns"))
     return pl.when(IS_TIME).then(pl.col("time_ns") / pl.col("operations_per_sample")).otherwise(rate)
 
 
@@ -240,17 +256,17 @@ def _quantiles(directory: Path, cells: pl.DataFrame, probabilities: Sequence[flo
         total_ns.alias("total_time_ns"),
         *(pl.col("value").quantile(p, "linear").alias(quantile_name(p)) for p in probabilities),
     ]
-    metric = cells.lazy().select("cell", "metric", "operations_per_sample")
+    metric = cells.lazy().select("cell", "metric", "operations_per_sample", "message_bytes")
     return (
-        pl.scan_parquet(directory / SAMPLES)
-        .filter(pl.col("phase") == phase.value)
+        scan_samples(directory)
+        .filter(pl.col("phase") == phase.value, ~pl.col("missed"))
         .join(metric, on="cell")
         .with_columns(value=sample_value())
         .group_by("cell")
         .agg(spread)
         .join(named, on="cell")
         .with_columns(
-            mean=pl.when(IS_TIME).then("mean").otherwise(pl.col("total_bytes") * 8.0e9 / pl.col("total_time_ns"))
+            mean=pl.when(IS_TIME).then("mean").otherwise(pl.col("total_bytes") * SCALE / pl.col("total_time_ns"))
         )
         .select(*LAUNCH_NAMES, "cell", *CELL_NAMES, *(column.meta.output_name() for column in spread))
         .sort("cell")

@@ -8,14 +8,29 @@ from dataclasses import dataclass
 
 from fabricbench.analysis.findings import CellKey, Comparison, Crossover, Findings, Interval, Verdict
 from fabricbench.model import Layer, Metric, Pattern, Receive
-from fabricbench.quantity import format_bit_s, format_bytes, format_duration, format_seconds
+from fabricbench.patterns import PATTERNS
+from fabricbench.quantity import format_bit_s, format_bytes, format_duration, format_message_s, format_seconds
 
 MINUS = "\N{MINUS SIGN}"
 NOTHING = "–"
 """Stands where there is no value; never an empty cell, which reads like a mistake."""
 
-PATTERN_WORDS = {Pattern.PINGPONG: "ping-pong", Pattern.STREAM: "stream"}
-METRIC_WORDS = {Metric.ROUND_TRIP_TIME: "round-trip time", Metric.THROUGHPUT: "throughput"}
+PATTERN_WORDS = {pattern: pattern.value for pattern in Pattern} | {
+    Pattern.PINGPONG: "ping-pong",
+    Pattern.ONEWAY: "one-way",
+    Pattern.PACED: "paced ping-pong",
+    Pattern.PINGPING: "ping-ping",
+    Pattern.SENDRECV: "send-receive",
+    Pattern.BISTREAM: "stream both ways",
+    Pattern.MESSAGE_RATE: "message rate",
+    Pattern.PAIRS_STREAM: "pairs stream",
+}
+METRIC_WORDS = {
+    Metric.ROUND_TRIP_TIME: "round-trip time",
+    Metric.OPERATION_TIME: "time of an operation",
+    Metric.THROUGHPUT: "throughput",
+    Metric.MESSAGE_RATE: "message rate",
+}
 RECEIVE_WORDS = {Receive.BLOCKING: "blocking", Receive.POLLING: "polling", Receive.LIBRARY: "library"}
 LAYER_WORDS = {
     Layer.MEMORY: "copies within a node",
@@ -29,6 +44,7 @@ LAYER_WORDS = {
 
 TIME_UNITS = (("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0))
 RATE_UNITS = (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3), ("bit/s", 1.0))
+MESSAGE_UNITS = (("Gmessage/s", 1e9), ("Mmessage/s", 1e6), ("kmessage/s", 1e3), ("message/s", 1.0))
 LEAST_DIGITS, MOST_DIGITS = 3, 5
 """Significant digits of an interval's bounds."""
 NO_LOSS = 0.0005
@@ -44,7 +60,10 @@ def value_words(metric: Metric, value: float | None) -> str:
     """Return `71.2 µs` or `94.1 Mbit/s`."""
     if value is None:
         return NOTHING
-    text = format_seconds(value * 1e-9) if metric is Metric.ROUND_TRIP_TIME else format_bit_s(value)
+    if metric.is_time:
+        text = format_seconds(value * 1e-9)
+    else:
+        text = format_message_s(value) if metric is Metric.MESSAGE_RATE else format_bit_s(value)
     return text.replace("-", MINUS)
 
 
@@ -69,8 +88,8 @@ def interval_words(metric: Metric, interval: Interval | None) -> str:
 
 
 def _unit(metric: Metric, value: float) -> tuple[str, float]:
-    """Return the unit in which a value is written, and how many ns or bit/s it is."""
-    units = TIME_UNITS if metric is Metric.ROUND_TRIP_TIME else RATE_UNITS
+    """Return the unit in which a value is written, and how many ns, bit/s or message/s it is."""
+    units = TIME_UNITS if metric.is_time else MESSAGE_UNITS if metric is Metric.MESSAGE_RATE else RATE_UNITS
     return next(((unit, scale) for unit, scale in units if value >= scale), units[-1])
 
 
@@ -119,7 +138,8 @@ def probe_words(layer: Layer, pattern: Pattern, receive: Receive, variant: str =
 
 def cell_words(key: CellKey) -> str:
     """Return `tcp ping-pong, blocking, 64 B`."""
-    return f"{probe_words(key.layer, key.pattern, key.receive, key.variant)}, {size_words(key.message_bytes)}"
+    probe = probe_words(key.layer, key.pattern, key.receive, key.variant)
+    return f"{probe}, {size_words(key.message_bytes)}" if PATTERNS[key.pattern].has_size else probe
 
 
 @dataclass(frozen=True)

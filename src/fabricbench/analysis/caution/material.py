@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from fabricbench.analysis.comparing import Pairing
 from fabricbench.analysis.findings import Comparison, Distribution, LadderStep, Severity, Warning  # noqa: A004 - the field's word
 from fabricbench.analysis.measured import CellMeasured, Side
-from fabricbench.analysis.wording import METRIC_WORDS, enumeration
-from fabricbench.quantity import format_bytes
+from fabricbench.analysis.wording import enumeration, named_cell
 
 MOST_NAMED = 4
 """Cells or launches that a warning names before it says how many more there are."""
@@ -35,10 +34,7 @@ def warn(severity: Severity, subject: str, text: str) -> Warning:
 
 def name_of(cell: CellMeasured) -> str:
     """Return how a cell is named in a warning: `udp round trip of 64 B`."""
-    key = cell.key
-    variant = f" ({key.variant})" if key.variant else ""
-    preposition = "of" if key.metric.is_lower_better else "at"
-    return f"{key.layer.value}{variant} {METRIC_WORDS[key.metric]} {preposition} {format_bytes(key.message_bytes)}"
+    return named_cell(cell.key, cell.key.message_bytes)
 
 
 def named(names: Sequence[str]) -> str:

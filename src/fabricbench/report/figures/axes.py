@@ -36,7 +36,9 @@ TIMES_LABELS = "format(datum.value < 1 ? 1 / datum.value : datum.value, '.4~g') 
 
 def labels_of(metric: Metric) -> str:
     """Return the expression that writes an axis label with its unit."""
-    return TIME_LABELS if metric is Metric.ROUND_TRIP_TIME else RATE_LABELS
+    if metric.is_time:
+        return TIME_LABELS
+    return RATE_LABELS.replace("bit/s", "message/s") if metric is Metric.MESSAGE_RATE else RATE_LABELS
 
 
 def plotted_size(message_bytes: float) -> float:

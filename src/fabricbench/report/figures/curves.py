@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fabricbench.analysis.findings import CellSummary, Crossover, Findings
+from fabricbench.analysis.findings import CellSummary, Crossover, Findings, is_basic
 from fabricbench.model import Layer, Metric
 from fabricbench.report.figures.axes import plotted_size, size_channel, value_channel
 from fabricbench.report.figures.encodings import (
@@ -34,11 +34,11 @@ def throughput_curves(findings: Findings, *, is_interactive: bool = False) -> Fi
 
 
 def _curves(findings: Findings, metric: Metric, name: str, is_interactive: bool) -> Figure | None:
-    summaries = [summary for summary in findings.summaries if summary.key.metric is metric]
+    summaries = [one for one in findings.summaries if one.key.metric is metric and is_basic(one.key)]
     groups: dict[tuple[Layer, str], list[CellSummary]] = {}
     for summary in sorted(summaries, key=lambda item: (list(Layer).index(item.key.layer), item.key.variant)):
         groups.setdefault((summary.key.layer, summary.key.variant), []).append(summary)
-    crossovers = [crossover for crossover in findings.crossovers if crossover.metric is metric]
+    crossovers = [one for one in findings.crossovers if one.metric is metric and is_basic(one)]
     curves = [group for group in groups.values() if len({summary.key.message_bytes for summary in group}) > 1]
     points = [group[0].key for group in groups.values() if group not in curves]
     panels = tuple(_panel(findings, group, crossovers, is_interactive) for group in curves)

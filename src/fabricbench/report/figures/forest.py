@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fabricbench.analysis.findings import Comparison, Findings, Verdict
+from fabricbench.analysis.findings import Comparison, Findings, Verdict, is_basic
 from fabricbench.model import Layer, Metric
 from fabricbench.report.figures.axes import TIMES_LABELS, ratio_domain, ratio_ticks
 from fabricbench.report.figures.encodings import HAS_INTERVAL, colour_channel, zoom
@@ -47,7 +47,8 @@ READING = (
 def verdict_forest(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
     """Return the whole comparison at a glance: a row for each layer, the ratio over all its sizes."""
     groups: dict[tuple[str, ...], list[Comparison]] = {}
-    for curve in sorted(findings.curves, key=lambda curve: _place(findings, curve)):
+    basic = [curve for curve in findings.curves if is_basic(curve)]
+    for curve in sorted(basic, key=lambda curve: _place(findings, curve)):
         groups.setdefault((*_pair(curve), curve.metric), []).append(curve)
     if not groups:
         return None
@@ -56,13 +57,11 @@ def verdict_forest(findings: Findings, *, is_interactive: bool = False) -> Figur
         title = METRIC_WORDS[group[0].metric].capitalize() + _pair_words(findings, group[0], is_interactive)
         tags = {"metric": group[0].metric.value}
         labels = [_layer_words(findings, curve) for curve in group]
-        ends = _ends(findings.curves)
+        ends = _ends(basic)
         panels.append(_panel(findings, group, labels, title, tags, ends, is_interactive, has_labels=True))
-    caption = "Geometric mean of the ratios over the message sizes of each layer. " + _reading(
-        findings, findings.curves
-    )
+    caption = "Geometric mean of the ratios over the message sizes of each layer. " + _reading(findings, basic)
     title = "How many times faster, over all message sizes"
-    return Figure("verdict", title, caption, tuple(panels), curve_table(findings.curves))
+    return Figure("verdict", title, caption, tuple(panels), curve_table(basic))
 
 
 def round_trip_forest(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
@@ -76,7 +75,7 @@ def throughput_forest(findings: Findings, *, is_interactive: bool = False) -> Fi
 
 
 def _cells(findings: Findings, metric: Metric, name: str, is_interactive: bool) -> Figure | None:
-    cells = [cell for cell in findings.cells if cell.metric is metric]
+    cells = [cell for cell in findings.cells if cell.metric is metric and is_basic(cell)]
     cells.sort(key=lambda cell: _place(findings, cell))
     groups: dict[tuple[str, ...], list[Comparison]] = {}
     for cell in cells:

@@ -1,0 +1,188 @@
+// Pattern burst: several messages at once, then one answer. Against the round trip of a single message it shows what a
+// switch and the hosts on either side do at the same time: the messages behind the first cost what the slowest stage
+// takes for one, not what all stages take together.
+#pragma once
+
+#include <algorithm>
+
+#include "pattern/parameters.hpp"
+#include "pattern/round_trip_phases.hpp"
+
+namespace fabricbench {
+
+template <class Clock, Transport T>
+  requires(T::traits.is_reliable)
+class ReliableBursts {
+ public:
+  ReliableBursts(T& path, Task& task, std::size_t messages)
+      : path_(path), messages_(messages), out_(task.probe.message_bytes), in_(task.probe.message_bytes) {
+    path_.set_bound(task.probe.reply_timeout_seconds);
+  }
+
+  void lead(std::size_t count, Series& series, std::uint64_t /*deadline*/) {
+    burst();
+    for (std::size_t i = 0; i < count; ++i) series.push(burst());
+    sent_ += count * messages_;
+  }
+
+  RoundOrder order(std::size_t bursts) { return {0, static_cast<std::uint32_t>(bursts)}; }
+
+  RoundOrder follow(RoundOrder order, const CellTeam& team) {
+    const std::span<std::byte> message = in_.span();
+    for (std::uint32_t i = 0; i < order.count; ++i) {
+      for (std::size_t k = 0; k < messages_; ++k) path_.receive(message);
+      path_.send(message);
+    }
+    return team.receive<RoundOrder>(leader);
+  }
+
+  void start_counting() { sent_ = 0; }
+  Counters counters() const { return {.sent = sent_}; }
+  double seconds_of(double burst) const { return burst; }
+
+ private:
+  std::uint64_t burst() {
+    const std::span<const std::byte> out = out_.span();
+    const std::uint64_t begin = Clock::now();
+    for (std::size_t k = 0; k < messages_; ++k) path_.send(out);
+    path_.receive(in_.span());
+    return Clock::now() - begin;
+  }
+
+  T& path_;
+  std::size_t messages_;
+  MessageBuffer out_;
+  MessageBuffer in_;
+  std::uint64_t sent_ = 0;
+};
+
+/// Over an unreliable path a burst that is not complete has no answer: the first rank gives it up, and its time is
+/// none.
+template <class Clock, Transport T>
+  requires(!T::traits.is_reliable)
+class CountedBursts {
+ public:
+  CountedBursts(T& path, Task& task, std::size_t messages)
+      : path_(path),
+        task_(task),
+        messages_(static_cast<std::uint32_t>(messages)),
+        out_(task.probe.message_bytes),
+        in_(task.probe.message_bytes) {
+    path_.set_bound(task.team.member() == leader ? task.probe.reply_timeout_seconds : follower_bound_seconds);
+  }
+
+  void lead(std::size_t count, Series& series, std::uint64_t deadline) {
+    burst();
+    for (std::size_t i = 0; i < count; ++i) {
+      counters_.sent += messages_;
+      if (const auto ticks = burst()) [[likely]] {
+        series.push(*ticks);
+        continue;
+      }
+      ++counters_.lost;  // one at least
+      if (Clock::now() > deadline) break;
+    }
+  }
+
+  RoundOrder order(std::size_t bursts) { return {task_.sequence, static_cast<std::uint32_t>(bursts) * messages_}; }
+
+  RoundOrder follow(RoundOrder order, const CellTeam& team) {
+    const std::span<std::byte> message = in_.span();
+    std::uint32_t burst = 0;
+    std::uint32_t come = 0;
+    for (;;) {
+      if (path_.receive(message)) [[likely]] {
+        const DatagramHeader header = read_header(message);
+        const std::uint32_t position = header.sequence - order.first;
+        if (header.token == task_.token && position < order.count) [[likely]] {
+          if (position / messages_ != burst) {
+            burst = position / messages_;
+            come = 0;
+          }
+          if (++come < messages_) continue;
+          // The answer carries the number of the burst's last message, whichever came last.
+          write_header(message, {task_.token, order.first + (burst + 1) * messages_ - 1});
+          path_.send(message);
+          if ((burst + 1) * messages_ != order.count) [[likely]]
+            continue;
+          return finish(order, team.receive<RoundOrder>(leader));
+        }
+      }
+      if (const auto next = team.try_receive<RoundOrder>(leader)) return finish(order, *next);
+    }
+  }
+
+  void start_counting() { counters_ = {}; }
+  Counters counters() const { return counters_; }
+  double seconds_of(double burst) const { return burst; }
+
+ private:
+  static constexpr double follower_bound_seconds = 1e-3;
+
+  RoundOrder finish(RoundOrder order, RoundOrder next) {
+    task_.sequence = order.first + order.count;
+    return next;
+  }
+
+  std::optional<std::uint64_t> burst() {
+    const std::span<std::byte> out = out_.span();
+    const std::uint64_t begin = Clock::now();
+    for (std::uint32_t k = 0; k < messages_; ++k) {
+      write_header(out, {task_.token, task_.sequence++});
+      path_.send(out);
+    }
+    while (path_.receive(in_.span())) {
+      const std::uint64_t end = Clock::now();
+      if (read_header(in_.span()) == DatagramHeader{task_.token, task_.sequence - 1}) [[likely]]
+        return end - begin;
+    }
+    return std::nullopt;
+  }
+
+  T& path_;
+  Task& task_;
+  std::uint32_t messages_;
+  MessageBuffer out_;
+  MessageBuffer in_;
+  Counters counters_;
+};
+
+template <class Clock, Transport T>
+struct BurstsOver {
+  using type = CountedBursts<Clock, T>;
+};
+template <class Clock, Transport T>
+  requires(T::traits.is_reliable)
+struct BurstsOver<Clock, T> {
+  using type = ReliableBursts<Clock, T>;
+};
+
+class Burst {
+ public:
+  static constexpr Pattern pattern = Pattern::burst;
+  static constexpr std::size_t smallest_message = 1;
+  static constexpr std::size_t timing_member = leader;
+
+  static std::vector<std::string> parameters() { return {"messages"}; }
+
+  template <class T>
+  static constexpr bool runs_over = Transport<T>;
+
+  template <class Clock, Transport T>
+  static Outcome run(T& path, Task& task) {
+    constexpr std::size_t usual = 8;
+    constexpr std::size_t most = 4096;
+    const std::size_t messages = whole_parameter(task.probe, "messages", usual, 1, most);
+    typename BurstsOver<Clock, T>::type bursts(path, task, messages);
+    Outcome outcome;
+    if (task.team.member() == leader) {
+      outcome = lead_phases<Clock>(bursts, task);
+    } else {
+      follow_orders(bursts, task.team);
+    }
+    outcome.bytes_per_sample = (messages + 1) * task.probe.message_bytes;
+    return outcome;
+  }
+};
+
+}  // namespace fabricbench

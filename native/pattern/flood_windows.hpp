@@ -1,0 +1,169 @@
+// When a flood begins, how its time is divided into windows, and when it ends. Windows lie at the same global times on
+// all ranks; each is closed by the first look at the clock after its end and has the true time between two such looks.
+#pragma once
+
+#include <time.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "core/measurement.hpp"
+#include "pattern/channels.hpp"
+
+namespace fabricbench {
+
+/// The windows of a round, the same on all ranks.
+struct FloodSchedule {
+  std::uint64_t window_ns = 0;
+  std::size_t warmup_windows = 0;
+  std::size_t windows = 1;
+
+  std::uint64_t warmup_ns() const { return warmup_windows * window_ns; }
+  std::uint64_t measured_ns() const { return windows * window_ns; }
+  double measured_seconds() const { return static_cast<double>(measured_ns()) * 1e-9; }
+};
+
+inline FloodSchedule flood_schedule(const PlanProbe& probe, std::size_t rounds) {
+  // Long enough that a receiver which is held up for a millisecond shows little, short enough for dozens in a cell.
+  constexpr double window_seconds = 20e-3;
+  const double seconds = probe.stopping.maximum_seconds / static_cast<double>(rounds);
+  const std::size_t most = std::max<std::size_t>(1, probe.stopping.maximum_samples / rounds);
+  const double wanted = std::clamp(std::round(seconds / window_seconds), 1.0, static_cast<double>(most));
+  FloodSchedule schedule;
+  schedule.windows = static_cast<std::size_t>(wanted);
+  schedule.window_ns = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(seconds * 1e9 / wanted));
+  schedule.warmup_windows = std::min(probe.warmup_samples, schedule.windows);
+  return schedule;
+}
+
+/// What a rank knows of a round of a flood when it has measured. All ranks stop at about the same time.
+inline Outcome flood_outcome(const Task& task) {
+  Outcome outcome;
+  const GroupParameters parameters = group_parameters(task.probe);
+  outcome.channels = channels_of(task.probe.pattern, task.team.size(), parameters);
+  if (task.team.member() == 0) outcome.stop = StopReason::time;
+  const double rounds_so_far = static_cast<double>(task.round + 1);
+  outcome.seconds = flood_schedule(task.probe, task.rounds).measured_seconds() * rounds_so_far;
+  return outcome;
+}
+
+inline constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
+
+class FloodWindows {
+ public:
+  enum class Phase { warmup, measured, grace, over };
+
+  /// `has_samples`: this rank's windows are samples. A congestor has no windows, it goes on until it is told.
+  FloodWindows(Task& task, bool has_samples)
+      : task_(task),
+        schedule_(flood_schedule(task.probe, task.rounds)),
+        has_samples_(has_samples),
+        is_congestor_(static_cast<bool>(task.is_over)) {}
+
+  /// Sleep until the common start.
+  void wait_for_start() {
+    const std::uint64_t start = task_.clock.to_local(task_.start_ns);
+    const timespec until{static_cast<time_t>(start / 1'000'000'000), static_cast<long>(start % 1'000'000'000)};
+    while (KernelClock::now() < start) clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr);
+    phase_begin_ = last_ = start;
+    window_ns_ = schedule_.window_ns;
+    phase_end_ = start + schedule_.warmup_ns();
+    next_ = is_congestor_ ? start : std::min(start + window_ns_, phase_end_);
+  }
+
+  /// When to call note() again at the latest.
+  std::uint64_t next() const { return next_; }
+  bool is_over() const { return phase_ == Phase::over; }
+
+  /// Tell the time and the bytes that have come so far; the phase that begins now, if one does.
+  std::optional<Phase> note(std::uint64_t now, std::uint64_t bytes) {
+    if (now < next_) [[likely]]
+      return std::nullopt;
+    if (is_congestor_) return look(now);
+    if (phase_ == Phase::grace) return enter(Phase::over, never);
+    const bool is_warmup = phase_ == Phase::warmup;
+    const std::size_t wanted = is_warmup ? schedule_.warmup_windows : schedule_.windows;
+    const std::size_t due = std::min(wanted, static_cast<std::size_t>((now - phase_begin_) / window_ns_));
+    close(now, bytes, due - closed_);
+    closed_ = due;
+    next_ = phase_begin_ + (due + 1) * window_ns_;
+    if (due < wanted) return std::nullopt;
+    if (is_warmup) return begin_measuring(now, bytes);
+    measured_ns_ = now - phase_begin_;
+    // Receivers elsewhere may be a little late: their last window is to be full.
+    return enter(Phase::grace, std::max(now, phase_end_) + grace_ns);
+  }
+
+  /// How long this rank's measured windows lasted.
+  std::uint64_t measured_ns() const { return measured_ns_; }
+
+ private:
+  static constexpr std::uint64_t grace_ns = 10'000'000;
+  static constexpr std::uint64_t look_every_ns = 2'000'000;
+
+  std::optional<Phase> enter(Phase phase, std::uint64_t next) {
+    phase_ = phase;
+    next_ = next;
+    return phase;
+  }
+
+  std::optional<Phase> look(std::uint64_t now) {
+    if (task_.is_over()) return enter(Phase::over, never);
+    next_ = now + look_every_ns;
+    return std::nullopt;
+  }
+
+  /// The measured windows begin where the last one of the warm-up really ended.
+  std::optional<Phase> begin_measuring(std::uint64_t now, std::uint64_t bytes) {
+    phase_end_ += schedule_.measured_ns();
+    phase_begin_ = last_ = now;
+    last_bytes_ = bytes;
+    closed_ = 0;
+    const std::uint64_t left = phase_end_ > now ? phase_end_ - now : 0;
+    window_ns_ = std::max(left / schedule_.windows, schedule_.window_ns / 2);
+    return enter(Phase::measured, now + window_ns_);
+  }
+
+  /// A rank that was held up past the ends of several windows knows only what came in all of them together.
+  void close(std::uint64_t now, std::uint64_t bytes, std::size_t count) {
+    if (count == 0) return;
+    Series& series = phase_ == Phase::warmup ? task_.samples.warmup : task_.samples.measured;
+    const std::uint64_t ns = now - last_;
+    const std::uint64_t came = bytes - last_bytes_;
+    for (std::size_t i = 0; i < count && has_samples_ && series.room() > 0; ++i) {
+      const std::uint64_t part_ns = ns * (i + 1) / count - ns * i / count;
+      series.push(task_.timebase.to_ticks(static_cast<double>(part_ns) * 1e-9),
+                  came * (i + 1) / count - came * i / count);
+    }
+    last_ = now;
+    last_bytes_ = bytes;
+  }
+
+  Task& task_;
+  const FloodSchedule schedule_;
+  const bool has_samples_;
+  const bool is_congestor_;
+  Phase phase_ = Phase::warmup;
+  std::uint64_t window_ns_ = 0;
+  std::uint64_t phase_begin_ = 0;
+  std::uint64_t phase_end_ = 0;  // as planned
+  std::uint64_t last_ = 0;
+  std::uint64_t last_bytes_ = 0;
+  std::uint64_t next_ = 0;
+  std::uint64_t measured_ns_ = 0;
+  std::size_t closed_ = 0;
+};
+
+/// The windows of a rank that rests in a round: nothing came, for as long as the others measured, so that windows of
+/// all ranks and rounds stay side by side.
+inline Outcome rest_from_flood(Task& task) {
+  const FloodSchedule schedule = flood_schedule(task.probe, task.rounds);
+  const std::uint64_t ticks = task.timebase.to_ticks(static_cast<double>(schedule.window_ns) * 1e-9);
+  for (std::size_t i = 0; i < schedule.warmup_windows; ++i) task.samples.warmup.push(ticks, 0);
+  for (std::size_t i = 0; i < schedule.windows; ++i) task.samples.measured.push(ticks, 0);
+  return flood_outcome(task);
+}
+
+}  // namespace fabricbench

@@ -1,0 +1,136 @@
+// Pattern oneway: a ping-pong in which both ranks stamp every message when it leaves and when it has come, on clocks
+// that agree (core/clock_sync.hpp). What half a round trip hides, the difference of the two directions, shows. The
+// stamps stay where they are taken until the timing is over; messages carry none.
+#pragma once
+
+#include <cstring>
+#include <vector>
+
+#include "pattern/round_trip_phases.hpp"
+
+namespace fabricbench {
+
+/// One message's two stamps on one side, global time: on the leader when it left and when its answer came, on the
+/// follower when it came and when the answer left.
+struct MessageStamps {
+  std::uint32_t number = 0;
+  std::int64_t first_ns = 0;
+  std::int64_t second_ns = 0;
+};
+
+class StampLog {
+ public:
+  /// Make room for all there can be, with the untimed message of each batch; none is taken later.
+  explicit StampLog(std::size_t capacity) { stamps_.reserve(capacity); }
+
+  void add(std::uint32_t number, std::uint64_t first, std::uint64_t second) {
+    if (stamps_.size() < stamps_.capacity()) stamps_.push_back({number, std::int64_t(first), std::int64_t(second)});
+  }
+  std::vector<MessageStamps>& stamps() { return stamps_; }
+
+ private:
+  std::vector<MessageStamps> stamps_;
+};
+
+/// Notes the stamps of round trips; clocks are the kernel's, because those are what agree.
+class StampHooks {
+ public:
+  explicit StampHooks(StampLog& log) : log_(&log) {}
+
+  void before() {}
+  void led(std::uint32_t number, std::uint64_t begin, std::uint64_t end) { log_->add(number, begin, end); }
+  void arrived(std::uint32_t) { arrival_ = KernelClock::now(); }
+  void departs(std::uint32_t number) { log_->add(number, arrival_, KernelClock::now()); }
+  double seconds_of(double round_trip) const { return round_trip; }
+
+ private:
+  StampLog* log_;
+  std::uint64_t arrival_ = 0;
+};
+
+class Oneway {
+ public:
+  static constexpr Pattern pattern = Pattern::oneway;
+  static constexpr std::size_t smallest_message = 1;
+  static constexpr std::size_t timing_member = leader;
+
+  static std::vector<std::string> parameters() { return {}; }
+
+  template <class T>
+  static constexpr bool runs_over = Transport<T>;
+
+  template <class Clock, Transport T>
+  static Outcome run(T& path, Task& task) {
+    // Another clock than the kernel's would need a line of its own: the stamps are the kernel's, and so are the times.
+    Task kernel_task = task;
+    kernel_task.timebase = Timebase{};
+    constexpr std::size_t batches = 4096;
+    StampLog log(task.probe.stopping.maximum_samples + task.probe.warmup_samples + batches);
+    Rounds<KernelClock, T, StampHooks> rounds(path, kernel_task, StampHooks(log));
+    Outcome outcome;
+    if (task.team.member() == leader) {
+      outcome = lead_phases<KernelClock>(rounds, kernel_task);
+      in_own_ticks(task);
+      join(log.stamps(), receive_stamps(task), task);
+    } else {
+      follow_orders(rounds, task.team);
+      send_stamps(log.stamps(), task);
+    }
+    outcome.bytes_per_sample = 2 * task.probe.message_bytes;
+    return outcome;
+  }
+
+ private:
+  /// The cell's samples are in ticks of the launch's clock, as those of all cells.
+  static void in_own_ticks(Task& task) {
+    for (Series* series : {&task.samples.warmup, &task.samples.measured}) {
+      series->scale([&](std::uint64_t ns) { return task.timebase.to_ticks(static_cast<double>(ns) * 1e-9); });
+    }
+  }
+
+  static void to_global(std::vector<MessageStamps>& stamps, const ClockModel& clock) {
+    for (MessageStamps& each : stamps) {
+      each.first_ns = clock.to_global(static_cast<std::uint64_t>(each.first_ns));
+      each.second_ns = clock.to_global(static_cast<std::uint64_t>(each.second_ns));
+    }
+  }
+
+  static void send_stamps(std::vector<MessageStamps>& stamps, const Task& task) {
+    to_global(stamps, task.clock);
+    task.team.send_text(leader, std::to_string(task.clock.error_ns));
+    task.team.send_text(leader, {reinterpret_cast<const char*>(stamps.data()), stamps.size() * sizeof(MessageStamps)});
+  }
+
+  static std::vector<MessageStamps> receive_stamps(Task& task) {
+    task.findings.values["clock_error_ns"] = task.clock.error_ns + std::stod(task.team.receive_text(follower));
+    const std::string text = task.team.receive_text(follower);
+    std::vector<MessageStamps> stamps(text.size() / sizeof(MessageStamps));
+    std::memcpy(stamps.data(), text.data(), stamps.size() * sizeof(MessageStamps));
+    return stamps;
+  }
+
+  /// Put the two sides of each measured message together: both lists are in the order of the messages' numbers.
+  static void join(std::vector<MessageStamps>& own, const std::vector<MessageStamps>& others, Task& task) {
+    to_global(own, task.clock);
+    const std::size_t measured = std::min(own.size(), task.samples.measured.size());
+    ChannelReport forth;
+    forth.source = task.team.world_rank(leader);
+    forth.destination = task.team.world_rank(follower);
+    forth.quantity = Quantity::one_way;
+    ChannelReport back = forth;
+    std::swap(back.source, back.destination);
+    auto other = others.begin();
+    // What was led before the measurement is the warm-up.
+    for (auto each = own.end() - static_cast<std::ptrdiff_t>(measured); each != own.end(); ++each) {
+      while (other != others.end() && static_cast<std::int32_t>(other->number - each->number) < 0) ++other;
+      if (other == others.end()) break;
+      if (other->number != each->number) continue;
+      forth.time_ns.push_back(other->first_ns - each->first_ns);
+      back.time_ns.push_back(each->second_ns - other->second_ns);
+    }
+    task.findings.channels.push_back(std::move(forth));
+    task.findings.channels.push_back(std::move(back));
+  }
+};
+
+}  // namespace fabricbench

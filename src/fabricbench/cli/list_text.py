@@ -1,0 +1,236 @@
+"""What `fabricbench list` writes: the table of patterns in words, and for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from textwrap import fill
+from typing import Any
+
+from fabricbench.configuration import did_you_mean
+from fabricbench.errors import UsageError
+from fabricbench.model import Layer, Metric, Pattern
+from fabricbench.patterns import PATTERNS, Family, Parameter, Parameters, PatternFacts, why_impossible
+
+LAYERS = {
+    Layer.MEMORY: "the processor's memory: copies within a node, the ceiling of everything above it",
+    Layer.FRAME: "raw Ethernet frames (AF_PACKET): the wire and the driver, nothing above",
+    Layer.IP: "raw IP datagrams: what routing and fragmentation add",
+    Layer.UDP: "UDP datagrams: what ports and sockets add",
+    Layer.TCP: "TCP connections: what reliability and congestion control add",
+    Layer.MPI: "MPI messages and operations, over the fabric under test",
+}
+
+FAMILIES = {
+    Family.PAIR: "Two ranks; the first leads.",
+    Family.LOCKSTEP: "Every rank sends to and receives from its neighbours, turn after turn.",
+    Family.FLOOD: "All channels carry as much as they can for a while.",
+    Family.MATRIX: "Every pair of ranks in its turn.",
+    Family.OPERATION: "MPI operations, from a start that clocks agree on.",
+}
+
+METRICS = {
+    Metric.ROUND_TRIP_TIME: "round trip",
+    Metric.OPERATION_TIME: "time",
+    Metric.THROUGHPUT: "throughput",
+    Metric.MESSAGE_RATE: "message rate",
+}
+
+SAMPLES = {
+    Family.PAIR: "one round trip",
+    Family.LOCKSTEP: "one turn, as long as on the slowest rank",
+    Family.FLOOD: "one window of time, with the bytes that arrived at all receivers in it",
+    Family.MATRIX: "one round trip of one pair; those of all pairs together, and each pair by itself as a channel",
+    Family.OPERATION: "one call, from the start that the ranks' clocks agree on to its end on the slowest rank; samples whose "
+    "start some rank missed are kept, marked, and do not count",
+}
+SAMPLES_OF = {
+    Pattern.BURST: "one burst, from the first message to the answer",
+    Pattern.STREAM: "one window of messages, from its first to its last arrival",
+    Pattern.PAIRS_STREAM: "one window of one pair and direction; those of all together, and each direction by itself as a channel",
+    Pattern.ONEWAY: "one round trip; each direction's one-way times are channels, with the bound of the clocks in launch.json",
+}
+
+CHANNELS = {
+    Pattern.BISTREAM: "2 x flows",
+    Pattern.STAR: "2 (n - 1) x flows",
+    Pattern.RING: "n x flows",
+    Pattern.CHAOS: "n (n - 1) x flows",
+    Pattern.INCAST: "(n - 1) x flows",
+    Pattern.OUTCAST: "(n - 1) x flows",
+    Pattern.BISECTION: "floor(n / 2)",
+    Pattern.MESSAGE_RATE: "floor(n / 2) x flows",
+}
+"""Logical channels in use at once among n ranks: the mean logical-channel throughput is the throughput over this."""
+
+WIDTH, INDENT = 110, 13
+IN_PAIRS = (Pattern.BISECTION, Pattern.MESSAGE_RATE)
+
+
+def as_text(name: str | None) -> str:
+    """Return the list, or one of its entries in detail; UsageError for a name that is none."""
+    lines = _overview() if name is None else _detail(_find(name))
+    return "\n".join(lines) + "\n"
+
+
+def as_data(name: str | None) -> str:
+    """Return the same as JSON."""
+    if name is None:
+        data = {
+            "layers": [_layer_data(layer) for layer in Layer],
+            "patterns": [_pattern_data(facts) for facts in PATTERNS.values()],
+        }
+    else:
+        found = _find(name)
+        data = _layer_data(found) if isinstance(found, Layer) else _pattern_data(PATTERNS[found])
+    return json.dumps(data, indent=2) + "\n"
+
+
+def _find(name: str) -> Layer | Pattern:
+    if name in set(Layer):
+        return Layer(name)
+    if name in set(Pattern):
+        return Pattern(name)
+    known = [*Layer, *Pattern]
+    raise UsageError(
+        f"there is no layer, pattern or operation {name!r}{did_you_mean(name, [str(one) for one in known])}",
+        hint="`fabricbench list` names them all",
+    )
+
+
+def _overview() -> Iterator[str]:
+    yield "Layers, from the bottom up"
+    yield from (f"  {layer:8} {text}" for layer, text in LAYERS.items())
+    widest = max(len(pattern) for pattern in Pattern)
+    for family, text in FAMILIES.items():
+        yield ""
+        yield text
+        for facts in (one for one in PATTERNS.values() if one.family is family):
+            yield f"  {facts.pattern:{widest}}  {METRICS[facts.metric]:12}  {facts.summary}{_defaults(facts)}"
+    yield ""
+    yield "`fabricbench list NAME` tells one of them in detail: its exact metric, its parameters, and which layers can carry it."
+
+
+def _defaults(facts: PatternFacts) -> str:
+    parts = [f"{name}={parameter.default}" for name, parameter in facts.parameters.items()]
+    return f" [{', '.join(parts)}]" if parts else ""
+
+
+def _detail(found: Layer | Pattern) -> Iterator[str]:
+    return _layer_detail(found) if isinstance(found, Layer) else _pattern_detail(PATTERNS[found])
+
+
+def _layer_detail(layer: Layer) -> Iterator[str]:
+    yield f"{layer}: {LAYERS[layer]}"
+    yield ""
+    able = [pattern for pattern in Pattern if why_impossible(layer, pattern, {}) is None]
+    yield _entry("can carry", ", ".join(able))
+    reasons: dict[str, list[str]] = {}
+    for pattern in Pattern:
+        why = why_impossible(layer, pattern, {})
+        if why is not None:
+            # One line for all operations: their reason differs in their own name alone.
+            reasons.setdefault(why.removeprefix(f"{pattern} is ").replace("an operation", "operations"), []).append(
+                pattern
+            )
+    for why, patterns in reasons.items():
+        yield _entry("cannot", f"{', '.join(patterns)}: {why}")
+    with_flows = why_impossible(layer, Pattern.INCAST, {"flows": 2})
+    if with_flows is not None and Pattern.INCAST in able:
+        yield _entry("cannot", f"flows above 1: {with_flows}")
+
+
+def _pattern_detail(facts: PatternFacts) -> Iterator[str]:
+    pattern = facts.pattern
+    yield f"{pattern}: {facts.summary}"
+    yield ""
+    for what, text in _facts(facts):
+        yield _entry(what, text)
+    for name, parameter in facts.parameters.items():
+        yield _entry("parameter", _parameter(name, parameter))
+    able = [layer for layer in Layer if why_impossible(layer, pattern, {}) is None]
+    yield _entry("layers", ", ".join(able))
+    for why, layers in _reasons(pattern, [layer for layer in Layer if layer not in able], {}):
+        yield _entry("not over", f"{', '.join(layers)}: {why}")
+    if "flows" in facts.parameters:
+        for why, layers in _reasons(pattern, able, {"flows": 2}):
+            yield _entry("one flow", f"over {', '.join(layers)}: {why}")
+
+
+def _reasons(pattern: Pattern, layers: Iterable[Layer], parameters: Parameters) -> Iterable[tuple[str, list[str]]]:
+    """Return each reason why some of the layers cannot carry a pattern, with these layers."""
+    reasons: dict[str, list[str]] = {}
+    for layer in layers:
+        why = why_impossible(layer, pattern, parameters)
+        if why is not None:
+            reasons.setdefault(why.removeprefix(f"{layer} has ").removeprefix(f"{pattern} is "), []).append(layer)
+    return reasons.items()
+
+
+def _entry(what: str, text: str) -> str:
+    return fill(text, WIDTH, initial_indent=f"  {what:11}", subsequent_indent=" " * INDENT, break_on_hyphens=False)
+
+
+def _facts(facts: PatternFacts) -> Iterator[tuple[str, str]]:
+    pattern = facts.pattern
+    yield "measures", _metric(facts)
+    yield "a sample", SAMPLES_OF.get(pattern, SAMPLES[facts.family])
+    if pattern in CHANNELS:
+        yield (
+            "channels",
+            f"{CHANNELS[pattern]} among n ranks; the mean logical-channel throughput is the throughput over this",
+        )
+    yield "ranks", _ranks(facts)
+    if not facts.has_size:
+        yield "size", "none to choose" + (f": {facts.smallest_message_bytes} B" if facts.smallest_message_bytes else "")
+    elif facts.smallest_message_bytes > 1:
+        yield "size", f"from {facts.smallest_message_bytes} B, whole doubles"
+
+
+def _metric(facts: PatternFacts) -> str:
+    match facts.metric:
+        case Metric.ROUND_TRIP_TIME:
+            return "round trip time (ns), never halved; a launch counts with the median of its samples"
+        case Metric.OPERATION_TIME:
+            return "time (ns); a launch counts with the median of its samples"
+        case Metric.THROUGHPUT:
+            return "throughput (bit/s): payload that arrived; a launch counts with all its bits over all its time"
+    return "message rate (message/s): messages that arrived; a launch counts with all of them over all its time"
+
+
+def _ranks(facts: PatternFacts) -> str:
+    alone = ", one over memory" if Layer.MEMORY in facts.layers else ""
+    if facts.most_ranks is None:
+        number = "an even number" if facts.pattern in IN_PAIRS else f"{max(facts.least_ranks, 2)} or more"
+        return f"{number}; all there are if a campaign does not say"
+    return f"{facts.most_ranks}{alone}"
+
+
+def _parameter(name: str, parameter: Parameter) -> str:
+    values = ", ".join(parameter.words) if parameter.words else f"{parameter.least:.10g} to {parameter.most:.10g}"
+    return f"{name} = {parameter.default} ({values}): {parameter.summary}"
+
+
+def _layer_data(layer: Layer) -> dict[str, Any]:
+    return {
+        "layer": layer.value,
+        "summary": LAYERS[layer],
+        "patterns": {pattern.value: why_impossible(layer, pattern, {}) for pattern in Pattern},
+    }
+
+
+def _pattern_data(facts: PatternFacts) -> dict[str, Any]:
+    """Return an entry for programs; `layers` maps each layer to None, or to the reason why it cannot."""
+    return {
+        "pattern": facts.pattern.value,
+        "family": facts.family.value,
+        "metric": facts.metric.value,
+        "unit": facts.metric.unit,
+        "summary": facts.summary,
+        "least_ranks": facts.least_ranks,
+        "most_ranks": facts.most_ranks,
+        "has_size": facts.has_size,
+        "smallest_message_bytes": facts.smallest_message_bytes,
+        "parameters": {name: one.model_dump(mode="json") for name, one in facts.parameters.items()},
+        "layers": {layer.value: why_impossible(layer, facts.pattern, {}) for layer in Layer},
+    }

@@ -1,0 +1,69 @@
+"""What `fabricbench map` writes: the verdict in sentences, then each matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from fabricbench.analysis.network_map import NetworkMap, Slow
+from fabricbench.cli.tables import Format, Table, as_csv, as_json, as_markdown, as_text, value_text
+from fabricbench.quantity import format_bytes
+
+NOTHING = "There is no matrix in this run: measure one with the campaign `map`, or give --testbed."
+
+
+def render(maps: Sequence[NetworkMap], form: Format) -> str:
+    """Return the maps in a format; JSON holds every field, CSV a row for each pair."""
+    if form is Format.JSON:
+        return as_json([one.model_dump(mode="json") for one in maps])
+    if form is Format.CSV:
+        return as_csv(
+            _pairs(maps), ["fabric", "layer", "pattern", "message_bytes", "source", "destination", "value", "unit"]
+        )
+    if not maps:
+        return NOTHING
+    writer: Callable[[Table], str] = as_markdown if form is Format.MARKDOWN else as_text
+    return "\n\n".join(["\n".join(_verdict(maps)), *(writer(_table(one)) for one in maps)])
+
+
+def _verdict(maps: Sequence[NetworkMap]) -> list[str]:
+    lines = [f"{_subject(one)}: {_sentence(slow)}" for one in maps for slow in one.slow]
+    if not all(one.is_judged for one in maps):
+        lines.append("Fewer than four hosts: causes cannot be told apart, so nobody is judged.")
+    return lines or ["No node, pair or direction is slow."]
+
+
+def _sentence(slow: Slow) -> str:
+    grade = "" if slow.is_confirmed else ", suspected only: one run, not measured again"
+    return f"{slow.words}: {slow.slower:.0%} slower ({slow.slower_low:.0%} to {slow.slower_high:.0%}){grade}"
+
+
+def _subject(one: NetworkMap) -> str:
+    rounds = ", disjoint pairs at once" if one.schedule == "rounds" else ""
+    return f"{one.fabric}, {one.layer} {one.pattern} of {format_bytes(one.message_bytes)}{rounds}"
+
+
+def _table(one: NetworkMap) -> Table:
+    rows = [
+        (host, *("" if value is None else value_text(value, one.metric) for value in row))
+        for host, row in zip(one.hosts, one.matrix, strict=True)
+    ]
+    return Table(f"{_subject(one)} (median of {one.launches} launches)", ("from \\ to", *one.hosts), rows)
+
+
+def _pairs(maps: Sequence[NetworkMap]) -> list[dict[str, object]]:
+    return [
+        {
+            "fabric": one.fabric,
+            "layer": one.layer.value,
+            "pattern": one.pattern.value,
+            "message_bytes": one.message_bytes,
+            "source": source,
+            "destination": destination,
+            "value": value,
+            "unit": one.metric.unit,
+        }
+        for one in maps
+        for source, row in zip(one.hosts, one.matrix, strict=True)
+        for destination, value in zip(one.hosts, row, strict=True)
+        if value is not None
+    ]

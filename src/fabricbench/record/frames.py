@@ -1,0 +1,250 @@
+"""A record as tables: the columns of the Parquet files of a launch, and the rows of each made from its lines.
+
+Columns that came with a later version have a default, so that a run of an earlier one still opens.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from fabricbench.model import Layer, Metric, Pattern, Receive
+from fabricbench.patterns import PATTERNS, Parameters, metric_of
+from fabricbench.quantity import format_bytes
+from fabricbench.record.lines import Cell, Phase, Quantity
+from fabricbench.record.probe_plan import PlanProbe
+from fabricbench.record.reading import Batch, CellRecord, Numbers, Record, SignedNumbers
+
+Schema = dict[str, pl.DataType | type[pl.DataType]]
+
+
+def _enumeration(names: Any) -> pl.Enum:
+    return pl.Enum([str(name) for name in names])
+
+
+PHASES = _enumeration(Phase)
+QUANTITIES = _enumeration(Quantity)
+
+CELL_SCHEMA: Schema = {
+    "cell": pl.UInt32,
+    "layer": _enumeration(Layer),
+    "pattern": _enumeration(Pattern),
+    "receive": _enumeration(Receive),
+    "message_bytes": pl.UInt64,
+    "variant": pl.String,
+    "metric": _enumeration(Metric),
+    "operations_per_sample": pl.UInt64,
+    "bytes_per_sample": pl.UInt64,
+    "messages_per_sample": pl.UInt64,
+    "ranks": pl.List(pl.UInt32),
+    "parameters": pl.String,
+    "status": _enumeration(("done", "failed")),
+    "failure_code": pl.String,
+    "reason": pl.String,
+    "stop": pl.String,
+    "warmup": pl.UInt64,
+    "measured": pl.UInt64,
+    "seconds": pl.Float64,
+    "sent": pl.UInt64,
+    "lost": pl.UInt64,
+    "reordered": pl.UInt64,
+    "duplicated": pl.UInt64,
+    "corrupted": pl.UInt64,
+    "verified": pl.UInt64,
+    "interfaces": pl.String,
+    "channels": pl.UInt32,
+    "missed": pl.UInt64,
+    "values": pl.String,
+    "congestor": pl.String,
+}
+LATER_CELL_COLUMNS: dict[str, Any] = {"channels": 1, "missed": 0, "values": "{}", "congestor": None}
+"""What a run of an earlier version lacks, and what is meant where it does."""
+
+SAMPLE_SCHEMA: Schema = {
+    "cell": pl.UInt32,
+    "phase": PHASES,
+    "index": pl.UInt32,
+    "time_ns": pl.UInt64,
+    "bytes": pl.UInt64,
+    "missed": pl.Boolean,
+}
+LATER_SAMPLE_COLUMNS: dict[str, Any] = {"missed": False}
+
+CHANNEL_SCHEMA: Schema = {
+    "cell": pl.UInt32,
+    "source": pl.UInt32,
+    "destination": pl.UInt32,
+    "flow": pl.UInt32,
+    "round": pl.UInt32,
+    "quantity": QUANTITIES,
+    "index": pl.UInt32,
+    "time_ns": pl.Int64,
+    "bytes": pl.UInt64,
+    "sent": pl.UInt64,
+    "lost": pl.UInt64,
+}
+"""A row for each number of each channel. `sent` and `lost` are those of the whole channel, the same on all its rows; a channel
+without a number has one row, whose `index`, `time_ns` and `bytes` are null."""
+
+
+def lacking(schema: Mapping[str, Any], required: Schema, later: Mapping[str, Any]) -> list[str]:
+    """Return the columns that a file should have had in every version, and has not."""
+    return sorted(set(required) - set(later) - set(schema))
+
+
+def in_schema(frame: pl.LazyFrame, wanted: Schema, later: Mapping[str, Any]) -> pl.LazyFrame:
+    """Return a frame that was read from a file in the columns of today: those it lacks are at their defaults."""
+    there = frame.collect_schema()
+    return frame.select(
+        _as(name, there[name], dtype) if name in there else pl.lit(later[name], dtype=dtype).alias(name)
+        for name, dtype in wanted.items()
+    )
+
+
+def _as(name: str, found: pl.DataType, wanted: pl.DataType | type[pl.DataType]) -> pl.Expr:
+    """Return a column; enumerations of an earlier version had fewer words."""
+    column = pl.col(name)
+    return column if found == wanted else column.cast(pl.String).cast(wanted)
+
+
+def cells_frame(record: Record, planned: Mapping[int, PlanProbe] | None = None) -> pl.DataFrame:
+    """Return a row for each complete cell: its opening and its end or failure, flattened.
+
+    A cell that failed before it opened takes from its probe in `planned` how it would have been measured.
+    """
+    probes = planned or {}
+    rows = [_cell_row(cell, probes.get(cell.id)) for cell in record.cells]
+    return pl.DataFrame(rows, schema=CELL_SCHEMA, orient="row")
+
+
+def _cell_row(record: CellRecord, probe: PlanProbe | None) -> dict[str, Any]:
+    row: dict[str, Any] = dict.fromkeys(CELL_SCHEMA)
+    row |= {"cell": record.id, "status": "done" if record.end else "failed", "variant": "", "interfaces": "{}"}
+    row |= LATER_CELL_COLUMNS
+    if record.failed is not None:
+        failed = record.failed
+        row |= {"layer": failed.layer, "pattern": failed.pattern, "message_bytes": failed.message_bytes}
+        row |= {"failure_code": failed.code, "reason": failed.reason}
+    if record.cell is not None:
+        row |= record.cell.model_dump(mode="json", include=set(CELL_SCHEMA) - AS_TEXT - {"cell"})
+        row |= _as_text(record.cell)
+    elif probe is not None:
+        row |= probe.model_dump(mode="json", include={"receive", "ranks", "messages_per_sample"})
+        row |= {"metric": metric_of(probe.pattern).value, **_as_text(probe)}
+    if record.end is not None:
+        row |= record.end.model_dump(mode="json", include=set(CELL_SCHEMA) - AS_TEXT - {"cell"})
+        interfaces = {name: count.model_dump() for name, count in record.end.interfaces.items()}
+        row |= {"interfaces": json.dumps(interfaces), "values": json.dumps(record.end.values)}
+    return row
+
+
+AS_TEXT = {"parameters", "interfaces", "values", "congestor"}
+"""Columns that hold JSON."""
+
+
+def _as_text(cell: Cell | PlanProbe) -> dict[str, str | None]:
+    return {
+        "variant": variant(cell),
+        "parameters": json.dumps(cell.parameters),
+        "congestor": None if cell.congestor is None else cell.congestor.model_dump_json(),
+    }
+
+
+def variant(cell: Cell | PlanProbe) -> str:
+    """Return what tells cells of one layer, pattern and size apart, else ''; empty for a plain ping-pong or stream.
+
+    In this order, with commas between: `4 ranks` where a pattern takes any number of them, or `ranks 0 3` where they are not the
+    first ones; the kernel of layer memory (`triad`) and `name=value` of every other parameter that is not at its default;
+    `beside incast tcp 64 KiB of 4 ranks` with a congestor.
+    """
+    parts = []
+    if cell.ranks != tuple(range(len(cell.ranks))):
+        parts.append(f"ranks {' '.join(str(rank) for rank in cell.ranks)}")
+    elif PATTERNS[cell.pattern].most_ranks is None:
+        parts.append(f"{len(cell.ranks)} ranks")
+    parts += _unusual(cell.pattern, cell.parameters)
+    if cell.congestor is not None:
+        one = cell.congestor
+        beside = f"beside {one.pattern} {one.layer} {format_bytes(one.message_bytes)} of {len(one.ranks)} ranks"
+        parts.append(" ".join([beside, *_unusual(one.pattern, one.parameters)]))
+    return ",".join(parts)
+
+
+def _unusual(pattern: Pattern, parameters: Parameters) -> Iterator[str]:
+    known = PATTERNS[pattern].parameters
+    for name, value in sorted(parameters.items()):
+        if name == "kernel":
+            yield str(value)  # named as STREAM does, the default as well
+        elif name not in known or known[name].default != value:
+            yield f"{name}={value}"
+
+
+def samples_frame(record: Record) -> pl.DataFrame:
+    """Return every sample of the record's complete and failed cells, cell by cell in the order they were taken."""
+    parts = [(cell, batch) for cell in record.cells if cell.cell is not None for batch in cell.batches]
+    if not parts:
+        return pl.DataFrame(schema=SAMPLE_SCHEMA)
+    lengths = [len(batch.time_ns) for _, batch in parts]
+    phases = np.array([list(Phase).index(batch.phase) for _, batch in parts], dtype=np.uint32)
+    return pl.DataFrame(
+        {
+            "cell": np.repeat(np.array([cell.id for cell, _ in parts], dtype=np.uint32), lengths),
+            "phase": pl.Series([phase.value for phase in Phase], dtype=PHASES).gather(np.repeat(phases, lengths)),
+            "index": np.concatenate([_indices(batch) for _, batch in parts]),
+            "time_ns": np.concatenate([batch.time_ns for _, batch in parts]),
+            "bytes": np.concatenate([_bytes(cell, batch) for cell, batch in parts]),
+            "missed": np.concatenate([_missed(batch) for _, batch in parts]),
+        },
+        schema=SAMPLE_SCHEMA,
+    )
+
+
+def channels_frame(record: Record) -> pl.DataFrame:
+    """Return what every logical channel of every cell did, cell by cell in the order of the record."""
+    parts = [(cell.id, channel) for cell in record.cells for channel in cell.channels]
+    if not parts:
+        return pl.DataFrame(schema=CHANNEL_SCHEMA)
+    lengths = [max(1, len(channel.time_ns)) for _, channel in parts]
+    each = ("source", "destination", "flow", "round", "sent", "lost")
+    columns: dict[str, Any] = {
+        name: np.repeat(np.array([getattr(channel, name) for _, channel in parts]), lengths) for name in each
+    }
+    columns["cell"] = np.repeat(np.array([cell for cell, _ in parts]), lengths)
+    quantities = np.repeat(np.array([list(Quantity).index(channel.quantity) for _, channel in parts]), lengths)
+    columns["quantity"] = pl.Series([quantity.value for quantity in Quantity], dtype=QUANTITIES).gather(quantities)
+    columns["index"] = np.concatenate([np.arange(length) for length in lengths])
+    columns["time_ns"] = np.concatenate([_or_zeros(channel.time_ns, 1) for _, channel in parts])
+    moved = [_or_zeros(one.bytes, length) for (_, one), length in zip(parts, lengths, strict=True)]
+    columns["bytes"] = np.concatenate(moved)
+    is_empty = np.repeat(np.array([not len(channel.time_ns) for _, channel in parts]), lengths)
+    without_bytes = np.repeat(np.array([one.bytes is None or not len(one.bytes) for _, one in parts]), lengths)
+    nulls = {"index": is_empty, "time_ns": is_empty, "bytes": without_bytes}
+    return pl.DataFrame(columns).select(
+        (pl.when(~pl.lit(pl.Series(nulls[name]))).then(pl.col(name)) if name in nulls else pl.col(name)).cast(dtype)
+        for name, dtype in CHANNEL_SCHEMA.items()
+    )
+
+
+def _or_zeros(numbers: Numbers | SignedNumbers | None, count: int) -> Numbers | SignedNumbers:
+    """Return the numbers, or zeros for what becomes null."""
+    return numbers if numbers is not None and len(numbers) else np.zeros(count, dtype=np.int64)
+
+
+def _indices(batch: Batch) -> np.ndarray[Any, np.dtype[np.uint32]]:
+    return np.arange(batch.first_index, batch.first_index + len(batch.time_ns), dtype=np.uint32)
+
+
+def _bytes(cell: CellRecord, batch: Batch) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    if batch.bytes is not None or cell.cell is None:
+        return batch.bytes if batch.bytes is not None else np.zeros(len(batch.time_ns), dtype=np.uint64)
+    return np.full(len(batch.time_ns), cell.cell.bytes_per_sample, dtype=np.uint64)
+
+
+def _missed(batch: Batch) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    marks = np.zeros(len(batch.time_ns), dtype=np.bool_)
+    marks[list(batch.missed)] = True
+    return marks

@@ -1,0 +1,206 @@
+"""Which cells a campaign comes to: who takes part, what is swept, what is impossible."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from fabricbench.campaign.cells import CellPlan, plan_cells
+from fabricbench.campaign.plan import plan_run
+from fabricbench.campaign.specification import Campaign
+from fabricbench.errors import UsageError
+from fabricbench.model import Layer, Pattern
+from fabricbench.patterns import PATTERNS, why_impossible
+from fabricbench.record.probe_plan import PlanCongestor
+from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
+
+NET = Fabric(name="net", interface="eth0")
+
+
+def nodes(number: int, launcher: Launcher = Launcher.SSH) -> Testbed:
+    return Testbed(
+        name="many", launcher=launcher, nodes=tuple(Node(name=f"n{index}") for index in range(number)), fabrics=(NET,)
+    )
+
+
+def campaign(unfit: str = "refuse", **keys: object) -> Campaign:
+    experiment = {"layers": ["tcp"], "pattern": "pingpong", "message_bytes": [64], **keys}
+    return Campaign.model_validate({"name": "mine", "unfit": unfit, "experiments": [experiment]})
+
+
+def cells(number: int, **keys: object) -> CellPlan:
+    return plan_cells(campaign(**keys), nodes(number))
+
+
+def only_ranks(plan: CellPlan) -> tuple[int, ...]:
+    (cell,) = plan.cells
+    return cell.probe.ranks
+
+
+@pytest.mark.parametrize(
+    ("keys", "ranks"),
+    [
+        ({}, (0, 1)),
+        ({"ranks": [0, 3]}, (0, 3)),
+        ({"pattern": "ring"}, (0, 1, 2, 3, 4)),
+        ({"pattern": "ring", "ranks": 3}, (0, 1, 2)),
+        ({"pattern": "incast", "ranks": [4, 0, 2]}, (4, 0, 2)),
+        ({"pattern": "bistream", "ranks": "all"}, (0, 1)),
+        ({"pattern": "message-rate"}, (0, 1, 2, 3)),
+        ({"layers": ["memory"]}, (0,)),
+        ({"layers": ["mpi"], "pattern": "put"}, (0, 1)),
+        ({"layers": ["mpi"], "pattern": "alltoall"}, (0, 1, 2, 3, 4)),
+    ],
+)
+def test_two_take_part_in_patterns_of_two_and_all_in_others(keys: dict[str, object], ranks: tuple[int, ...]):
+    assert only_ranks(cells(5, **keys)) == ranks
+
+
+def test_this_machine_seats_four_whatever_its_nodes():
+    plan = plan_cells(campaign(pattern="chaos"), nodes(1, Launcher.LOCAL))
+    assert only_ranks(plan) == (0, 1, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("number", "keys", "said"),
+    [
+        (
+            4,
+            {"pattern": "ring", "ranks": 5},
+            "ring was asked for with 5 ranks, each on a node of its own, and it has 4 nodes",
+        ),
+        (4, {"pattern": "star", "ranks": [0, 1, 4]}, "ranks 0 and 4 of star are both on n0"),
+        (1, {}, "pingpong was asked for with 2 ranks, each on a node of its own, and it has 1 node"),
+        (1, {"pattern": "chaos"}, "chaos is for 2 or more ranks, and it has 1 node"),
+        (
+            4,
+            {"layers": ["frame"], "pattern": "incast", "parameters": {"flows": 4}},
+            "frame has no ports: parallel flows",
+        ),
+        (4, {"layers": ["tcp"], "pattern": "allreduce"}, "allreduce is an operation of MPI: only layer mpi has it"),
+        (4, {"layers": ["memory"], "pattern": "ring"}, "memory has one rank alone"),
+        (4, {"layers": ["mpi"], "pattern": "allreduce", "message_bytes": [4]}, "the smallest is 8 B"),
+        (
+            4,
+            {"layers": ["mpi"], "pattern": "scan", "message_bytes": [12]},
+            "it sums doubles, so sizes are multiples of 8 B",
+        ),
+        (
+            4,
+            {"layers": ["udp"], "pattern": "ring", "message_bytes": [4]},
+            r"the smallest is 8 B \(token and sequence\)",
+        ),
+        (2, {"congestor": {"pattern": "incast", "message_bytes": 64}}, "1 host is left for the congestor"),
+        (4, {"congestor": {"pattern": "ring", "message_bytes": 64, "ranks": [1, 2]}}, "rank 1 takes part in the cell"),
+        (
+            4,
+            {"congestor": {"pattern": "ring", "message_bytes": 64, "ranks": [2, 6]}},
+            "ranks 2 and 6 of ring are both on n2",
+        ),
+        (4, {"layers": ["memory"], "congestor": {"pattern": "ring", "message_bytes": 64}}, "memory crosses no network"),
+    ],
+)
+def test_what_is_impossible_is_refused_with_the_reason_or_left_out_with_a_note(
+    number: int, keys: dict[str, object], said: str
+):
+    with pytest.raises(UsageError, match=said) as caught:
+        cells(number, **keys)
+    assert "leave out" in str(caught.value.hint)
+    lenient = campaign(unfit="leave out", **keys)
+    anything = campaign(layers=["memory"], pattern="stream").experiments
+    more = lenient.model_copy(update={"experiments": (*lenient.experiments, *anything)})
+    assert any(" left out: " in note and re.search(said, note) for note in plan_cells(more, nodes(number)).notes)
+
+
+def test_every_possible_pair_of_layer_and_pattern_is_planned_and_no_other():
+    for pattern, facts in PATTERNS.items():
+        sizes = {"message_bytes": [64] if facts.has_size else []}
+        plan = (
+            cells(4, unfit="leave out", layers=[layer.value for layer in Layer], pattern=pattern, **sizes)
+            if (Layer.MPI in facts.layers)
+            else None
+        )
+        assert plan is not None
+        found = {cell.probe.layer for cell in plan.cells}
+        assert found == set(facts.layers) == {layer for layer in Layer if why_impossible(layer, pattern, {}) is None}
+        assert len(plan.notes) == len(Layer) - len(found)
+
+
+def test_each_value_of_a_parameter_is_a_cell():
+    plan = cells(4, pattern="incast", message_bytes=[64, 1024], parameters={"flows": [1, 4, 16]})
+    flows = [(cell.probe.parameters["flows"], cell.probe.message_bytes) for cell in plan.cells]
+    assert flows == [(1, 64), (1, 1024), (4, 64), (4, 1024), (16, 64), (16, 1024)]
+
+
+def test_a_congested_cell_stands_beside_each_isolated_one():
+    congestor = {"pattern": "incast", "message_bytes": [1024, 65536], "parameters": {"flows": [1, 16]}}
+    plan = cells(4, message_bytes=[64, 128], congestor=congestor)
+    assert [cell.probe.congestor is None for cell in plan.cells] == [True, *[False] * 4] * 2
+    assert plan.cells[1].probe.congestor == PlanCongestor(
+        layer=Layer.TCP, pattern=Pattern.INCAST, message_bytes=1024, ranks=(5, 2, 3), parameters={"flows": 1}
+    )
+    sizes = {
+        (c.probe.congestor.message_bytes, c.probe.congestor.parameters["flows"])
+        for c in plan.cells
+        if c.probe.congestor
+    }
+    assert sizes == {(1024, 1), (1024, 16), (65536, 1), (65536, 16)}
+
+
+@pytest.mark.parametrize(
+    ("number", "keys", "ranks"),
+    [
+        (3, {}, (4, 2)),
+        (4, {}, (5, 2, 3)),
+        (8, {}, (9, 2, 3, 4, 5, 6, 7)),
+        (8, {"congestor_ranks": 4}, (9, 2, 3, 4)),
+        (4, {"pattern": "ring"}, (5, 6, 7)),
+        (4, {"ranks": [0, 3]}, (7, 1, 2)),
+        (2, {"congestor_ranks": [3, 2]}, (3, 2)),
+    ],
+)
+def test_a_congestor_crosses_the_host_of_the_second_member(
+    number: int, keys: dict[str, object], ranks: tuple[int, ...]
+):
+    congestor = {"pattern": "incast", "message_bytes": 1024, "ranks": keys.pop("congestor_ranks", "all")}
+    plan = cells(number, congestor=congestor, **keys)
+    assert plan.cells[1].probe.congestor is not None
+    assert plan.cells[1].probe.congestor.ranks == ranks
+
+
+def test_a_cell_that_another_experiment_measures_alone_is_not_measured_twice():
+    congestor = {"pattern": "incast", "message_bytes": 1024}
+    one = campaign(message_bytes=[64, 128])
+    both = one.model_copy(update={"experiments": (*one.experiments, *campaign(congestor=congestor).experiments)})
+    plan = plan_cells(both, nodes(4))
+    assert [(cell.probe.message_bytes, cell.probe.congestor is None) for cell in plan.cells] == [
+        (64, True),
+        (128, True),
+        (64, False),
+    ]
+
+
+def test_cells_that_would_read_alike_are_refused():
+    again = campaign(congestor={"pattern": "incast", "message_bytes": [64, 64]})
+    with pytest.raises(UsageError, match=r"measures tcp pingpong, beside incast tcp 64 B of 3 ranks of 64 B again"):
+        plan_cells(again, nodes(4))
+
+
+def test_a_launch_has_as_many_ranks_as_its_cells_and_congestors_name():
+    assert plan_run(campaign(), nodes(4), seed=1).ranks == 2
+    assert plan_run(campaign(pattern="ring"), nodes(4), seed=1).ranks == 4
+    assert plan_run(campaign(congestor={"pattern": "incast", "message_bytes": 64}), nodes(4), seed=1).ranks == 6
+
+
+def test_a_longer_schedule_and_more_ranks_take_longer():
+    def seconds(number: int, **keys: object) -> float:
+        return plan_run(campaign(**keys), nodes(number), seed=1).launches[0].estimated_seconds
+
+    assert seconds(8, pattern="pairs") > seconds(4, pattern="pairs")
+    assert seconds(8, pattern="pairs") > seconds(8, pattern="pairs", parameters={"schedule": "rounds"})
+    assert seconds(8, pattern="pairs-stream") > seconds(8, pattern="pairs")
+    assert seconds(32, pattern="chaos", parameters={"flows": 16}) > seconds(32, pattern="chaos")
+    assert seconds(4, congestor={"pattern": "incast", "message_bytes": 64}) > 1.8 * seconds(4) - 1.5
+    mpi = {"layers": ["mpi"], "pattern": "allreduce"}
+    assert seconds(4, parameters={"mode": "nonblocking"}, **mpi) > seconds(4, **mpi)

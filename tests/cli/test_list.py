@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from fabricbench.cli import app
+from fabricbench.errors import UsageError
+from fabricbench.model import Layer, Pattern
+from fabricbench.patterns import PATTERNS, why_impossible
+
+
+def listed(*arguments: str) -> str:
+    result = CliRunner().invoke(app, ["list", *arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_every_layer_pattern_and_operation_has_a_line_with_what_it_measures():
+    lines = {line.split()[0]: line for line in listed().splitlines() if line.startswith("  ")}
+    assert set(lines) == {*Layer, *Pattern}
+    for pattern, facts in PATTERNS.items():
+        assert facts.summary in lines[pattern]
+        assert all(f"{name}={parameter.default}" in lines[pattern] for name, parameter in facts.parameters.items())
+
+
+@pytest.mark.parametrize("name", [*Layer, *Pattern])
+def test_each_of_them_can_be_told_in_detail(name: str):
+    text = listed(name)
+    assert text.startswith(f"{name}: ")
+    assert "  can carry  " in text if name in set(Layer) else "  measures   " in text
+    assert max(len(line) for line in text.splitlines()[1:]) <= 110
+
+
+def test_a_pattern_in_detail_tells_its_channels_parameters_and_why_a_layer_cannot_carry_it():
+    text = listed("chaos")
+    assert "n (n - 1) x flows among n ranks; the mean logical-channel throughput is the throughput over this" in text
+    assert "flows = 1 (1 to 256): parallel connections" in text
+    assert "layers     frame, ip, udp, tcp, mpi" in text
+    assert "not over   memory: one rank alone: there is nobody to exchange with" in text
+    assert "one flow   over frame, ip: no ports: parallel flows" in text
+    assert "not over   memory, frame, ip, udp, tcp: an operation of MPI: only layer mpi has it" in listed("alltoall")
+
+
+def test_programs_get_the_whole_table():
+    data = json.loads(listed("--json"))
+    assert [one["layer"] for one in data["layers"]] == list(Layer)
+    assert [one["pattern"] for one in data["patterns"]] == list(PATTERNS)
+    for one in data["patterns"]:
+        assert one["layers"] == {layer: why_impossible(layer, one["pattern"], {}) for layer in Layer}
+    incast = json.loads(listed("incast", "--json"))
+    assert (incast["unit"], incast["family"], incast["parameters"]["flows"]["default"]) == ("bit/s", "flood", 1)
+    assert json.loads(listed("frame", "--json"))["patterns"]["pingpong"] is None
+
+
+def test_a_name_that_is_none_is_refused_with_a_guess():
+    with pytest.raises(UsageError, match="there is no layer, pattern or operation 'cahos'; did you mean 'chaos'"):
+        listed("cahos")
+
+
+def test_listing_needs_nothing_that_takes_long_to_load():
+    script = (
+        "import sys; from typer.testing import CliRunner; from fabricbench.cli import app;"
+        "assert CliRunner().invoke(app, ['list', 'chaos']).exit_code == 0;"
+        "print(*({'scipy', 'numpy', 'polars', 'pyroute2', 'altair', 'jinja2', 'ClusterShell'} & {*sys.modules}))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == []

@@ -1,0 +1,154 @@
+"""Patterns of many ranks on this machine's loopback: all channels full at once, turns with neighbours, and a congestor beside."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import pytest
+
+from fabricbench.model import Layer, Pattern
+from fabricbench.patterns import PATTERNS, Family
+from fabricbench.record.lines import Channel, FailureCode, Quantity, StopReason
+from support.measurer import Outcome
+
+pytestmark = pytest.mark.mpi
+
+IS_ROOT = os.geteuid() == 0
+UNRELIABLE = [Layer.FRAME, Layer.IP, Layer.UDP] if IS_ROOT else [Layer.UDP]
+LAYERS = [*UNRELIABLE, Layer.TCP, Layer.MPI]
+RANKS = 4
+SHORT: dict[str, Any] = {
+    "message_bytes": 1024,
+    "verify_messages": 2,
+    "warmup_samples": 1,
+    "stopping": {"maximum_samples": 200, "maximum_seconds": 0.04},
+}
+MATCHINGS = 2
+CHANNELS = {
+    Pattern.PINGPING: 2,
+    Pattern.SENDRECV: 4,
+    Pattern.EXCHANGE: 8,
+    Pattern.HALO: 16,
+    Pattern.BISTREAM: 2,
+    Pattern.STAR: 6,
+    Pattern.RING: 4,
+    Pattern.CHAOS: 12,
+    Pattern.INCAST: 3,
+    Pattern.OUTCAST: 3,
+    Pattern.BISECTION: 2,
+    Pattern.MESSAGE_RATE: 2,
+}
+"""Logical channels of four ranks, or of two where a pattern has no more."""
+
+
+def cell_of(layer: Layer, pattern: Pattern, **more: Any) -> dict[str, Any]:
+    parameters = {"matchings": MATCHINGS} if pattern is Pattern.BISECTION else {}
+    ranks = PATTERNS[pattern].most_ranks or RANKS
+    return {
+        **SHORT,
+        "layer": layer,
+        "pattern": pattern,
+        "ranks": list(range(ranks)),
+        "parameters": parameters,
+        **more,
+    }
+
+
+def channels_of(outcome: Outcome, number: int) -> list[Channel]:
+    return [line for line in outcome.lines if isinstance(line, Channel) and line.cell == number]
+
+
+def expect_a_flood(outcome: Outcome, number: int, *, channels: int, rounds: int = 1) -> None:
+    """A cell's windows and its channels tell the same story, and every payload came as it was sent."""
+    cell, end, carried = outcome.cell(number), outcome.end(number), channels_of(outcome, number)
+    assert end.stop is StopReason.TIME
+    assert cell.channels == channels
+    assert len(carried) == channels * rounds
+    assert len({(each.source, each.destination, each.flow, each.round) for each in carried}) == len(carried)
+    assert all(each.source != each.destination for each in carried)
+    assert {each.quantity for each in carried} == {Quantity.TRANSFER}
+    assert len(outcome.bytes(number)) == end.measured >= rounds
+    total = sum(each.bytes[0] for each in carried if each.bytes)
+    assert sum(outcome.bytes(number)) == total > 0
+    assert cell.bytes_per_sample == total // end.measured
+    assert end.sent == sum(each.sent for each in carried)
+    assert end.lost == sum(each.lost for each in carried)
+    if cell.layer in UNRELIABLE:
+        assert (end.sent - end.lost) * cell.message_bytes == total
+    else:
+        assert end.lost == 0
+
+
+def test_every_layer_carries_every_pattern_of_many_ranks_with_payloads_as_they_were_sent(probe: Callable[..., Outcome]):
+    families = (Family.FLOOD, Family.LOCKSTEP)
+    patterns = [pattern for pattern in Pattern if PATTERNS[pattern].family in families]
+    assert set(patterns) == set(CHANNELS)
+    cells = list(product(LAYERS, patterns))
+    outcome = probe([cell_of(layer, pattern) for layer, pattern in cells], ranks=RANKS)
+    assert outcome.code == 0, outcome.stderr
+    assert (outcome.lines[-1].cells, outcome.lines[-1].failed) == (len(cells), 0)
+    for number, (layer, pattern) in enumerate(cells):
+        cell, end = outcome.cell(number), outcome.end(number)
+        assert (cell.layer, cell.pattern) == (layer, pattern)
+        assert cell.metric is PATTERNS[pattern].metric
+        assert end.verified > 0
+        assert end.corrupted == 0
+        assert all(time > 0 for time in outcome.times(number))
+        if PATTERNS[pattern].family is Family.FLOOD:
+            rounds = MATCHINGS if pattern is Pattern.BISECTION else 1
+            expect_a_flood(outcome, number, channels=CHANNELS[pattern], rounds=rounds)
+        else:
+            assert cell.channels == CHANNELS[pattern]
+            assert cell.bytes_per_sample == CHANNELS[pattern] * cell.message_bytes
+
+
+def test_parallel_flows_are_channels_of_their_own_where_a_layer_can_tell_them_apart(probe: Callable[..., Outcome]):
+    flows = {"parameters": {"flows": 3}}
+    able = [Layer.UDP, Layer.TCP, Layer.MPI]
+    unable = [Layer.FRAME, Layer.IP]
+    outcome = probe(
+        [
+            *(cell_of(layer, Pattern.INCAST, **flows) for layer in able),
+            cell_of(Layer.TCP, Pattern.RING, **flows, receive="polling", message_bytes=100_000),
+            *(cell_of(layer, Pattern.INCAST, **flows) for layer in unable),
+        ],
+        ranks=RANKS,
+    )
+    assert outcome.code == 0, outcome.stderr
+    for number in range(len(able)):
+        expect_a_flood(outcome, number, channels=9)
+        assert {each.flow for each in channels_of(outcome, number)} == {0, 1, 2}
+        assert {each.destination for each in channels_of(outcome, number)} == {0}
+    expect_a_flood(outcome, len(able), channels=12)
+    for number in range(len(able) + 1, len(able) + 1 + len(unable)):
+        assert outcome.failed(number).code is FailureCode.UNSUPPORTED
+        assert "no ports" in outcome.failed(number).reason
+
+
+def test_a_cell_is_measured_beside_a_congestor_and_its_paths_are_good_for_the_next_cell(probe: Callable[..., Outcome]):
+    victim = {"layer": "tcp", "pattern": "pingpong", "message_bytes": 64, "ranks": [0, 1]}
+
+    def beside(layer: Layer, pattern: Pattern) -> dict[str, Any]:
+        return {"layer": layer, "pattern": pattern, "message_bytes": 4096, "ranks": [2, 3]}
+
+    layers = [Layer.UDP, Layer.TCP, Layer.MPI]
+    cells = [
+        *({**victim, "congestor": beside(layer, Pattern.BISTREAM)} for layer in layers),
+        cell_of(Layer.TCP, Pattern.BISTREAM, congestor=beside(Layer.TCP, Pattern.INCAST)),
+        *(cell_of(layer, Pattern.CHAOS) for layer in layers),
+    ]
+    outcome = probe(cells, ranks=RANKS)
+    assert outcome.code == 0, outcome.stderr
+    assert (outcome.lines[-1].cells, outcome.lines[-1].failed) == (len(cells), 0)
+    for number, layer in enumerate(layers):
+        congestor = outcome.cell(number).congestor
+        assert congestor is not None
+        assert (congestor.layer, congestor.ranks) == (layer, (2, 3))
+        assert outcome.end(number).measured >= 1
+        assert channels_of(outcome, number) == []
+    expect_a_flood(outcome, len(layers), channels=2)
+    for number in range(len(layers) + 1, len(cells)):
+        expect_a_flood(outcome, number, channels=12)

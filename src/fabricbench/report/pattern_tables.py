@@ -144,7 +144,7 @@ def congestion_table(congestions: Sequence[Congestion]) -> Table:
             factor_words(one.impact_p999),
             f"{one.launches} × {one.samples_a_launch:,}",
         )
-        for one in congestions
+        for one in sorted(congestions, key=lambda one: (in_report_order(one.key), congestor_order(one.congestor)))
     ]
     columns = (
         "Victim",
@@ -158,6 +158,11 @@ def congestion_table(congestions: Sequence[Congestion]) -> Table:
         "Launches × samples",
     )
     return table(columns, rows, range(3, 9))
+
+
+def congestor_order(congestor: CongestorFacts) -> tuple[str, str, int, int]:
+    """Sort congestors by what they send; the fabrics of each stay side by side."""
+    return congestor.layer, congestor.pattern, congestor.message_bytes, congestor.flows
 
 
 def victim_words(key: CellKey) -> str:

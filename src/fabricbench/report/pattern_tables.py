@@ -160,9 +160,9 @@ def congestion_table(congestions: Sequence[Congestion]) -> Table:
     return table(columns, rows, range(3, 9))
 
 
-def congestor_order(congestor: CongestorFacts) -> tuple[str, str, int, int]:
+def congestor_order(congestor: CongestorFacts) -> tuple[bool, str, str, int, int]:
     """Sort congestors by what they send; the fabrics of each stay side by side."""
-    return congestor.layer, congestor.pattern, congestor.message_bytes, congestor.flows
+    return not congestor.is_idle, congestor.layer, congestor.pattern, congestor.message_bytes, congestor.flows
 
 
 def victim_words(key: CellKey) -> str:
@@ -173,7 +173,8 @@ def victim_words(key: CellKey) -> str:
 def congestor_words(congestor: CongestorFacts) -> str:
     """Return `tcp incast of 64 KiB, 16 flows`."""
     flows = f", {congestor.flows} flow{'s' if congestor.flows > 1 else ''}"
-    return f"{congestor.layer.value} {PATTERN_WORDS[congestor.pattern]} of {size_words(congestor.message_bytes)}{flows}"
+    idle = "idle " if congestor.is_idle else ""
+    return f"{idle}{congestor.layer.value} {PATTERN_WORDS[congestor.pattern]} of {size_words(congestor.message_bytes)}{flows}"
 
 
 def operation_words(key: CellKey) -> str:

@@ -78,60 +78,102 @@ inline double one_in_field(double ring) {
   return std::bit_cast<double>(std::bit_cast<std::uint64_t>(exponent) << mantissa_bits);
 }
 
-// sqrt(-2 ln t / t) for a positive normal t <= 1.
-inline double polar_factor(double t) {
-  constexpr std::uint64_t sqrt_half = std::bit_cast<std::uint64_t>(0.5 * std::numbers::sqrt2);
-  constexpr std::uint64_t one = std::bit_cast<std::uint64_t>(1.0);
-  constexpr std::uint64_t mantissa = (std::uint64_t{1} << mantissa_bits) - 1;
+// What one step of all lanes hands from one loop to the next.
+struct alignas(64) Pairs {
+  Lanes<double> x, y;  // |x|, |y|
+  Lanes<double> t;     // x^2 + y^2, or 1 if that is larger
+  Lanes<double> inverse_t, s, k_log_2;
+  Lanes<double> square_of_factor;
+};
 
-  // As an unsigned number, the exponent of a double between sqrt(1/2) and sqrt(2) becomes that of 1.
-  const std::uint64_t shifted = std::bit_cast<std::uint64_t>(t) + (one - sqrt_half);
-  const double m = std::bit_cast<double>((shifted & mantissa) + sqrt_half);
-  const auto biased_k = shifted >> mantissa_bits | std::bit_cast<std::uint64_t>(integer_in_mantissa);
-  const double k = std::bit_cast<double>(biased_k) - (integer_in_mantissa + exponent_bias);
-
-  const double q = 1 / (t * (m + 1));
-  const double inverse_t = (m + 1) * q;
-  const double s = (m - 1) * (t * q);
-  // 2 artanh s = 2s + s z P(z), z = s^2: Chebyshev interpolation of P, relative error of the whole 2^-57.
-  const double z = s * s;
-  double p = 0.14616449685043406;
-  p = std::fma(p, z, 0.15331721600556042);
-  p = std::fma(p, z, 0.18182889125261723);
-  p = std::fma(p, z, 0.2222221113479508);
-  p = std::fma(p, z, 0.28571428625975487);
-  p = std::fma(p, z, 0.39999999999899505);
-  p = std::fma(p, z, 0.666666666666667);
-  const double log_m = std::fma(s * z, p, 2 * s);
-  const double log_t = std::fma(k, std::numbers::ln2, log_m);
-  return std::sqrt(-2 * log_t * inverse_t);
-}
-
-inline void step(State& state, double multiplier) {
-  // Plain pointers: gcc 12 vectorises no subscript of a std::array.
+void draw(State& state, Pairs& pairs, double multiplier) {
   double* const residue_x = state.x.data();
   double* const residue_y = state.y.data();
-  double* const sum_x = state.sum_x.data();
-  double* const sum_y = state.sum_y.data();
-  double* const fields = state.fields.data();
   std::uint64_t* const rejections = state.rejections.data();
+  double* const xs = pairs.x.data();
+  double* const ys = pairs.y.data();
+  double* const ts = pairs.t.data();
   for (std::size_t l = 0; l < lanes; ++l) {
     const double x = std::abs(1 - 2 * std::abs(residue_x[l]));
     const double y = std::abs(1 - 2 * std::abs(residue_y[l]));
     residue_x[l] = next_residue(multiplier, residue_x[l]);
     residue_y[l] = next_residue(multiplier, residue_y[l]);
-
     const double square = x * x + y * y;
     const bool is_rejected = square > 1;
-    const double f = polar_factor(is_rejected ? 1 : square);
-    const double deviate_x = x * f;
-    const double deviate_y = y * f;
-    sum_x[l] += deviate_x;
-    sum_y[l] += deviate_y;
-
-    fields[l] += one_in_field(std::floor(deviate_x > deviate_y ? deviate_x : deviate_y));
+    xs[l] = x;
+    ys[l] = y;
+    ts[l] = is_rejected ? 1 : square;
     rejections[l] += is_rejected ? 1U : 0U;
   }
+}
+
+// t = 2^k m gives k ln 2, s = (m - 1) / (m + 1) and 1 / t.
+void split(Pairs& pairs) {
+  constexpr std::uint64_t sqrt_half = std::bit_cast<std::uint64_t>(0.5 * std::numbers::sqrt2);
+  constexpr std::uint64_t one = std::bit_cast<std::uint64_t>(1.0);
+  constexpr std::uint64_t mantissa = (std::uint64_t{1} << mantissa_bits) - 1;
+  const double* const ts = pairs.t.data();
+  double* const inverse_t = pairs.inverse_t.data();
+  double* const s = pairs.s.data();
+  double* const k_log_2 = pairs.k_log_2.data();
+  for (std::size_t l = 0; l < lanes; ++l) {
+    const double t = ts[l];
+    // As an unsigned number, the exponent of a double between sqrt(1/2) and sqrt(2) becomes that of 1.
+    const std::uint64_t shifted = std::bit_cast<std::uint64_t>(t) + (one - sqrt_half);
+    const double m = std::bit_cast<double>((shifted & mantissa) + sqrt_half);
+    const auto biased_k = shifted >> mantissa_bits | std::bit_cast<std::uint64_t>(integer_in_mantissa);
+    k_log_2[l] = (std::bit_cast<double>(biased_k) - (integer_in_mantissa + exponent_bias)) * std::numbers::ln2;
+    const double q = 1 / (t * (m + 1));
+    inverse_t[l] = (m + 1) * q;
+    s[l] = (m - 1) * (t * q);
+  }
+}
+
+// -2 ln t / t, with 2 artanh s = 2s + s z P(z), z = s^2: Chebyshev interpolation of P, relative error of the whole
+// 2^-57.
+void square_factors(Pairs& pairs) {
+  const double* const ss = pairs.s.data();
+  const double* const k_log_2 = pairs.k_log_2.data();
+  const double* const inverse_t = pairs.inverse_t.data();
+  double* const square = pairs.square_of_factor.data();
+  for (std::size_t l = 0; l < lanes; ++l) {
+    const double s = ss[l];
+    const double z = s * s;
+    double p = 0.14616449685043406;
+    p = std::fma(p, z, 0.15331721600556042);
+    p = std::fma(p, z, 0.18182889125261723);
+    p = std::fma(p, z, 0.2222221113479508);
+    p = std::fma(p, z, 0.28571428625975487);
+    p = std::fma(p, z, 0.39999999999899505);
+    p = std::fma(p, z, 0.666666666666667);
+    const double log_t = std::fma(s * z, p, 2 * s) + k_log_2[l];
+    square[l] = -2 * log_t * inverse_t[l];
+  }
+}
+
+void tally_step(State& state, const Pairs& pairs) {
+  const double* const x = pairs.x.data();
+  const double* const y = pairs.y.data();
+  const double* const square = pairs.square_of_factor.data();
+  double* const sum_x = state.sum_x.data();
+  double* const sum_y = state.sum_y.data();
+  double* const fields = state.fields.data();
+  for (std::size_t l = 0; l < lanes; ++l) {
+    const double f = std::sqrt(square[l]);
+    const double deviate_x = x[l] * f;
+    const double deviate_y = y[l] * f;
+    sum_x[l] += deviate_x;
+    sum_y[l] += deviate_y;
+    fields[l] += one_in_field(std::floor(deviate_x > deviate_y ? deviate_x : deviate_y));
+  }
+}
+
+inline void step(State& state, double multiplier) {
+  Pairs pairs;
+  draw(state, pairs, multiplier);
+  split(pairs);
+  square_factors(pairs);
+  tally_step(state, pairs);
 }
 
 void widen(State& state) {

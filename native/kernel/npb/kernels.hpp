@@ -9,6 +9,7 @@ namespace fabricbench::npb {
 
 inline constexpr std::array kernels{
     &ep,
+    &is,
 };
 
 }  // namespace fabricbench::npb

@@ -61,9 +61,13 @@ Exit open_outlet(const Control& control, const Options& options, const std::vect
   return Exit::verified;
 }
 
-/// Run once and write what came of it; the exit code so far, the same on every rank.
-Exit run_once(const Control& control, MPI_Comm communicator, const Options& options, Exit so_far, Outlet& outlet) {
+/// Run once and write what came of it; the exit code so far, the same on every rank. Each run has a communicator of its
+/// own: MPICH takes another algorithm after a few collectives on a communicator, which adds in another order, and a
+/// second run would differ from the first in its last bits.
+Exit run_once(const Control& control, MPI_Comm ranks, const Options& options, Exit so_far, Outlet& outlet) {
   reset_counts();
+  MPI_Comm communicator = MPI_COMM_NULL;
+  MPI_Comm_dup(ranks, &communicator);
   const Result result = options.kernel->run(communicator, options.problem);
   const Profile profile = gather_profile(communicator);
   auto exit = static_cast<int>(after(so_far, result));
@@ -77,6 +81,7 @@ Exit run_once(const Control& control, MPI_Comm communicator, const Options& opti
     }
   }
   MPI_Bcast(&exit, 1, MPI_INT, 0, communicator);
+  MPI_Comm_free(&communicator);
   return static_cast<Exit>(exit);
 }
 

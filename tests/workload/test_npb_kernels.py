@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -56,9 +57,9 @@ class Outcome:
 def start(tmp_path: Path) -> Callable[..., Outcome]:
     """Start the program on ranks of this machine that sleep while they wait."""
 
-    def run(ranks: int, arguments: Sequence[str]) -> Outcome:
+    def run(ranks: int, arguments: Sequence[str], prefix: Sequence[str] = ()) -> Outcome:
         done = subprocess.run(
-            [build_info().mpiexec, "-n", str(ranks), *arguments],
+            [*prefix, build_info().mpiexec, "-n", str(ranks), *arguments],
             capture_output=True,
             text=True,
             timeout=TIME_LIMIT_S,
@@ -187,6 +188,15 @@ def test_a_record_that_cannot_be_written_ends_with_code_3_and_is_said_once(start
     assert outcome.code == 3
     assert outcome.stderr.count("fabricbench-npb: ") == 1
     assert output in outcome.stderr
+
+
+def test_too_little_memory_ends_all_ranks_with_code_3_and_is_said_once(start: Callable):
+    if "ft" not in kernels() or shutil.which("prlimit") is None:
+        pytest.skip("this needs the kernel ft, whose class D needs more memory than any test may have, and prlimit")
+    outcome = start(2, program("ft", "--class", "D"), prefix=("prlimit", "--as=4000000000"))
+    assert outcome.code == 3
+    assert outcome.stderr.count("fabricbench-npb: ") == 1
+    assert "not enough memory for class D of ft" in outcome.stderr
 
 
 def test_every_call_of_the_kernels_that_communicates_is_counted():

@@ -21,6 +21,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "testbed": BASE,
     "lab": BASE | {"testbed"},
     "record": BASE | {"testbed"},
+    "workload": BASE | {"testbed", "record"},
     "launch": BASE | {"testbed", "record", "lab"},
     "campaign": BASE | {"testbed", "record", "launch", "lab"},
     "statistics": {"errors"},

@@ -7,6 +7,9 @@
 
 namespace fabricbench::npb {
 
-inline constexpr std::array<const Kernel*, 0> kernels{};
+inline constexpr std::array kernels{
+    &ep,
+    &is,
+};
 
 }  // namespace fabricbench::npb

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "kernel/npb/npb.hpp"
+#include "kernel/npb/profile.hpp"
 
 namespace fabricbench::npb {
 
@@ -12,11 +13,14 @@ bool Check::holds() const {
 
 TimedSection::TimedSection(MPI_Comm communicator) : communicator_(communicator) {
   MPI_Barrier(communicator_);
+  counts().is_on = true;
   begin_ = MPI_Wtime();
 }
 
 double TimedSection::end() {
   const double own = MPI_Wtime() - begin_;
+  counts().is_on = false;
+  counts().section_ns += static_cast<std::uint64_t>(std::llround(own * 1e9));
   double slowest = 0;
   MPI_Allreduce(&own, &slowest, 1, MPI_DOUBLE, MPI_MAX, communicator_);
   return slowest;

@@ -9,6 +9,7 @@ namespace fabricbench::npb {
 
 inline constexpr std::array kernels{
     &mg,
+    &ft,
 };
 
 }  // namespace fabricbench::npb

@@ -1,8 +1,10 @@
 // Doubles that one instruction works on together, and how they come from memory and go back.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstring>
+#include <utility>
 
 namespace fabricbench::npb {
 
@@ -26,6 +28,35 @@ inline double sum(Lanes value) {
   double total = 0;
   for (std::size_t lane = 0; lane < lanes; ++lane) total += value[lane];
   return total;
+}
+
+namespace lanes_detail {
+
+/// Swap the off-diagonal quarters of the blocks of 2 x distance lanes that two rows form.
+template <std::size_t distance, std::size_t... lane>
+void swap_quarters(Lanes& a, Lanes& b, std::index_sequence<lane...>) {
+  const Lanes low = __builtin_shufflevector(a, b, ((lane & distance) != 0 ? lanes + lane - distance : lane)...);
+  b = __builtin_shufflevector(a, b, ((lane & distance) != 0 ? lanes + lane : lane + distance)...);
+  a = low;
+}
+
+template <std::size_t distance>
+void transpose(std::array<Lanes, lanes>& rows) {
+  for (std::size_t row = 0; row < lanes; ++row) {
+    if ((row & distance) == 0)
+      swap_quarters<distance>(rows[row], rows[row + distance], std::make_index_sequence<lanes>());
+  }
+  if constexpr (distance > 1) transpose<distance / 2>(rows);
+}
+
+}  // namespace lanes_detail
+
+/// Lane i of result j is lane j of what lies at from[i] + offset.
+inline std::array<Lanes, lanes> load_transposed(const std::array<double*, lanes>& from, std::size_t offset) {
+  std::array<Lanes, lanes> rows;
+  for (std::size_t row = 0; row < lanes; ++row) rows[row] = load(from[row] + offset);
+  lanes_detail::transpose<lanes / 2>(rows);
+  return rows;
 }
 
 }  // namespace fabricbench::npb

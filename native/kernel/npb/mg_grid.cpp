@@ -141,8 +141,8 @@ int Decomposition::neighbour(std::size_t dimension, std::size_t side) const {
 
 Field::Field(const Decomposition& decomposition, int level) {
   for (std::size_t dimension = 0; dimension < 3; ++dimension) size_[dimension] = decomposition.count(level, dimension);
-  constexpr std::ptrdiff_t lanes = 4;
-  line_stride_ = line_begin + (size_[0] + ghosts + lanes - 1) / lanes * lanes;
+  constexpr std::ptrdiff_t step = lanes;
+  line_stride_ = line_begin + (size_[0] + ghosts + step - 1) / step * step;
   plane_stride_ = line_stride_ * (size_[1] + 2 * ghosts);
   points_ = Buffer<double>(static_cast<std::size_t>(plane_stride_ * (size_[2] + 2 * ghosts)));
 }

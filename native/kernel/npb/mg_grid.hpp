@@ -8,6 +8,7 @@
 #include <cstddef>
 
 #include "kernel/npb/buffer.hpp"
+#include "kernel/npb/lanes.hpp"
 
 namespace fabricbench::npb::multigrid {
 
@@ -82,7 +83,7 @@ class Field {
     return (k + ghosts) * plane_stride_ + (j + ghosts) * line_stride_ + line_begin;
   }
 
-  static constexpr std::ptrdiff_t line_begin = 4;  // keeps the first own point of a line aligned to 32 bytes
+  static constexpr std::ptrdiff_t line_begin = lanes;  // keeps the first own point of a line aligned
   std::array<std::ptrdiff_t, 3> size_{};
   std::ptrdiff_t line_stride_ = 0;
   std::ptrdiff_t plane_stride_ = 0;

@@ -9,8 +9,8 @@ namespace fabricbench::npb::multigrid {
 
 namespace {
 
-constexpr std::ptrdiff_t alignment = 4;  // doubles; fields and scratch have as many before a line's first own point
-constexpr std::ptrdiff_t margin = 8;     // before the first own point of a line of scratch
+constexpr auto step = static_cast<std::ptrdiff_t>(lanes);
+constexpr std::ptrdiff_t margin = 8;  // before the first own point of a line of scratch, and more behind
 
 constexpr std::ptrdiff_t round_up(std::ptrdiff_t value, std::ptrdiff_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
@@ -31,51 +31,42 @@ Neighbourhood neighbourhood(const Lines& lines, std::ptrdiff_t j, std::ptrdiff_t
   return near;
 }
 
-/// Two lines of scratch for the sums of each of two lines.
-struct Scratch {
-  std::array<double*, 2> centre;
-  std::array<double*, 2> side;
-};
-
 /// to = from + T x in [begin, end) of two lines, which share half of what they read. Per point of a line, `faces` and
 /// `edges` are the sums of the four neighbours at the faces and the edges of the square around the line; `centre` is
 /// what the point's result takes from them, `side` what the results of both its neighbours along the line take,
-/// computed once.
+/// computed once. `scratch` is the first of four lines.
 template <bool has_faces, bool has_corners>
 void apply(const Stencil& stencil, const Neighbourhood& x, const std::array<const double*, 2>& from,
-           const std::array<double*, 2>& to, std::ptrdiff_t begin, std::ptrdiff_t end, const Scratch& scratch) {
+           const std::array<double*, 2>& to, std::ptrdiff_t begin, std::ptrdiff_t end, double* __restrict scratch) {
   const auto& [below, here, above] = x;
-  const double *const b0 = below[0], *const b1 = below[1], *const b2 = below[2], *const b3 = below[3];
-  const double *const h0 = here[0], *const h1 = here[1], *const h2 = here[2], *const h3 = here[3];
-  const double *const a0 = above[0], *const a1 = above[1], *const a2 = above[2], *const a3 = above[3];
-  const double *const from0 = from[0], *const from1 = from[1];
-  double* const __restrict centre0 = scratch.centre[0], * const __restrict centre1 = scratch.centre[1];
-  double* const __restrict side0 = scratch.side[0], * const __restrict side1 = scratch.side[1];
   const auto [at_point, at_face, at_edge, at_corner] = stencil;
-  const auto centre = [=](double point, double faces, double edges) {
-    const double sum = at_point * point + at_edge * edges;
+  const auto centre = [=](Lanes point, Lanes faces, Lanes edges) {
+    const Lanes sum = at_point * point + at_edge * edges;
     return has_faces ? sum + at_face * faces : sum;
   };
-  const auto side = [=](double point, double faces, double edges) {
-    double sum = at_edge * faces;
+  const auto side = [=](Lanes point, Lanes faces, Lanes edges) {
+    Lanes sum = at_edge * faces;
     if constexpr (has_faces) sum += at_face * point;
     if constexpr (has_corners) sum += at_corner * edges;
     return sum;
   };
-  const std::ptrdiff_t last = round_up(end + 1, alignment);  // lines are stored with room for it
-  for (std::ptrdiff_t i = -alignment; i < last; ++i) {
-    const double s0 = b0[i] + a0[i];
-    const double s1 = b1[i] + a1[i];
-    const double s2 = b2[i] + a2[i];
-    const double s3 = b3[i] + a3[i];
-    const double faces0 = h0[i] + h2[i] + s1;
-    const double faces1 = h1[i] + h3[i] + s2;
-    const double edges0 = s0 + s2;
-    const double edges1 = s1 + s3;
-    side0[i] = side(h1[i], faces0, edges0);
-    side1[i] = side(h2[i], faces1, edges1);
-    centre0[i] = from0[i] + centre(h1[i], faces0, edges0);
-    centre1[i] = from1[i] + centre(h2[i], faces1, edges1);
+  double* const side0 = scratch;
+  double* const side1 = scratch + Sweeps::scratch_stride;
+  double* const centre0 = scratch + 2 * Sweeps::scratch_stride;
+  double* const centre1 = scratch + 3 * Sweeps::scratch_stride;
+  for (std::ptrdiff_t i = -step; i <= end; i += step) {  // past the end: lines are stored with room for it
+    const Lanes s0 = load(below[0] + i) + load(above[0] + i);
+    const Lanes s1 = load(below[1] + i) + load(above[1] + i);
+    const Lanes s2 = load(below[2] + i) + load(above[2] + i);
+    const Lanes s3 = load(below[3] + i) + load(above[3] + i);
+    const Lanes h1 = load(here[1] + i);
+    const Lanes h2 = load(here[2] + i);
+    const Lanes faces0 = load(here[0] + i) + h2 + s1;
+    const Lanes faces1 = load(here[3] + i) + h1 + s2;
+    store(side0 + i, side(h1, faces0, s0 + s2));
+    store(side1 + i, side(h2, faces1, s1 + s3));
+    store(centre0 + i, load(from[0] + i) + centre(h1, faces0, s0 + s2));
+    store(centre1 + i, load(from[1] + i) + centre(h2, faces1, s1 + s3));
   }
   double* const __restrict to0 = to[0], * const __restrict to1 = to[1];
   for (std::ptrdiff_t i = begin; i < end; ++i) {
@@ -85,13 +76,12 @@ void apply(const Stencil& stencil, const Neighbourhood& x, const std::array<cons
 }
 
 void residual(const Neighbourhood& u, const Field& v, std::ptrdiff_t j, std::ptrdiff_t k,
-              const std::array<double*, 2>& r, const Scratch& scratch) {
+              const std::array<double*, 2>& r, double* scratch) {
   constexpr Stencil negated{-laplacian[0], -laplacian[1], -laplacian[2], -laplacian[3]};
   apply<false, true>(negated, u, {v.line(j, k), v.line(j + 1, k)}, r, -1, v.size(0) + 1, scratch);
 }
 
 double squared(const double* line, std::ptrdiff_t size) {
-  constexpr auto step = static_cast<std::ptrdiff_t>(lanes);
   Lanes total{};
   std::ptrdiff_t i = 0;
   for (; i + step <= size; i += step) total += load(line + i) * load(line + i);
@@ -193,18 +183,18 @@ class Sweeps::Strip {
 Sweeps::Sweeps(const Field& largest, const Stencil& smoother)
     : smoother_(smoother),
       stride_(round_up(largest.line_stride() + 2 * margin, margin)),
-      lines_(static_cast<std::size_t>(scratch_lines * stride_)),
+      lines_(static_cast<std::size_t>(scratch_lines * scratch_stride)),
       strip_planes_(static_cast<std::size_t>(3 * Strip::largest_strip * stride_)),
       carried_(static_cast<std::size_t>(4 * (largest.size(2) + 2) * stride_)) {}
 
-double* Sweeps::scratch(std::ptrdiff_t line) { return lines_.data() + line * stride_ + margin; }
+double* Sweeps::scratch(std::ptrdiff_t line) { return lines_.data() + line * scratch_stride + margin; }
 
 double Sweeps::squared_residual(const Field& u, const Field& v) {
   double total = 0;
   const std::array<double*, 2> r{scratch(4), scratch(5)};
   for (std::ptrdiff_t k = 0; k < v.size(2); ++k) {
     for (std::ptrdiff_t j = 0; j < v.size(1); j += 2) {
-      residual(neighbourhood(u, j, k), v, j, k, r, {{scratch(0), scratch(1)}, {scratch(2), scratch(3)}});
+      residual(neighbourhood(u, j, k), v, j, k, r, scratch(0));
       for (const double* line : r) total += squared(line, v.size(0));
     }
   }
@@ -218,7 +208,7 @@ void Sweeps::restrict_residual(const Field& u, const Field& v, Field& coarse, do
   double* high = scratch(6);
   for (std::ptrdiff_t k = 0; k <= v.size(2); ++k) {
     for (std::ptrdiff_t j = -1; j < v.size(1); j += 2) {
-      residual(neighbourhood(u, j, k), v, j, k, {middle, high}, {{scratch(0), scratch(1)}, {scratch(2), scratch(3)}});
+      residual(neighbourhood(u, j, k), v, j, k, {middle, high}, scratch(0));
       if (squared_sum != nullptr && k < v.size(2)) {
         if (j > 0) total += squared(middle, v.size(0));
         if (j + 1 < v.size(1)) total += squared(high, v.size(0));
@@ -252,8 +242,7 @@ void Sweeps::smooth(const Field& r, Field& u) {
 void Sweeps::smooth_lines(const std::array<std::array<const double*, 4>, 3>& r, Field& u, std::ptrdiff_t j,
                           std::ptrdiff_t k) {
   const std::array<double*, 2> to{u.line(j, k), u.line(j + 1, k)};
-  apply<true, false>(smoother_, r, {to[0], to[1]}, to, 0, u.size(0),
-                     {{scratch(0), scratch(1)}, {scratch(2), scratch(3)}});
+  apply<true, false>(smoother_, r, {to[0], to[1]}, to, 0, u.size(0), scratch(0));
 }
 
 void Sweeps::correct(Field& u, const Field& v, const Field& z, const Offset& z_offset, bool added) {
@@ -271,7 +260,7 @@ void Sweeps::correct(Field& u, const Field& v, const Field& z, const Offset& z_o
         }
         if (j >= -2 && k >= 0 && k < planes + 2) {
           residual(neighbourhood(u, j + 1, k - 1), v, j + 1, k - 1, {r.line(j + 1, k - 1), r.line(j + 2, k - 1)},
-                   {{scratch(0), scratch(1)}, {scratch(2), scratch(3)}});
+                   scratch(0));
         }
         if (j >= 0 && k >= 2) smooth_lines(neighbourhood(r, j, k - 2), u, j, k - 2);
       }

@@ -43,6 +43,9 @@ class Sweeps {
   /// leaves no valid ghosts.
   void correct(Field& u, const Field& v, const Field& z, const Offset& z_offset, bool added);
 
+  /// Of lines of scratch: enough for 1024 points, not a multiple of a page, and fixed, for want of registers.
+  static constexpr std::ptrdiff_t scratch_stride = 1088;
+
  private:
   class Strip;
 

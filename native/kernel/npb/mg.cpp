@@ -146,7 +146,10 @@ class Solver {
       right_.emplace_back(decomposition, level);
     }
     own_base_ = Field(divided_, divided_.base());
-    sweeps_.emplace(solution_[finest_], problem.smoother);
+    const auto largest = [&](std::size_t dimension) {
+      return std::max(solution_[finest_].size(dimension), solution_[base_].size(dimension));
+    };
+    sweeps_.emplace(largest(0), largest(2), problem.smoother);
     set_charges(divided_, problem.level, right_[finest_]);
     exchange_(divided_, right_[finest_], 1);
   }

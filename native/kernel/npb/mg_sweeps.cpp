@@ -180,12 +180,12 @@ class Sweeps::Strip {
   std::ptrdiff_t end_ = 0;
 };
 
-Sweeps::Sweeps(const Field& largest, const Stencil& smoother)
+Sweeps::Sweeps(std::ptrdiff_t points, std::ptrdiff_t planes, const Stencil& smoother)
     : smoother_(smoother),
-      stride_(round_up(largest.line_stride() + 2 * margin, margin)),
+      stride_(round_up(points + 3 * margin, margin)),
       lines_(static_cast<std::size_t>(scratch_lines * scratch_stride)),
       strip_planes_(static_cast<std::size_t>(3 * Strip::largest_strip * stride_)),
-      carried_(static_cast<std::size_t>(4 * (largest.size(2) + 2) * stride_)) {}
+      carried_(static_cast<std::size_t>(4 * (planes + 2) * stride_)) {}
 
 double* Sweeps::scratch(std::ptrdiff_t line) { return lines_.data() + line * scratch_stride + margin; }
 

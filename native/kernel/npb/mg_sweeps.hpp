@@ -21,10 +21,11 @@ inline constexpr Stencil laplacian{-8.0 / 3, 0, 1.0 / 6, 1.0 / 12};
 /// that every rank has whole.
 using Offset = std::array<std::ptrdiff_t, 3>;
 
-/// The sweeps with their lines and planes of scratch memory, for fields up to those of `largest`.
+/// The sweeps with their lines and planes of scratch memory.
 class Sweeps {
  public:
-  Sweeps(const Field& largest, const Stencil& smoother);
+  /// For fields of up to as many points in x and planes in z.
+  Sweeps(std::ptrdiff_t points, std::ptrdiff_t planes, const Stencil& smoother);
 
   /// The sum of squares of v - A u over the rank's own points. Needs a ghost of u.
   double squared_residual(const Field& u, const Field& v);

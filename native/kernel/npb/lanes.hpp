@@ -40,6 +40,11 @@ void swap_quarters(Lanes& a, Lanes& b, std::index_sequence<lane...>) {
   a = low;
 }
 
+template <std::size_t first, std::size_t... lane>
+Lanes interleave_from(Lanes a, Lanes b, std::index_sequence<lane...>) {
+  return __builtin_shufflevector(a, b, (first + lane / 2 + (lane % 2 != 0 ? lanes : 0))...);
+}
+
 template <std::size_t distance>
 void transpose(std::array<Lanes, lanes>& rows) {
   for (std::size_t row = 0; row < lanes; ++row) {
@@ -50,6 +55,12 @@ void transpose(std::array<Lanes, lanes>& rows) {
 }
 
 }  // namespace lanes_detail
+
+/// a0 b0 a1 b1 ..., the first half and the second.
+inline std::array<Lanes, 2> interleave(Lanes a, Lanes b) {
+  return {lanes_detail::interleave_from<0>(a, b, std::make_index_sequence<lanes>()),
+          lanes_detail::interleave_from<lanes / 2>(a, b, std::make_index_sequence<lanes>())};
+}
 
 /// Lane i of result j is lane j of what lies at from[i] + offset.
 inline std::array<Lanes, lanes> load_transposed(const std::array<double*, lanes>& from, std::size_t offset) {

@@ -31,13 +31,18 @@ Neighbourhood neighbourhood(const Lines& lines, std::ptrdiff_t j, std::ptrdiff_t
   return near;
 }
 
+/// Which lines of the next two to fetch while these two are computed: lines are too short for the processor to notice
+/// in time that it should. `from` alone where x was just computed.
+enum class Prefetched { nothing, from, both };
+
 /// to = from + T x in [begin, end) of two lines, which share half of what they read. Per point of a line, `faces` and
 /// `edges` are the sums of the four neighbours at the faces and the edges of the square around the line; `centre` is
 /// what the point's result takes from them, `side` what the results of both its neighbours along the line take,
 /// computed once. `scratch` is the first of four lines.
-template <bool has_faces, bool has_corners>
+template <bool has_faces, bool has_corners, Prefetched prefetched>
 void apply(const Stencil& stencil, const Neighbourhood& x, const std::array<const double*, 2>& from,
-           const std::array<double*, 2>& to, std::ptrdiff_t begin, std::ptrdiff_t end, double* __restrict scratch) {
+           const std::array<double*, 2>& to, std::ptrdiff_t begin, std::ptrdiff_t end, double* __restrict scratch,
+           std::ptrdiff_t stride = 0) {
   const auto& [below, here, above] = x;
   const auto [at_point, at_face, at_edge, at_corner] = stencil;
   const auto centre = [=](Lanes point, Lanes faces, Lanes edges) {
@@ -55,6 +60,14 @@ void apply(const Stencil& stencil, const Neighbourhood& x, const std::array<cons
   double* const centre0 = scratch + 2 * Sweeps::scratch_stride;
   double* const centre1 = scratch + 3 * Sweeps::scratch_stride;
   for (std::ptrdiff_t i = -step; i <= end; i += step) {  // past the end: lines are stored with room for it
+    if constexpr (prefetched == Prefetched::both) {
+      __builtin_prefetch(above[3] + stride + i);
+      __builtin_prefetch(above[3] + 2 * stride + i);
+    }
+    if constexpr (prefetched != Prefetched::nothing) {
+      __builtin_prefetch(from[1] + stride + i);
+      __builtin_prefetch(from[1] + 2 * stride + i);
+    }
     const Lanes s0 = load(below[0] + i) + load(above[0] + i);
     const Lanes s1 = load(below[1] + i) + load(above[1] + i);
     const Lanes s2 = load(below[2] + i) + load(above[2] + i);
@@ -75,10 +88,12 @@ void apply(const Stencil& stencil, const Neighbourhood& x, const std::array<cons
   }
 }
 
+template <Prefetched prefetched>
 void residual(const Neighbourhood& u, const Field& v, std::ptrdiff_t j, std::ptrdiff_t k,
               const std::array<double*, 2>& r, double* scratch) {
   constexpr Stencil negated{-laplacian[0], -laplacian[1], -laplacian[2], -laplacian[3]};
-  apply<false, true>(negated, u, {v.line(j, k), v.line(j + 1, k)}, r, -1, v.size(0) + 1, scratch);
+  apply<false, true, prefetched>(negated, u, {v.line(j, k), v.line(j + 1, k)}, r, -1, v.size(0) + 1, scratch,
+                                 v.line_stride());
 }
 
 double squared(const double* line, std::ptrdiff_t size) {
@@ -120,8 +135,8 @@ void deposit(const double* __restrict line, std::ptrdiff_t k, std::ptrdiff_t coa
 
 /// u = Q z or u += Q z on a line with its two ghosts. Odd points lie on coarse ones, the others between two.
 template <bool added>
-void prolong_line(double* __restrict u, const Field& z, const Offset& z_offset, std::ptrdiff_t j, std::ptrdiff_t k,
-                  std::ptrdiff_t coarse_size, double* __restrict across) {
+void prolong_line(double* __restrict u, std::ptrdiff_t stride, const Field& z, const Offset& z_offset, std::ptrdiff_t j,
+                  std::ptrdiff_t k, std::ptrdiff_t coarse_size, double* __restrict across) {
   const auto coarse = [](std::ptrdiff_t fine) { return (fine + 2 * ghosts) / 2 - ghosts; };  // rounds down
   const bool is_between_j = j % 2 == 0;
   const bool is_between_k = k % 2 == 0;
@@ -136,12 +151,23 @@ void prolong_line(double* __restrict u, const Field& z, const Offset& z_offset, 
   } else {
     for (std::ptrdiff_t i = -2; i <= coarse_size; ++i) across[i] = 0.5 * (z00[i] + z11[i]);
   }
-  for (std::ptrdiff_t i = -2; i < coarse_size; ++i) {
+  const auto prolong = [&](std::ptrdiff_t i) {
     const double between = 0.5 * (across[i] + across[i + 1]);
     const double on = across[i + 1];
     u[2 * i + 2] = added ? u[2 * i + 2] + between : between;
     u[2 * i + 3] = added ? u[2 * i + 3] + on : on;
+  };
+  prolong(-2);
+  std::ptrdiff_t i = -1;
+  for (; i + step <= coarse_size; i += step) {
+    double* const to = u + 2 * i + 2;
+    if constexpr (added) __builtin_prefetch(to + 2 * stride);  // lines come in twos, see Prefetched
+    const Lanes on = load(across + i + 1);
+    const auto [low, high] = interleave(0.5 * (load(across + i) + on), on);
+    store(to, added ? load(to) + low : low);
+    store(to + step, added ? load(to + step) + high : high);
   }
+  for (; i < coarse_size; ++i) prolong(i);
 }
 
 }  // namespace
@@ -194,7 +220,7 @@ double Sweeps::squared_residual(const Field& u, const Field& v) {
   const std::array<double*, 2> r{scratch(4), scratch(5)};
   for (std::ptrdiff_t k = 0; k < v.size(2); ++k) {
     for (std::ptrdiff_t j = 0; j < v.size(1); j += 2) {
-      residual(neighbourhood(u, j, k), v, j, k, r, scratch(0));
+      residual<Prefetched::both>(neighbourhood(u, j, k), v, j, k, r, scratch(0));
       for (const double* line : r) total += squared(line, v.size(0));
     }
   }
@@ -208,7 +234,7 @@ void Sweeps::restrict_residual(const Field& u, const Field& v, Field& coarse, do
   double* high = scratch(6);
   for (std::ptrdiff_t k = 0; k <= v.size(2); ++k) {
     for (std::ptrdiff_t j = -1; j < v.size(1); j += 2) {
-      residual(neighbourhood(u, j, k), v, j, k, {middle, high}, scratch(0));
+      residual<Prefetched::both>(neighbourhood(u, j, k), v, j, k, {middle, high}, scratch(0));
       if (squared_sum != nullptr && k < v.size(2)) {
         if (j > 0) total += squared(middle, v.size(0));
         if (j + 1 < v.size(1)) total += squared(high, v.size(0));
@@ -242,7 +268,7 @@ void Sweeps::smooth(const Field& r, Field& u) {
 void Sweeps::smooth_lines(const std::array<std::array<const double*, 4>, 3>& r, Field& u, std::ptrdiff_t j,
                           std::ptrdiff_t k) {
   const std::array<double*, 2> to{u.line(j, k), u.line(j + 1, k)};
-  apply<true, false>(smoother_, r, {to[0], to[1]}, to, 0, u.size(0), scratch(0));
+  apply<true, false, Prefetched::nothing>(smoother_, r, {to[0], to[1]}, to, 0, u.size(0), scratch(0));
 }
 
 void Sweeps::correct(Field& u, const Field& v, const Field& z, const Offset& z_offset, bool added) {
@@ -256,11 +282,11 @@ void Sweeps::correct(Field& u, const Field& v, const Field& z, const Offset& z_o
       for (std::ptrdiff_t j = begin; j < end; j += 2) {
         for (const std::ptrdiff_t prolonged : {j + 2, j + 3}) {
           const auto prolong = added ? prolong_line<true> : prolong_line<false>;
-          prolong(u.line(prolonged, k), z, z_offset, prolonged, k, u.size(0) / 2, scratch(0));
+          prolong(u.line(prolonged, k), u.line_stride(), z, z_offset, prolonged, k, u.size(0) / 2, scratch(0));
         }
         if (j >= -2 && k >= 0 && k < planes + 2) {
-          residual(neighbourhood(u, j + 1, k - 1), v, j + 1, k - 1, {r.line(j + 1, k - 1), r.line(j + 2, k - 1)},
-                   scratch(0));
+          residual<Prefetched::from>(neighbourhood(u, j + 1, k - 1), v, j + 1, k - 1,
+                                     {r.line(j + 1, k - 1), r.line(j + 2, k - 1)}, scratch(0));
         }
         if (j >= 0 && k >= 2) smooth_lines(neighbourhood(r, j, k - 2), u, j, k - 2);
       }

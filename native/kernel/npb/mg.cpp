@@ -1,5 +1,5 @@
 // MG: the Poisson equation A u = v on a periodic cube of n^3 points, n = 2^L, by V-cycles of multigrid. A is a 27-point
-// Laplacian of fourth order without its face terms; v is +1 at ten points, -1 at ten others and 0 elsewhere.
+// Laplacian with no weight on the faces; v is +1 at ten points, -1 at ten others and 0 elsewhere.
 //
 // From u = 0, each iteration adds to u the V-cycle's approximate solution M r of A e = r for r = v - A u. On the
 // coarsest grid, of 2^3 points, M = S, an approximate inverse of A that damps rough errors. On any other, with P the

@@ -7,9 +7,6 @@
 
 namespace fabricbench::npb {
 
-inline constexpr std::array kernels{
-    &ep,
-    &is,
-};
+inline constexpr std::array kernels{&ep, &mg, &ft, &is};
 
 }  // namespace fabricbench::npb

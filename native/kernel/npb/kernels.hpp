@@ -8,6 +8,7 @@
 namespace fabricbench::npb {
 
 inline constexpr std::array kernels{
+    &cg,
     &ep,
     &is,
 };

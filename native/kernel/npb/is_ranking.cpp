@@ -13,6 +13,22 @@ namespace {
 constexpr std::uint64_t seed = 314159265;
 constexpr int numbers_per_key = 4;
 
+// A processor guesses whether a count that it loads is one that it is still storing. Where neighbouring keys often, but
+// not always, have the same count it guesses yes, and each key waits for the key before. So the keys are cut into
+// `chains` parts that are worked through side by side, each with counts of its own.
+constexpr std::size_t chains = 4;
+
+// Calls act(chain, key) for all keys, one of each chain in turn.
+template <typename Act>
+inline void for_each_in_chains(std::span<const Ranking::Key> keys, Act act) {
+  const std::size_t part = keys.size() / chains;
+  const Ranking::Key* const first = keys.data();
+  for (std::size_t i = 0; i < part; ++i) {
+    for (std::size_t chain = 0; chain < chains; ++chain) act(chain, first[chain * part + i]);
+  }
+  for (std::size_t i = chains * part; i < keys.size(); ++i) act(chains - 1, first[i]);
+}
+
 // Local sorting writes one stream per group of buckets. With too many streams, their ends no longer fit in the nearest
 // cache and each write waits; with too few, the values of a stream do not fit there when they are counted.
 constexpr std::size_t most_streams = 128;
@@ -29,6 +45,7 @@ Ranking::Ranking(MPI_Comm communicator, const KeySpace& space)
   keys_ = Buffer<Key>(own_keys);
   sorted_ = Buffer<Key>(own_keys);
   const std::size_t buckets = std::size_t{1} << space.log2_buckets;
+  chain_buckets_.resize(chains * buckets);
   own_buckets_.resize(buckets + is_test_keys);
   all_buckets_.resize(buckets + is_test_keys);
   stream_of_bucket_.resize(buckets);
@@ -69,15 +86,20 @@ Ranking::TestRanks Ranking::rank_keys(int iteration) {
 
 // The test keys travel with the counts: each is contributed by the rank that has it.
 void Ranking::count_buckets() {
-  std::fill(own_buckets_.begin(), own_buckets_.end(), 0);
-  int* const counts = own_buckets_.data();
-  const Key* const keys = keys_.data();
+  const std::size_t buckets = stream_of_bucket_.size();
+  std::fill(chain_buckets_.begin(), chain_buckets_.end(), 0);
+  int* const counts = chain_buckets_.data();
   const unsigned shift = bucket_shift_;
-  for (std::size_t i = 0; i < keys_.size(); ++i) ++counts[keys[i] >> shift];
+  for_each_in_chains({keys_.data(), keys_.size()},
+                     [=](std::size_t chain, Key key) { ++counts[chain * buckets + (key >> shift)]; });
+  std::fill(own_buckets_.begin(), own_buckets_.end(), 0);
+  for (std::size_t chain = 0; chain < chains; ++chain) {
+    for (std::size_t bucket = 0; bucket < buckets; ++bucket) own_buckets_[bucket] += counts[chain * buckets + bucket];
+  }
   for (std::size_t j = 0; j < is_test_keys; ++j) {
     const auto index = space_.test_indices[j] - first_key_;
     if (index < 0 || index >= static_cast<std::int64_t>(keys_.size())) continue;
-    counts[stream_of_bucket_.size() + j] = static_cast<int>(keys[index]);
+    own_buckets_[buckets + j] = static_cast<int>(keys_[static_cast<std::size_t>(index)]);
   }
   MPI_Allreduce(own_buckets_.data(), all_buckets_.data(), static_cast<int>(all_buckets_.size()), MPI_INT, MPI_SUM,
                 communicator_);
@@ -101,27 +123,32 @@ void Ranking::share_buckets() {
 // Streams follow each other in the order of their values and none crosses the border of a share, so what goes to one
 // rank lies together and is nearly sorted.
 void Ranking::sort_into_streams() {
-  const std::size_t buckets_per_stream = std::max<std::size_t>(1, stream_of_bucket_.size() / most_streams);
+  const std::size_t buckets = stream_of_bucket_.size();
+  const std::size_t buckets_per_stream = std::max<std::size_t>(1, buckets / most_streams);
   stream_ends_.clear();
   std::size_t place = 0;
   for (std::size_t r = 0; r < shares_.size(); ++r) {
+    const auto& share = shares_[r];
     const std::size_t begin = place;
-    for (std::size_t bucket = shares_[r].first_bucket; bucket < shares_[r].end_bucket; ++bucket) {
-      if (bucket == shares_[r].first_bucket || bucket % buckets_per_stream == 0) stream_ends_.push_back(place);
-      stream_of_bucket_[bucket] = static_cast<std::uint16_t>(stream_ends_.size() - 1);
-      place += static_cast<std::size_t>(own_buckets_[bucket]);
+    for (std::size_t bucket = share.first_bucket; bucket < share.end_bucket;) {
+      const std::size_t next = std::min(share.end_bucket, (bucket / buckets_per_stream + 1) * buckets_per_stream);
+      std::fill(stream_of_bucket_.begin() + bucket, stream_of_bucket_.begin() + next, stream_ends_.size() / chains);
+      for (std::size_t chain = 0; chain < chains; ++chain) {
+        stream_ends_.push_back(place);
+        const auto counts = chain_buckets_.begin() + chain * buckets;
+        place = std::accumulate(counts + bucket, counts + next, place);
+      }
+      bucket = next;
     }
     send_counts_[r] = static_cast<int>(place - begin);
   }
-  const Key* const keys = keys_.data();
   Key* const sorted = sorted_.data();
   std::size_t* const ends = stream_ends_.data();
   const std::uint16_t* const stream_of = stream_of_bucket_.data();
   const unsigned shift = bucket_shift_;
-  for (std::size_t i = 0; i < keys_.size(); ++i) {
-    const Key key = keys[i];
-    sorted[ends[stream_of[key >> shift]]++] = key;
-  }
+  for_each_in_chains({keys_.data(), keys_.size()}, [=](std::size_t chain, Key key) {
+    sorted[ends[stream_of[key >> shift] * chains + chain]++] = key;
+  });
 }
 
 // Keys that stay are ranked where they are.

@@ -75,9 +75,10 @@ class Ranking {
   Buffer<Key> received_;          // from all other ranks; grows to what comes
   Buffer<std::uint32_t> counts_;  // of each value of the own share; after ranking, of keys up to and with that value
 
-  std::vector<int> own_buckets_;  // counts, with the test keys behind them
-  std::vector<int> all_buckets_;  // the same, summed over ranks
-  std::vector<Share> shares_;     // of each rank
+  std::vector<int> chain_buckets_;  // counts of each chain (is_ranking.cpp)
+  std::vector<int> own_buckets_;    // counts, with the test keys behind them
+  std::vector<int> all_buckets_;    // the same, summed over ranks
+  std::vector<Share> shares_;       // of each rank
   std::vector<int> send_counts_, send_places_, receive_counts_, receive_places_;
   std::vector<std::uint16_t> stream_of_bucket_;
   std::vector<std::size_t> stream_ends_;

@@ -7,6 +7,7 @@
 
 namespace fabricbench::npb {
 
-inline constexpr std::array kernels{&ep, &mg, &ft, &is};
+inline constexpr std::array kernels{&ep, &mg, &cg, &ft, &is};
+inline constexpr std::array kernels{&ep, &mg, &cg, &ft, &is};
 
 }  // namespace fabricbench::npb

@@ -7,6 +7,8 @@
 
 namespace fabricbench::npb {
 
-inline constexpr std::array<const Kernel*, 0> kernels{};
+inline constexpr std::array<const Kernel*, 1> kernels{
+    &lu,
+};
 
 }  // namespace fabricbench::npb

@@ -5,8 +5,9 @@ namespace {
 
 using namespace navier_stokes;
 
-// Formed once for each point: three velocities, pressure, and (1 - c1c5) K + c1c5 U5/U1, of which heat conduction takes
-// second differences.
+// Formed once for each point, scaled so that neighbours add up without more factors: three velocities times the
+// viscosity nu = t1 c3c4; the pressure times t2 / nu; and nu times (1 - c1c5) K + c1c5 U5/U1, of which heat conduction
+// takes second differences.
 constexpr int pressure = 3;
 constexpr int conducted = 4;
 constexpr int slots_kept = 3;
@@ -22,21 +23,40 @@ std::array<double, 5> dissipation(int i, int points, std::size_t direction) {
   return weights;
 }
 
-// Add E(above) - E(below), the Euler fluxes of a direction.
-template <int direction>
-[[gnu::always_inline]] inline void convect(const Points& below, const Points& below_primitive, const Points& above,
-                                           const Points& above_primitive, Points& sum) {
-  constexpr int along_it = direction + 1;
-  const Lanes up = above_primitive[direction];
-  const Lanes down = below_primitive[direction];
-  sum[0] += above[along_it] - below[along_it];
+// What all neighbours add to: R itself, and squares of velocities that heat by their second differences.
+struct Sum {
+  Points r;
+  Lanes squares;
+};
+
+struct Scales {
+  double viscous;     // nu
+  double convection;  // t2 / nu
+};
+
+// A next neighbour's part in R. The Euler flux along d is V_d U + p (e_d + V_d e_5): what multiplies U goes together
+// with the weight of the dissipations.
+template <int d, int side>
+[[gnu::always_inline]] inline void add_neighbour(const Scales& scale, const Lanes& weight, const Points& u,
+                                                 const Points& v, Sum& sum) {
+  const Lanes speed = v[d];
+  const Lanes carried = weight - (side * scale.convection) * speed;
+  each<components>([&](auto m) __attribute__((always_inline)) { sum.r[m] += carried * u[m]; });
+  sum.r[d + 1] -= (side * scale.viscous) * v[pressure];
+  sum.r[4] -= side * speed * v[pressure];
   each<3>([&](auto m) __attribute__((always_inline)) {
-    sum[m + 1] += above[m + 1] * up;
-    sum[m + 1] -= below[m + 1] * down;
+    if constexpr (m == d) {
+      sum.r[m + 1] += along * speed;
+    } else {
+      sum.r[m + 1] += v[m];
+    }
   });
-  sum[along_it] += above_primitive[pressure] - below_primitive[pressure];
-  sum[4] += (above[4] + above_primitive[pressure]) * up;
-  sum[4] -= (below[4] + below_primitive[pressure]) * down;
+  sum.r[4] += v[conducted];
+  sum.squares += speed * speed;
+}
+
+[[gnu::always_inline]] inline void add_second_neighbour(const Lanes& weight, const Points& u, Sum& sum) {
+  each<components>([&](auto m) __attribute__((always_inline)) { sum.r[m] += weight * u[m]; });
 }
 
 }  // namespace
@@ -98,6 +118,7 @@ void SpatialOperator::form_primitives(Field& u, int slot) {
       }
     }
   }
+  const double viscous = t1_ * c3c4;
   for (int row = -1; row <= tile_.strip; ++row) {
     const Points* in = u.row(slot, row);
     Points* out = primitives(slot, row);
@@ -107,10 +128,10 @@ void SpatialOperator::form_primitives(Field& u, int slot) {
       for (int m = 0; m < 3; ++m) {
         const Lanes velocity = in[i][m + 1] * inverse;
         twice_kinetic += in[i][m + 1] * velocity;
-        out[i][m] = velocity;
+        out[i][m] = viscous * velocity;
       }
-      out[i][pressure] = c2 * (in[i][4] - 0.5 * twice_kinetic);
-      out[i][conducted] = (0.5 * (1 - c1c5) * twice_kinetic + c1c5 * in[i][4]) * inverse;
+      out[i][pressure] = (c2 * t2_ / viscous) * (in[i][4] - 0.5 * twice_kinetic);
+      out[i][conducted] = viscous * inverse * (0.5 * (1 - c1c5) * twice_kinetic + c1c5 * in[i][4]);
     }
   }
 }
@@ -137,53 +158,34 @@ void SpatialOperator::evaluate(const Field& u, int slot, int row, Points* out) c
   const Stencil& y = y_stencil_[std::size_t(row)];
   const Stencil& z = z_stencil_[std::size_t(slot)];
   const Lanes centre_yz = y[2] + z[2];
-  const double viscous = t1_ * c3c4;
+  const Scales scale{t1_ * c3c4, t2_ / (t1_ * c3c4)};
+  const double squares_heat = 1 / (6 * scale.viscous);
 
   for (int i = 0; i < tile_.nx; ++i) {
     const auto& x = x_stencil_[std::size_t(i)];
     const Lanes centre = x[2] + centre_yz;
-    Points convected{};
-    convect<0>(here[i - 1], v[i - 1], here[i + 1], v[i + 1], convected);
-    convect<1>(south_north[1][i], v_south[i], south_north[2][i], v_north[i], convected);
-    convect<2>(below_above[1][i], v_below[i], below_above[2][i], v_above[i], convected);
-
-    Points sum;
-    each<components>([&](auto m) __attribute__((always_inline)) {
-      Lanes r = centre * here[i][m] - target[i][m];
-      r += x[0] * here[i - 2][m];
-      r += x[1] * here[i - 1][m];
-      r += x[3] * here[i + 1][m];
-      r += x[4] * here[i + 2][m];
-      r += y[0] * south_north[0][i][m];
-      r += y[1] * south_north[1][i][m];
-      r += y[3] * south_north[2][i][m];
-      r += y[4] * south_north[3][i][m];
-      r += z[0] * below_above[0][i][m];
-      r += z[1] * below_above[1][i][m];
-      r += z[3] * below_above[2][i][m];
-      r += z[4] * below_above[3][i][m];
-      sum[m] = r - t2_ * convected[m];
-    });
-    // Velocities diffuse with weight 1, along their own direction 4/3; their squares along it heat, as do the kinetic
-    // energy and the temperature, which `conducted` has together.
-    Lanes squares = v[i][0] * v[i][0] + v[i][1] * v[i][1] + v[i][2] * v[i][2];
-    squares *= -2.0;
+    Sum sum;
+    each<components>([&](auto m) __attribute__((always_inline)) { sum.r[m] = centre * here[i][m] - target[i][m]; });
+    sum.squares = -2.0 * (v[i][0] * v[i][0]);
     each<3>([&](auto m) __attribute__((always_inline)) {
-      const Points& lower = m == 0 ? v[i - 1] : m == 1 ? v_south[i] : v_below[i];
-      const Points& upper = m == 0 ? v[i + 1] : m == 1 ? v_north[i] : v_above[i];
-      squares += lower[m] * lower[m];
-      squares += upper[m] * upper[m];
-      const Lanes own = lower[m] + upper[m];
-      Lanes others{};
-      if constexpr (m != 0) others += v[i - 1][m] + v[i + 1][m];
-      if constexpr (m != 1) others += v_south[i][m] + v_north[i][m];
-      if constexpr (m != 2) others += v_below[i][m] + v_above[i][m];
-      sum[m + 1] += viscous * (others + along * own - (2 * along + 4) * v[i][m]);
+      sum.r[m + 1] -= (2 * along + 4) * v[i][m];
+      if constexpr (m > 0) sum.squares -= 2.0 * v[i][m] * v[i][m];
     });
-    const Lanes heat_flow = v[i - 1][conducted] + v[i + 1][conducted] + v_south[i][conducted] + v_north[i][conducted] +
-                            v_below[i][conducted] + v_above[i][conducted] - 6.0 * v[i][conducted];
-    sum[4] += viscous * (heat_flow + squares * (1.0 / 6.0));
-    out[i] = sum;
+    sum.r[4] -= 6.0 * v[i][conducted];
+    add_neighbour<0, -1>(scale, broadcast(x[1]), here[i - 1], v[i - 1], sum);
+    add_neighbour<0, 1>(scale, broadcast(x[3]), here[i + 1], v[i + 1], sum);
+    add_second_neighbour(broadcast(x[0]), here[i - 2], sum);
+    add_second_neighbour(broadcast(x[4]), here[i + 2], sum);
+    add_neighbour<1, -1>(scale, y[1], south_north[1][i], v_south[i], sum);
+    add_neighbour<1, 1>(scale, y[3], south_north[2][i], v_north[i], sum);
+    add_second_neighbour(y[0], south_north[0][i], sum);
+    add_second_neighbour(y[4], south_north[3][i], sum);
+    add_neighbour<2, -1>(scale, z[1], below_above[1][i], v_below[i], sum);
+    add_neighbour<2, 1>(scale, z[3], below_above[2][i], v_above[i], sum);
+    add_second_neighbour(z[0], below_above[0][i], sum);
+    add_second_neighbour(z[4], below_above[3][i], sum);
+    sum.r[4] += squares_heat * sum.squares;
+    out[i] = sum.r;
   }
 }
 

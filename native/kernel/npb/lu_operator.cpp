@@ -5,11 +5,6 @@ namespace {
 
 using namespace navier_stokes;
 
-// Formed once for each point, scaled so that neighbours add up without more factors: three velocities times the
-// viscosity nu = t1 c3c4; the pressure times t2 / nu; and nu times (1 - c1c5) K + c1c5 U5/U1, of which heat conduction
-// takes second differences.
-constexpr int pressure = 3;
-constexpr int conducted = 4;
 constexpr int slots_kept = 3;
 
 // Both dissipations along one direction as one stencil.
@@ -21,42 +16,6 @@ std::array<double, 5> dissipation(int i, int points, std::size_t direction) {
   weights[2] -= 2 * h2;
   weights[3] += h2;
   return weights;
-}
-
-// What all neighbours add to: R itself, and squares of velocities that heat by their second differences.
-struct Sum {
-  Points r;
-  Lanes squares;
-};
-
-struct Scales {
-  double viscous;     // nu
-  double convection;  // t2 / nu
-};
-
-// A next neighbour's part in R. The Euler flux along d is V_d U + p (e_d + V_d e_5): what multiplies U goes together
-// with the weight of the dissipations.
-template <int d, int side>
-[[gnu::always_inline]] inline void add_neighbour(const Scales& scale, const Lanes& weight, const Points& u,
-                                                 const Points& v, Sum& sum) {
-  const Lanes speed = v[d];
-  const Lanes carried = weight - (side * scale.convection) * speed;
-  each<components>([&](auto m) __attribute__((always_inline)) { sum.r[m] += carried * u[m]; });
-  sum.r[d + 1] -= (side * scale.viscous) * v[pressure];
-  sum.r[4] -= side * speed * v[pressure];
-  each<3>([&](auto m) __attribute__((always_inline)) {
-    if constexpr (m == d) {
-      sum.r[m + 1] += along * speed;
-    } else {
-      sum.r[m + 1] += v[m];
-    }
-  });
-  sum.r[4] += v[conducted];
-  sum.squares += speed * speed;
-}
-
-[[gnu::always_inline]] inline void add_second_neighbour(const Lanes& weight, const Points& u, Sum& sum) {
-  each<components>([&](auto m) __attribute__((always_inline)) { sum.r[m] += weight * u[m]; });
 }
 
 }  // namespace
@@ -130,8 +89,8 @@ void SpatialOperator::form_primitives(Field& u, int slot) {
         twice_kinetic += in[i][m + 1] * velocity;
         out[i][m] = viscous * velocity;
       }
-      out[i][pressure] = (c2 * t2_ / viscous) * (in[i][4] - 0.5 * twice_kinetic);
-      out[i][conducted] = viscous * inverse * (0.5 * (1 - c1c5) * twice_kinetic + c1c5 * in[i][4]);
+      out[i][primitive::pressure] = (c2 * t2_ / viscous) * (in[i][4] - 0.5 * twice_kinetic);
+      out[i][primitive::conducted] = viscous * inverse * (0.5 * (1 - c1c5) * twice_kinetic + c1c5 * in[i][4]);
     }
   }
 }
@@ -143,50 +102,27 @@ void SpatialOperator::start(Field& u) {
 
 void SpatialOperator::advance(Field& u, int slot) { form_primitives(u, slot + 1); }
 
-void SpatialOperator::evaluate(const Field& u, int slot, int row, Points* out) const {
-  const Points* here = u.row(slot, row);
-  const std::array<const Points*, 4> south_north{u.row(slot, row - 2), u.row(slot, row - 1), u.row(slot, row + 1),
-                                                 u.row(slot, row + 2)};
-  const std::array<const Points*, 4> below_above{u.row(slot - 2, row), u.row(slot - 1, row), u.row(slot + 1, row),
-                                                 u.row(slot + 2, row)};
-  const Points* v = primitives(slot, row);
-  const Points* v_south = primitives(slot, row - 1);
-  const Points* v_north = primitives(slot, row + 1);
-  const Points* v_below = primitives(slot - 1, row);
-  const Points* v_above = primitives(slot + 1, row);
-  const Points* target = target_.row(slot, row);
-  const Stencil& y = y_stencil_[std::size_t(row)];
-  const Stencil& z = z_stencil_[std::size_t(slot)];
-  const Lanes centre_yz = y[2] + z[2];
-  const Scales scale{t1_ * c3c4, t2_ / (t1_ * c3c4)};
-  const double squares_heat = 1 / (6 * scale.viscous);
-
-  for (int i = 0; i < tile_.nx; ++i) {
-    const auto& x = x_stencil_[std::size_t(i)];
-    const Lanes centre = x[2] + centre_yz;
-    Sum sum;
-    each<components>([&](auto m) __attribute__((always_inline)) { sum.r[m] = centre * here[i][m] - target[i][m]; });
-    sum.squares = -2.0 * (v[i][0] * v[i][0]);
-    each<3>([&](auto m) __attribute__((always_inline)) {
-      sum.r[m + 1] -= (2 * along + 4) * v[i][m];
-      if constexpr (m > 0) sum.squares -= 2.0 * v[i][m] * v[i][m];
-    });
-    sum.r[4] -= 6.0 * v[i][conducted];
-    add_neighbour<0, -1>(scale, broadcast(x[1]), here[i - 1], v[i - 1], sum);
-    add_neighbour<0, 1>(scale, broadcast(x[3]), here[i + 1], v[i + 1], sum);
-    add_second_neighbour(broadcast(x[0]), here[i - 2], sum);
-    add_second_neighbour(broadcast(x[4]), here[i + 2], sum);
-    add_neighbour<1, -1>(scale, y[1], south_north[1][i], v_south[i], sum);
-    add_neighbour<1, 1>(scale, y[3], south_north[2][i], v_north[i], sum);
-    add_second_neighbour(y[0], south_north[0][i], sum);
-    add_second_neighbour(y[4], south_north[3][i], sum);
-    add_neighbour<2, -1>(scale, z[1], below_above[1][i], v_below[i], sum);
-    add_neighbour<2, 1>(scale, z[3], below_above[2][i], v_above[i], sum);
-    add_second_neighbour(z[0], below_above[0][i], sum);
-    add_second_neighbour(z[4], below_above[3][i], sum);
-    sum.r[4] += squares_heat * sum.squares;
-    out[i] = sum.r;
-  }
+OperatorRow SpatialOperator::row(const Field& u, int slot, int row) const {
+  return {.u = u.row(slot, row),
+          .u_south2 = u.row(slot, row - 2),
+          .u_south = u.row(slot, row - 1),
+          .u_north = u.row(slot, row + 1),
+          .u_north2 = u.row(slot, row + 2),
+          .u_below2 = u.row(slot - 2, row),
+          .u_below = u.row(slot - 1, row),
+          .u_above = u.row(slot + 1, row),
+          .u_above2 = u.row(slot + 2, row),
+          .v = primitives(slot, row),
+          .v_south = primitives(slot, row - 1),
+          .v_north = primitives(slot, row + 1),
+          .v_below = primitives(slot - 1, row),
+          .v_above = primitives(slot + 1, row),
+          .target = target_.row(slot, row),
+          .x = x_stencil_.data(),
+          .y = y_stencil_[std::size_t(row)],
+          .z = z_stencil_[std::size_t(slot)],
+          .viscous = t1_ * navier_stokes::c3c4,
+          .convection = t2_ / (t1_ * navier_stokes::c3c4)};
 }
 
 }  // namespace fabricbench::npb::ssor

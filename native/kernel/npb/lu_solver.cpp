@@ -50,7 +50,6 @@ Solver::Solver(const Tile& tile, double dt)
                 {tile.communicator, tile.south, tag_y, std::size_t(tile.nx) * components}},
       u_(tile, 2),
       v_(tile, 0),
-      r_(doubles(1, tile.nx)),
       y_(doubles(1, tile.nx)),
       z_(doubles(tile.strip, tile.nx)) {
   // Lanes that hold no point calculate too: give them a state at rest, so that their numbers stay finite.
@@ -93,7 +92,6 @@ void Solver::forget_handed() {
 
 void Solver::sweep_up() {
   const Place north_edge = tile_.place(tile_.ny - 1);
-  Points* r = points(r_);
   Points* y = points(y_);
   forget_handed();
   operator_.start(u_);
@@ -110,11 +108,13 @@ void Solver::sweep_up() {
     }
     double* to_east = upward_.to_x.next();
     for (int row = 0; row < tile_.strip; ++row) {
-      operator_.evaluate(u_, slot, row, r);
+      const auto right_hand_side = operator_.row(u_, slot, row);
       Points x;
       std::copy_n(from_west + row * lane_count * components, lane_count * components, reinterpret_cast<double*>(&x));
-      sweep_lower(coefficients_, tile_.nx, tile_.mask(slot, row), u_.row(slot, row), r,
-                  {x, y, points(z_) + row * tile_.nx}, v_.row(slot, row));
+      sweep_lower(
+          coefficients_, tile_.nx, tile_.mask(slot, row), u_.row(slot, row),
+          [&](int i) __attribute__((always_inline)) { return right_hand_side.at(i); },
+          {x, y, points(z_) + row * tile_.nx}, v_.row(slot, row));
       std::copy_n(reinterpret_cast<const double*>(&x), lane_count * components,
                   to_east + row * lane_count * components);
       if (row == north_edge.row && tile_.has_plane(slot - north_edge.lane)) {
@@ -170,15 +170,15 @@ void Solver::sweep_down() {
 State Solver::residual() {
   ghosts_.run(u_);
   operator_.start(u_);
-  Points* r = points(r_);
   Points squares{};
   for (int slot = tile_.first_slot(); slot <= tile_.last_slot(); ++slot) {
     operator_.advance(u_, slot);
     for (int row = 0; row < tile_.strip; ++row) {
       const LaneMask mask = tile_.mask(slot, row);
-      operator_.evaluate(u_, slot, row, r);
+      const auto right_hand_side = operator_.row(u_, slot, row);
       for (int i = 0; i < tile_.nx; ++i) {
-        for (int m = 0; m < components; ++m) squares[m] += mask ? r[i][m] * r[i][m] : Lanes{};
+        const Points r = right_hand_side.at(i);
+        for (int m = 0; m < components; ++m) squares[m] += mask ? r[m] * r[m] : Lanes{};
       }
     }
   }

@@ -41,7 +41,6 @@ class Solver {
   Pipeline downward_;
   Field u_;
   Field v_;
-  HugeMemory r_;  // a row
   HugeMemory y_;  // handed on along y: a row
   HugeMemory z_;  // along z: a slot
 };

@@ -99,6 +99,8 @@ template <int d, int side>
 
 Points OperatorRow::at(int i) const {
   using namespace detail;
+  ask_for(u_above2 + i + points_ahead);
+  ask_for(target + i + points_ahead);
   const auto& weight = x[i];
   const Lanes centre = weight[2] + y[2] + z[2];
   Sum sum;

@@ -30,6 +30,17 @@ struct Points {
   const Lanes& operator[](int m) const { return value[m]; }
 };
 
+/// Rows come from far in the memory, too many at once for the processor to foresee them all. Those that no sweep has
+/// touched for a while are asked for this many points before they are needed.
+inline constexpr int points_ahead = 4;
+
+[[gnu::always_inline]] inline void ask_for(const Points* points) {
+  constexpr std::size_t cache_line = 64;
+  for (std::size_t byte = 0; byte < sizeof(Points); byte += cache_line) {
+    __builtin_prefetch(reinterpret_cast<const char*>(points) + byte);
+  }
+}
+
 /// All bits set in the lanes that count.
 using LaneMask = decltype(Lanes{} < Lanes{});
 

@@ -7,6 +7,6 @@
 
 namespace fabricbench::npb {
 
-inline constexpr std::array<const Kernel*, 0> kernels{};
+inline constexpr std::array<const Kernel*, 2> kernels{&bt, &sp};
 
 }  // namespace fabricbench::npb

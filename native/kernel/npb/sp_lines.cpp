@@ -1,0 +1,242 @@
+// Along direction d the Euler flux's Jacobian has the eigenvalues w, w, w, w + a, w - a (w the velocity along d, a the
+// speed of sound). In its eigenvectors' coordinates the system of a line falls apart into five scalar ones, with the
+// viscous terms replaced by a bound rho on their spectral radius; row i, over the columns i-2..i+2:
+//   (0, -dt/(2h) l_{i-1} - dt/h^2 rho_{i-1}, 1 + 2 dt/h^2 rho_i, dt/(2h) l_{i+1} - dt/h^2 rho_{i+1}, 0)
+//   + dt eps (weights of the fourth difference), l the eigenvalue: three different matrices, the first for three right
+// sides (Pulliam and Chaussee's diagonal form). Between directions the right sides change from one set of eigenvectors
+// to the next; these maps, written T, N, P and Z here as in the report's codes, happen where a sweep reads or writes
+// them. A line sits in each lane.
+#include "kernel/npb/sp_lines.hpp"
+
+namespace fabricbench::npb::navier_stokes {
+namespace {
+
+constexpr int matrices = 3;
+constexpr double root_half = 0.70710678118654752440;
+
+// Where the parts of a kept point lie.
+constexpr int right_side = 2 * matrices;
+constexpr int kept_sound = right_side + components;
+constexpr int kept_inverse = kept_sound + 1;
+
+struct Primitives {
+  Lanes inverse;  // 1/U1
+  Lanes velocity[3];
+  Lanes kinetic;  // of a unit of mass
+  Lanes internal_energy;
+  Lanes sound;
+};
+
+[[gnu::always_inline]] inline Primitives primitives(const double* u, std::ptrdiff_t component) {
+  Primitives p;
+  p.inverse = 1.0 / load(u);
+  Lanes twice_kinetic{};
+  Lanes momentum_energy{};
+  for (int m = 0; m < 3; ++m) {
+    const Lanes momentum = load(u + (m + 1) * component);
+    p.velocity[m] = momentum * p.inverse;
+    twice_kinetic += p.velocity[m] * p.velocity[m];
+    momentum_energy += momentum * p.velocity[m];
+  }
+  p.kinetic = 0.5 * twice_kinetic;
+  p.internal_energy = load(u + 4 * component) - 0.5 * momentum_energy;
+  p.sound = square_root(c1 * c2 * p.internal_energy * p.inverse);
+  return p;
+}
+
+// From dU to the characteristic variables along x.
+[[gnu::always_inline]] inline void map_to_x(const Primitives& p, Lanes (&r)[components]) {
+  const auto& v = p.velocity;
+  const Lanes work = p.kinetic * r[0] - v[0] * r[1] - v[1] * r[2] - v[2] * r[3] + r[4];
+  const Lanes s = work / (c1 * p.internal_energy * p.inverse);  // c2 / a^2 of it
+  const Lanes e = root_half * (v[0] * r[0] - r[1]) * p.inverse;
+  const Lanes f = root_half * p.sound * s * p.inverse;
+  const Lanes density = r[0];
+  r[0] = density - s;
+  const Lanes y = r[2];
+  r[1] = (r[3] - v[2] * density) * p.inverse;
+  r[2] = (v[1] * density - y) * p.inverse;
+  r[3] = f - e;
+  r[4] = f + e;
+}
+
+// From those along x to those along y.
+[[gnu::always_inline]] inline void map_x_to_y(Lanes (&r)[components]) {
+  const Lanes mean = 0.5 * (r[3] + r[4]);
+  const Lanes difference = root_half * (r[3] - r[4]);
+  const Lanes third = root_half * r[2];
+  r[2] = difference;
+  const Lanes second_one = r[1];
+  r[1] = r[0];
+  r[0] = -second_one;
+  r[3] = mean - third;
+  r[4] = mean + third;
+}
+
+// From those along y to those along z.
+[[gnu::always_inline]] inline void map_y_to_z(Lanes (&r)[components]) {
+  const Lanes mean = 0.5 * (r[3] + r[4]);
+  const Lanes difference = root_half * (r[3] - r[4]);
+  const Lanes first = root_half * r[0];
+  r[0] = difference;
+  const Lanes second_one = r[1];
+  r[1] = -r[2];
+  r[2] = second_one;
+  r[3] = mean - first;
+  r[4] = mean + first;
+}
+
+// From those along z back to dU.
+[[gnu::always_inline]] inline void map_from_z(const Lanes (&u)[components], const Lanes& sound, const Lanes& inverse,
+                                              Lanes (&r)[components]) {
+  const Lanes x = u[1] * inverse;
+  const Lanes y = u[2] * inverse;
+  const Lanes z = u[3] * inverse;
+  const Lanes kinetic = 0.5 * (x * x + y * y + z * z);
+  const Lanes s = root_half * u[0] * (r[3] + r[4]) / sound;
+  const Lanes e = r[2] + s;
+  const Lanes f = root_half * u[0] * (r[3] - r[4]);
+  const Lanes across_y = u[0] * r[1];
+  const Lanes across_x = u[0] * r[0];
+  r[0] = e;
+  r[1] = x * e - across_y;
+  r[2] = y * e + across_x;
+  r[3] = z * e + f;
+  r[4] = y * across_x - x * across_y + kinetic * e + (1 / c2) * sound * sound * s + z * f;
+}
+
+// What a point puts into the rows of its neighbours and its own, of the three matrices.
+struct Entries {
+  Lanes lower;  // into the next row: -(lower + {0, sound, -sound})
+  Lanes upper;  // into the previous row: upper + {0, sound, -sound}
+  Lanes own;
+  Lanes sound;
+};
+
+template <int d>
+[[gnu::always_inline]] inline Entries entries(const Primitives& p, double euler, double viscous) {
+  // The bound is the largest of second + {4/3 c3c4, c1c5 c3c4, c3c4, 0} / U1: the second, as density is positive.
+  const Lanes rho = viscous * (second[d] + heat * p.inverse);
+  const Lanes speed = euler * p.velocity[d];
+  return {speed + rho, speed - rho, 1.0 + 2.0 * rho, euler * p.sound};
+}
+
+// Points ahead whose memory is asked for: along y and z each point is on another page, which no prefetcher follows.
+constexpr std::ptrdiff_t points_ahead = 4;
+
+}  // namespace
+
+Pentadiagonals::Pentadiagonals(int points, double dt)
+    : points_(points), euler_(dt * Spacing(points).t2), viscous_(dt * Spacing(points).t1), fourth_(dt * fourth) {}
+
+template <int d>
+void Pentadiagonals::eliminate(const LineGroup& lines, const Lanes* carried, Lanes* kept_points, Lanes* carry) const {
+  constexpr std::size_t row_size = right_side + components;
+  Lanes two_before[row_size];
+  Lanes before[row_size];
+  std::copy_n(carried, row_size, two_before);
+  std::copy_n(carried + row_size, row_size, before);
+
+  const auto form = [&](int i) __attribute__((always_inline)) {
+    return primitives(lines.u + i * lines.step, lines.component);
+  };
+  Entries below = entries<d>(form(lines.begin - 1), euler_, viscous_);
+  Primitives here_primitives = form(lines.begin);
+  Entries here = entries<d>(here_primitives, euler_, viscous_);
+  for (int i = lines.begin; i < lines.end; ++i) {
+    if constexpr (d > 0) {
+      for (int m = 0; m < components; ++m) {
+        __builtin_prefetch(lines.u + (i + points_ahead) * lines.step + m * lines.component);
+        __builtin_prefetch(lines.r + (i + points_ahead) * lines.step + m * lines.component);
+      }
+    }
+    const Primitives above_primitives = form(i + 1);
+    const Entries above = entries<d>(above_primitives, euler_, viscous_);
+    auto weight = fourth_difference(lines.offset + i, points_);
+    for (auto& value : weight) value *= fourth_;
+
+    Lanes r[components];
+    for (int m = 0; m < components; ++m) r[m] = load(lines.r + i * lines.step + m * lines.component);
+    if constexpr (d == 0) map_to_x(here_primitives, r);
+
+    Lanes* out = kept_points + std::size_t(i) * kept;
+    each<matrices>([&](auto matrix) __attribute__((always_inline)) {
+      constexpr double sign = matrix == 0 ? 0.0 : matrix == 1 ? 1.0 : -1.0;
+      constexpr int first = matrix == 0 ? 0 : matrix + 2;
+      constexpr int last = matrix == 0 ? 3 : matrix + 3;
+      constexpr int p = 2 * matrix;
+      constexpr int q = p + 1;
+      Lanes lower = weight[1] - below.lower - sign * below.sound;
+      Lanes own = weight[2] + here.own;
+      Lanes upper = weight[3] + above.upper + sign * above.sound;
+      lower -= weight[0] * two_before[p];
+      own -= weight[0] * two_before[q];
+      own -= lower * before[p];
+      upper -= lower * before[q];
+      const Lanes inverse = 1.0 / own;
+      each<last - first>([&](auto offset) __attribute__((always_inline)) {
+        constexpr int m = first + offset;
+        r[m] -= weight[0] * two_before[right_side + m];
+        r[m] -= lower * before[right_side + m];
+        r[m] *= inverse;
+        two_before[right_side + m] = before[right_side + m];
+        before[right_side + m] = r[m];
+      });
+      two_before[p] = before[p];
+      two_before[q] = before[q];
+      before[p] = upper * inverse;
+      before[q] = weight[4] * inverse;
+    });
+    for (std::size_t entry = 0; entry < row_size; ++entry) out[entry] = before[entry];
+    if constexpr (d == 2) {
+      out[kept_sound] = here_primitives.sound;
+      out[kept_inverse] = here_primitives.inverse;
+    }
+    below = here;
+    here = above;
+    here_primitives = above_primitives;
+  }
+  std::copy_n(two_before, row_size, carry);
+  std::copy_n(before, row_size, carry + row_size);
+}
+
+template <int d>
+void Pentadiagonals::substitute(const LineGroup& lines, const Lanes* kept_points, const Lanes* carried,
+                                Lanes* carry) const {
+  Lanes after[components];
+  Lanes two_after[components];
+  std::copy_n(carried, components, after);
+  std::copy_n(carried + components, components, two_after);
+  for (int i = lines.end - 1; i >= lines.begin; --i) {
+    const Lanes* point = kept_points + std::size_t(i) * kept;
+    Lanes y[components];
+    each<components>([&](auto m) __attribute__((always_inline)) {
+      constexpr int matrix = m < 3 ? 0 : m - 2;
+      y[m] = point[right_side + m] - point[2 * matrix] * after[m] - point[2 * matrix + 1] * two_after[m];
+      two_after[m] = after[m];
+      after[m] = y[m];
+    });
+    if constexpr (d == 2) {
+      double* to = lines.u + i * lines.step;
+      Lanes u[components];
+      for (int m = 0; m < components; ++m) u[m] = load(to + m * lines.component);
+      map_from_z(u, point[kept_sound], point[kept_inverse], y);
+      for (int m = 0; m < components; ++m) store(to + m * lines.component, u[m] + y[m]);
+    } else {
+      if constexpr (d == 0) map_x_to_y(y);
+      if constexpr (d == 1) map_y_to_z(y);
+      for (int m = 0; m < components; ++m) store(lines.r + i * lines.step + m * lines.component, y[m]);
+    }
+  }
+  std::copy_n(after, components, carry);
+  std::copy_n(two_after, components, carry + components);
+}
+
+template void Pentadiagonals::eliminate<0>(const LineGroup&, const Lanes*, Lanes*, Lanes*) const;
+template void Pentadiagonals::eliminate<1>(const LineGroup&, const Lanes*, Lanes*, Lanes*) const;
+template void Pentadiagonals::eliminate<2>(const LineGroup&, const Lanes*, Lanes*, Lanes*) const;
+template void Pentadiagonals::substitute<0>(const LineGroup&, const Lanes*, const Lanes*, Lanes*) const;
+template void Pentadiagonals::substitute<1>(const LineGroup&, const Lanes*, const Lanes*, Lanes*) const;
+template void Pentadiagonals::substitute<2>(const LineGroup&, const Lanes*, const Lanes*, Lanes*) const;
+
+}  // namespace fabricbench::npb::navier_stokes

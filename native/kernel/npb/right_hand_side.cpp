@@ -9,6 +9,11 @@ constexpr int pressure = 3;
 constexpr int conducted = 4;
 constexpr int ring = 3;
 
+constexpr std::ptrdiff_t cache_line = 8;
+
+// The index of a point with the whole stencil, were the grid large enough.
+constexpr int inner_index = 3;
+
 struct Coefficients {
   double convection;  // -t2, and the others by 1/h^2, all times the scale
   double viscous;
@@ -31,53 +36,67 @@ std::array<double, 5> stencil(const Coefficients& c, int d, int i, int points) {
   return weights;
 }
 
-// The neighbours of a row along one direction.
-struct Neighbours {
+// A row of points and its neighbours along one direction; distances in doubles.
+struct Row {
   const double* u;
   std::ptrdiff_t u_step;
-  const double* lower;
+  std::ptrdiff_t u_component;
+  const double* lower;  // primitives
   const double* here;
   const double* upper;
+  std::ptrdiff_t primitive;
+  int end;
 };
 
-// Terms of direction d for one vector of points; `weight` holds the five-point stencil.
-template <int d>
-[[gnu::always_inline]] inline void direction_terms(const Neighbours& at, std::ptrdiff_t u_row, std::ptrdiff_t v_row,
-                                                   const Coefficients& c, const Lanes (&weight)[5],
-                                                   Lanes (&r)[components]) {
-  const auto u = [&](int shift, int m)
-                     __attribute__((always_inline)) { return load(at.u + shift * at.u_step + m * u_row); };
-  const Lanes lower_speed = load(at.lower + d * v_row);
-  const Lanes upper_speed = load(at.upper + d * v_row);
-  const Lanes speed = load(at.here + d * v_row);
-  const Lanes lower_pressure = load(at.lower + pressure * v_row);
-  const Lanes upper_pressure = load(at.upper + pressure * v_row);
-  each<components>([&](auto m) __attribute__((always_inline)) {
-    const Lanes lower = u(-1, m);
-    const Lanes upper = u(1, m);
+// Add the terms of direction d to one component. Component by component and direction by direction: then all streams of
+// the loop have their own address register.
+template <int d, int m>
+void add_component(const Row& row, const Coefficients& c, const std::array<double, 5>& weight, double* out) {
+  const double* u = row.u + m * row.u_component;
+  const double* lower_u = u - row.u_step;
+  const double* upper_u = u + row.u_step;
+  const double* lowest_u = lower_u - row.u_step;
+  const double* highest_u = upper_u + row.u_step;
+  const double* lower_speed = row.lower + d * row.primitive;
+  const double* upper_speed = row.upper + d * row.primitive;
+  const double* speed = row.here + d * row.primitive;
+  const double* lower_pressure = row.lower + pressure * row.primitive;
+  const double* upper_pressure = row.upper + pressure * row.primitive;
+  const double* lower_momentum = row.u + (d + 1) * row.u_component - row.u_step;
+  const double* upper_momentum = row.u + (d + 1) * row.u_component + row.u_step;
+  constexpr int diffusing = m == 4 ? conducted : m - 1;
+  const double* lower_v = row.lower + diffusing * row.primitive;
+  const double* v = row.here + diffusing * row.primitive;
+  const double* upper_v = row.upper + diffusing * row.primitive;
+  const double viscous = c.viscous * (m == d + 1 ? along : 1.0);
+  for (int i = 0; i < row.end; i += lane_count) {
+    const Lanes lower = load(lower_u + i);
+    const Lanes upper = load(upper_u + i);
     Lanes convected;
     if constexpr (m == 0) {
-      convected = u(1, d + 1) - u(-1, d + 1);
+      convected = load(upper_momentum + i) - load(lower_momentum + i);
     } else if constexpr (m == 4) {
-      convected = (upper + upper_pressure) * upper_speed - (lower + lower_pressure) * lower_speed;
+      convected = (upper + load(upper_pressure + i)) * load(upper_speed + i) -
+                  (lower + load(lower_pressure + i)) * load(lower_speed + i);
     } else {
-      convected = upper * upper_speed - lower * lower_speed;
-      if constexpr (m == d + 1) convected += upper_pressure - lower_pressure;
+      convected = upper * load(upper_speed + i) - lower * load(lower_speed + i);
+      if constexpr (m == d + 1) convected += load(upper_pressure + i) - load(lower_pressure + i);
     }
-    Lanes sum = r[m] + c.convection * convected;
+    Lanes sum = load(out + i) + c.convection * convected;
     if constexpr (m > 0) {
-      constexpr int v = m == 4 ? conducted : m - 1;
-      Lanes diffused = load(at.upper + v * v_row) - 2.0 * load(at.here + v * v_row) + load(at.lower + v * v_row);
+      Lanes diffused = load(upper_v + i) + load(lower_v + i) - 2.0 * load(v + i);
       if constexpr (m == 4) {
-        diffused += (upper_speed * upper_speed - 2.0 * speed * speed + lower_speed * lower_speed) * (1.0 / 6.0);
+        const Lanes below = load(lower_speed + i);
+        const Lanes here = load(speed + i);
+        const Lanes above = load(upper_speed + i);
+        diffused += (above * above + below * below - 2.0 * here * here) * (1.0 / 6.0);
       }
-      sum += c.viscous * (m == d + 1 ? along : 1.0) * diffused;
+      sum += viscous * diffused;
     }
-    sum += weight[0] * u(-2, m) + weight[1] * lower;
-    sum += weight[2] * u(0, m);
-    sum += weight[3] * upper + weight[4] * u(2, m);
-    r[m] = sum;
-  });
+    Lanes dissipated = weight[1] * lower + weight[3] * upper;
+    dissipated += weight[0] * load(lowest_u + i) + weight[4] * load(highest_u + i);
+    store(out + i, sum + (weight[2] * load(u + i) + dissipated));
+  }
 }
 
 }  // namespace
@@ -86,8 +105,7 @@ RightHandSide::RightHandSide(const Box& box)
     : box_(box),
       row_(2 * lane_count + whole_lanes(box.extent[0])),
       plane_((box.extent[1] + 2) * primitive_count * row_),
-      planes_(std::size_t(ring * plane_)),
-      x_stencil_(std::size_t(5 * row_)) {}
+      planes_(std::size_t(ring * plane_)) {}
 
 double* RightHandSide::primitives(int j, int k) {
   return planes_.data() + (k + ring) % ring * plane_ + (j + 1) * primitive_count * row_ + lane_count;
@@ -116,49 +134,55 @@ void RightHandSide::form_primitives(const Field& u, int k) {
 }
 
 void RightHandSide::evaluate_row(const Field& u, const Field& forcing, int j, int k, Field& r) {
-  const auto u_row = u.layout().row;
+  const auto& layout = u.layout();
   const auto c = coefficients(box_.points, scale_);
-  const Neighbours x{u.at(0, j, k), 1, primitives(j, k) - 1, primitives(j, k), primitives(j, k) + 1};
-  const Neighbours y{x.u, u.layout().line, primitives(j - 1, k), x.here, primitives(j + 1, k)};
-  const Neighbours z{x.u, u.layout().plane, primitives(j, k - 1), x.here, primitives(j, k + 1)};
-  const double* source = forcing.at(0, j, k);
-  double* out = r.at(0, j, k);
   const int end = box_.extent[0];
-
-  for (int i = 0; i < end; i += lane_count) {
-    Lanes sum[components];
-    Lanes weight[5];
-    for (int s = 0; s < 5; ++s) weight[s] = load(x_stencil_.data() + s * row_ + i);
-    for (int m = 0; m < components; ++m) sum[m] = scale_ * load(source + m * u_row + i);
-    direction_terms<0>({x.u + i, 1, x.lower + i, x.here + i, x.upper + i}, u_row, row_, c, weight, sum);
-    for (int m = 0; m < components; ++m) store(out + m * u_row + i, sum[m]);
+  const double* centre = u.at(0, j, k);
+  const double* here = primitives(j, k);
+  double* out = r.at(0, j, k);
+  for (std::ptrdiff_t ahead = layout.line; ahead < 2 * layout.line; ahead += cache_line) {
+    __builtin_prefetch(forcing.at(0, j, k) + ahead);
+    __builtin_prefetch(u.at(0, j, k + 2) + ahead);
+    __builtin_prefetch(out + ahead);
   }
-  const auto add = [&](auto d, const Neighbours& at, int index) {
-    Lanes weight[5];
-    const auto weights = stencil(c, d, index, box_.points);
-    for (std::size_t s = 0; s < 5; ++s) weight[s] = broadcast(weights[s]);
-    for (int i = 0; i < end; i += lane_count) {
-      Lanes sum[components];
-      for (int m = 0; m < components; ++m) sum[m] = load(out + m * u_row + i);
-      direction_terms<d>({at.u + i, at.u_step, at.lower + i, at.here + i, at.upper + i}, u_row, row_, c, weight, sum);
-      for (int m = 0; m < components; ++m) store(out + m * u_row + i, sum[m]);
-    }
-  };
-  add(std::integral_constant<int, 1>{}, y, box_.begin[1] + j);
-  add(std::integral_constant<int, 2>{}, z, box_.begin[2] + k);
-
   for (int m = 0; m < components; ++m) {
-    if (box_.is_first(0)) out[m * u_row] = 0;
-    for (int i = box_.inner_end(0); i < whole_lanes(end); ++i) out[m * u_row + i] = 0;
+    const double* source = forcing.at(0, j, k, m);
+    for (int i = 0; i < end; i += lane_count) store(out + m * layout.row + i, scale_ * load(source + i));
+  }
+  const auto add = [&](auto d, int index, const double* lower, const double* upper) {
+    const Row row{centre, layout.step(d), layout.row, lower, here, upper, row_, end};
+    const auto weight = stencil(c, d, index, box_.points);
+    each<components>([&](auto m) { add_component<d, m>(row, c, weight, out + m * layout.row); });
+  };
+  add(std::integral_constant<int, 0>{}, inner_index, here - 1, here + 1);
+  add(std::integral_constant<int, 1>{}, box_.begin[1] + j, primitives(j - 1, k), primitives(j + 1, k));
+  add(std::integral_constant<int, 2>{}, box_.begin[2] + k, primitives(j, k - 1), primitives(j, k + 1));
+  finish_row(centre, layout.row, out);
+}
+
+// Along x the stencil changes near the faces of the grid, within the row.
+void RightHandSide::finish_row(const double* u, std::ptrdiff_t component, double* out) const {
+  for (const auto& [i, change] : x_changes_) {
+    for (int m = 0; m < components; ++m) {
+      for (int s = 0; s < 5; ++s) out[m * component + i] += change[std::size_t(s)] * u[m * component + i + s - 2];
+    }
+  }
+  for (int m = 0; m < components; ++m) {
+    if (box_.is_first(0)) out[m * component] = 0;
+    for (int i = box_.inner_end(0); i < whole_lanes(box_.extent[0]); ++i) out[m * component + i] = 0;
   }
 }
 
 void RightHandSide::start(const Field& u, double scale) {
   scale_ = scale;
   const auto c = coefficients(box_.points, scale);
-  for (int i = 0; i < box_.extent[0]; ++i) {
-    const auto weights = stencil(c, 0, box_.begin[0] + i, box_.points);
-    for (std::size_t s = 0; s < 5; ++s) x_stencil_.data()[std::ptrdiff_t(s) * row_ + i] = weights[s];
+  const auto inner = stencil(c, 0, inner_index, box_.points);
+  x_changes_.clear();
+  for (int i = box_.inner_begin(0); i < box_.inner_end(0); ++i) {
+    auto weight = stencil(c, 0, box_.begin[0] + i, box_.points);
+    if (weight == inner) continue;
+    for (std::size_t s = 0; s < 5; ++s) weight[s] -= inner[s];
+    x_changes_.emplace_back(i, weight);
   }
   form_primitives(u, -1);
   form_primitives(u, 0);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "kernel/npb/flow_field.hpp"
@@ -24,13 +25,14 @@ class RightHandSide {
   double* primitives(int j, int k);
   void form_primitives(const Field& u, int k);
   void evaluate_row(const Field& u, const Field& forcing, int j, int k, Field& r);
+  void finish_row(const double* u, std::ptrdiff_t component, double* out) const;
 
   Box box_;
   double scale_ = 0;
   std::ptrdiff_t row_;  // of the primitives
   std::ptrdiff_t plane_;
-  HugeMemory planes_;     // three planes of primitives, reused in turn
-  HugeMemory x_stencil_;  // weights along x, which change along a row: five rows
+  HugeMemory planes_;                                             // three planes of primitives, reused in turn
+  std::vector<std::pair<int, std::array<double, 5>>> x_changes_;  // of the stencil at points near the faces
 };
 
 }  // namespace fabricbench::npb::navier_stokes

@@ -122,12 +122,18 @@ template <int d>
 }
 
 // Points ahead whose memory is asked for: along y and z each point is on another page, which no prefetcher follows.
-constexpr std::ptrdiff_t points_ahead = 4;
+constexpr std::ptrdiff_t points_ahead = 8;
 
 }  // namespace
 
 Pentadiagonals::Pentadiagonals(int points, double dt)
-    : points_(points), euler_(dt * Spacing(points).t2), viscous_(dt * Spacing(points).t1), fourth_(dt * fourth) {}
+    : euler_(dt * Spacing(points).t2), viscous_(dt * Spacing(points).t1), fourth_(std::size_t(points)) {
+  for (int i = 0; i < points; ++i) {
+    auto& weights = fourth_[std::size_t(i)];
+    weights = fourth_difference(i, points);
+    for (auto& weight : weights) weight *= dt * fourth;
+  }
+}
 
 template <int d>
 void Pentadiagonals::eliminate(const LineGroup& lines, const Lanes* carried, Lanes* kept_points, Lanes* carry) const {
@@ -152,8 +158,7 @@ void Pentadiagonals::eliminate(const LineGroup& lines, const Lanes* carried, Lan
     }
     const Primitives above_primitives = form(i + 1);
     const Entries above = entries<d>(above_primitives, euler_, viscous_);
-    auto weight = fourth_difference(lines.offset + i, points_);
-    for (auto& value : weight) value *= fourth_;
+    const auto& weight = fourth_[std::size_t(lines.offset + i)];
 
     Lanes r[components];
     for (int m = 0; m < components; ++m) r[m] = load(lines.r + i * lines.step + m * lines.component);

@@ -22,10 +22,9 @@ class Pentadiagonals {
   void substitute(const LineGroup& lines, const Lanes* kept_points, const Lanes* carried, Lanes* carry) const;
 
  private:
-  int points_;
   double euler_;    // dt / (2h)
   double viscous_;  // dt / h^2
-  double fourth_;   // dt times the weight of fourth differences
+  std::vector<std::array<double, 5>> fourth_;  // dt times the weights of fourth differences, along a line
 };
 
 }  // namespace fabricbench::npb::navier_stokes

@@ -170,7 +170,8 @@ BlockTridiagonal::BlockTridiagonal(int points, double dt)
     : euler_(dt * Spacing(points).t2), viscous_(dt * Spacing(points).t1) {}
 
 template <int d>
-void BlockTridiagonal::eliminate(const LineGroup& lines, const Lanes* carried, Lanes* kept_points, Lanes* carry) const {
+void BlockTridiagonal::eliminate(const LineGroup& lines, const Lanes* carried, Lanes* kept_points, Lanes*,
+                                 Lanes* carry) const {
   Blocks blocks[3];
   const auto form = [&](int i) {
     form_blocks<d>(lines.u + i * lines.step, lines.component, euler_, viscous_, blocks[(i + 1) % 3]);
@@ -219,9 +220,9 @@ void BlockTridiagonal::substitute(const LineGroup& lines, const Lanes* kept_poin
   std::copy_n(y, components, carry);
 }
 
-template void BlockTridiagonal::eliminate<0>(const LineGroup&, const Lanes*, Lanes*, Lanes*) const;
-template void BlockTridiagonal::eliminate<1>(const LineGroup&, const Lanes*, Lanes*, Lanes*) const;
-template void BlockTridiagonal::eliminate<2>(const LineGroup&, const Lanes*, Lanes*, Lanes*) const;
+template void BlockTridiagonal::eliminate<0>(const LineGroup&, const Lanes*, Lanes*, Lanes*, Lanes*) const;
+template void BlockTridiagonal::eliminate<1>(const LineGroup&, const Lanes*, Lanes*, Lanes*, Lanes*) const;
+template void BlockTridiagonal::eliminate<2>(const LineGroup&, const Lanes*, Lanes*, Lanes*, Lanes*) const;
 template void BlockTridiagonal::substitute<0>(const LineGroup&, const Lanes*, const Lanes*, Lanes*) const;
 template void BlockTridiagonal::substitute<1>(const LineGroup&, const Lanes*, const Lanes*, Lanes*) const;
 template void BlockTridiagonal::substitute<2>(const LineGroup&, const Lanes*, const Lanes*, Lanes*) const;

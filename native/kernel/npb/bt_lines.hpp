@@ -9,13 +9,15 @@ class BlockTridiagonal {
  public:
   /// After elimination, row by row: the 5 x 5 block on the next point and the right side. The next cell needs the last.
   static constexpr std::size_t kept = 30;
+  static constexpr std::size_t lead = 0;
+  static constexpr std::size_t scratch = 0;
   static constexpr std::size_t forward = 30;
   static constexpr std::size_t backward = components;
 
   BlockTridiagonal(int points, double dt);
 
   template <int d>
-  void eliminate(const LineGroup& lines, const Lanes* carried, Lanes* kept_points, Lanes* carry) const;
+  void eliminate(const LineGroup& lines, const Lanes* carried, Lanes* kept_points, Lanes* unused, Lanes* carry) const;
   template <int d>
   void substitute(const LineGroup& lines, const Lanes* kept_points, const Lanes* carried, Lanes* carry) const;
 

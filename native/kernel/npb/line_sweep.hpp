@@ -86,6 +86,7 @@ class LineSweep {
   const Method* method_;
   std::vector<Vectors> kept_;  // of each slab but the last
   Vectors group_kept_;
+  Vectors scratch_;
   Vectors line_u_;  // lines along x, turned so that a vector is one point of each line
   Vectors line_r_;
   Channel forward_;
@@ -102,11 +103,12 @@ LineSweep<Method>::LineSweep(const Multipartition& partition, const Method& meth
     groups = std::max(groups, longest * std::size_t(whole_lanes(int(longest)) / lane_count));
     points = std::max(points, longest);
   }
-  group_kept_.resize(points * Method::kept);
+  group_kept_.resize((points + Method::lead) * Method::kept);
+  scratch_.resize((points + 2) * Method::scratch);
   line_u_.resize((points + 4 * lane_count) * components);
   line_r_.resize((points + lane_count) * components);
   kept_.resize(std::size_t(partition.slabs() - 1));
-  for (auto& kept : kept_) kept.resize(groups * points * Method::kept);
+  for (auto& kept : kept_) kept.resize(groups * (points + Method::lead) * Method::kept);
   for (std::size_t turn = 0; turn < 2; ++turn) {
     forward_.outgoing[turn].resize(groups * Method::forward);
     forward_.incoming[turn].resize(groups * Method::forward);
@@ -179,12 +181,12 @@ template <int d>
 void LineSweep<Method>::eliminate_cell(const Box& box, Field& u, Field& r, const Vectors& carried, Vectors& kept,
                                        Vectors& carry) {
   const auto all = planes(box, d);
-  const auto kept_group = std::size_t(box.extent[d]) * Method::kept;
+  const auto kept_group = (std::size_t(box.extent[d]) + Method::lead) * Method::kept;
   for (int plane = all.begin; plane < all.end; ++plane) {
     for_groups<d>(box, u, r, plane, true, false, [&](const LineGroup& lines, std::size_t group) {
       const auto index = std::size_t(plane) * all.groups + group;
       method_->template eliminate<d>(lines, carried.data() + index * Method::forward, kept.data() + index * kept_group,
-                                     carry.data() + index * Method::forward);
+                                     scratch_.data(), carry.data() + index * Method::forward);
     });
   }
 }
@@ -194,7 +196,7 @@ template <int d>
 void LineSweep<Method>::substitute_cell(const Box& box, Field& u, Field& r, const Vectors& kept, const Vectors& carried,
                                         Vectors& carry) {
   const auto all = planes(box, d);
-  const auto kept_group = std::size_t(box.extent[d]) * Method::kept;
+  const auto kept_group = (std::size_t(box.extent[d]) + Method::lead) * Method::kept;
   for (int plane = all.begin; plane < all.end; ++plane) {
     for_groups<d>(box, u, r, plane, false, true, [&](const LineGroup& lines, std::size_t group) {
       const auto index = std::size_t(plane) * all.groups + group;
@@ -211,7 +213,8 @@ void LineSweep<Method>::solve_plane(const Box& box, Field& u, Field& r, int plan
   for_groups<d>(box, u, r, plane, true, true, [&](const LineGroup& lines, std::size_t group) {
     Lanes unused[Method::forward];
     const Lanes beyond_face[Method::backward]{};
-    method_->template eliminate<d>(lines, carried + group * Method::forward, group_kept_.data(), unused);
+    method_->template eliminate<d>(lines, carried + group * Method::forward, group_kept_.data(), scratch_.data(),
+                                   unused);
     method_->template substitute<d>(lines, group_kept_.data(), beyond_face, carry + group * Method::backward);
   });
 }

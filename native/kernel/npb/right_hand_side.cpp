@@ -141,9 +141,16 @@ void RightHandSide::evaluate_row(const Field& u, const Field& forcing, int j, in
   const double* here = primitives(j, k);
   double* out = r.at(0, j, k);
   for (std::ptrdiff_t ahead = layout.line; ahead < 2 * layout.line; ahead += cache_line) {
-    __builtin_prefetch(forcing.at(0, j, k) + ahead);
-    __builtin_prefetch(u.at(0, j, k + 2) + ahead);
-    __builtin_prefetch(out + ahead);
+    __builtin_prefetch(forcing.at(0, j, k) + ahead, 0, 2);
+    __builtin_prefetch(u.at(0, j, k + 2) + ahead, 0, 2);
+    __builtin_prefetch(u.at(0, j, k + 1) + ahead, 0, 2);
+    __builtin_prefetch(u.at(0, j, k - 1) + ahead, 0, 2);
+    __builtin_prefetch(u.at(0, j, k - 2) + ahead, 0, 2);
+    __builtin_prefetch(u.at(0, j+2, k) + ahead, 0, 2);
+    __builtin_prefetch(out + ahead, 0, 2);
+    __builtin_prefetch(primitives(j, k-1) + ahead, 0, 2);
+    __builtin_prefetch(primitives(j, k+1) + ahead, 0, 2);
+    __builtin_prefetch(primitives(j+1, k) + ahead, 0, 2);
   }
   for (int m = 0; m < components; ++m) {
     const double* source = forcing.at(0, j, k, m);

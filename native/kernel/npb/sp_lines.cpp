@@ -105,21 +105,10 @@ struct Primitives {
   r[4] = y * across_x - x * across_y + kinetic * e + (1 / c2) * sound * sound * s + z * f;
 }
 
-// What a point puts into the rows of its neighbours and its own, of the three matrices.
-struct Entries {
-  Lanes lower;  // into the next row: -(lower + {0, sound, -sound})
-  Lanes upper;  // into the previous row: upper + {0, sound, -sound}
-  Lanes own;
-  Lanes sound;
-};
-
-template <int d>
-[[gnu::always_inline]] inline Entries entries(const Primitives& p, double euler, double viscous) {
-  // The bound is the largest of second + {4/3 c3c4, c1c5 c3c4, c3c4, 0} / U1: the second, as density is positive.
-  const Lanes rho = viscous * (second[d] + heat * p.inverse);
-  const Lanes speed = euler * p.velocity[d];
-  return {speed + rho, speed - rho, 1.0 + 2.0 * rho, euler * p.sound};
-}
+// What a point puts into the rows of its neighbours and its own, scaled: where these lie among a line's coefficients.
+constexpr int speed = 0;
+constexpr int rho = 1;
+constexpr int sound = 2;
 
 // Points ahead whose memory is asked for: along y and z each point is on another page, which no prefetcher follows.
 constexpr std::ptrdiff_t points_ahead = 8;
@@ -136,73 +125,83 @@ Pentadiagonals::Pentadiagonals(int points, double dt)
 }
 
 template <int d>
-void Pentadiagonals::eliminate(const LineGroup& lines, const Lanes* carried, Lanes* kept_points, Lanes* carry) const {
-  constexpr std::size_t row_size = right_side + components;
-  Lanes two_before[row_size];
-  Lanes before[row_size];
-  std::copy_n(carried, row_size, two_before);
-  std::copy_n(carried + row_size, row_size, before);
-
-  const auto form = [&](int i) __attribute__((always_inline)) {
-    return primitives(lines.u + i * lines.step, lines.component);
-  };
-  Entries below = entries<d>(form(lines.begin - 1), euler_, viscous_);
-  Primitives here_primitives = form(lines.begin);
-  Entries here = entries<d>(here_primitives, euler_, viscous_);
-  for (int i = lines.begin; i < lines.end; ++i) {
+void Pentadiagonals::form(const LineGroup& lines, Lanes* coefficients, Lanes* kept_points) const {
+  for (int i = lines.begin - 1; i <= lines.end; ++i) {
     if constexpr (d > 0) {
       for (int m = 0; m < components; ++m) {
         __builtin_prefetch(lines.u + (i + points_ahead) * lines.step + m * lines.component);
         __builtin_prefetch(lines.r + (i + points_ahead) * lines.step + m * lines.component);
       }
     }
-    const Primitives above_primitives = form(i + 1);
-    const Entries above = entries<d>(above_primitives, euler_, viscous_);
+    const auto p = primitives(lines.u + i * lines.step, lines.component);
+    Lanes* out = coefficients + (i + 1) * int(scratch);
+    // The bound is the largest of second + {4/3 c3c4, c1c5 c3c4, c3c4, 0} / U1: the second, as density is positive.
+    out[rho] = viscous_ * second[d] + viscous_ * heat * p.inverse;
+    out[speed] = euler_ * p.velocity[d];
+    out[sound] = euler_ * p.sound;
+    if (i < lines.begin || i == lines.end) continue;
+    if constexpr (d == 2) {
+      Lanes* point = kept_points + (i + int(lead)) * int(kept);
+      point[kept_sound] = p.sound;
+      point[kept_inverse] = p.inverse;
+    }
+    if constexpr (d == 0) {
+      Lanes r[components];
+      double* at = lines.r + i * lines.step;
+      for (int m = 0; m < components; ++m) r[m] = load(at + m * lines.component);
+      map_to_x(p, r);
+      for (int m = 0; m < components; ++m) store(at + m * lines.component, r[m]);
+    }
+  }
+}
+
+template <int d>
+void Pentadiagonals::eliminate(const LineGroup& lines, const Lanes* carried, Lanes* kept_points, Lanes* coefficients,
+                               Lanes* carry) const {
+  form<d>(lines, coefficients, kept_points);
+  constexpr std::size_t row_size = right_side + components;
+  Lanes* out = kept_points + (lines.begin + int(lead)) * int(kept);
+  std::copy_n(carried, row_size, out - 2 * kept);
+  std::copy_n(carried + row_size, row_size, out - kept);
+  const Lanes* here = coefficients + (lines.begin + 1) * int(scratch);
+  for (int i = lines.begin; i < lines.end; ++i, out += kept, here += scratch) {
+    const Lanes* before = out - kept;
+    const Lanes* two_before = before - kept;
+    const Lanes* below = here - scratch;
+    const Lanes* above = here + scratch;
     const auto& weight = fourth_[std::size_t(lines.offset + i)];
-
-    Lanes r[components];
-    for (int m = 0; m < components; ++m) r[m] = load(lines.r + i * lines.step + m * lines.component);
-    if constexpr (d == 0) map_to_x(here_primitives, r);
-
-    Lanes* out = kept_points + std::size_t(i) * kept;
+    const double* r = lines.r + i * lines.step;
+    const Lanes row_below = weight[1] - below[speed] - below[rho];
+    const Lanes row_here = (1.0 + weight[2]) + 2.0 * here[rho];
+    const Lanes row_above = weight[3] + above[speed] - above[rho];
     each<matrices>([&](auto matrix) __attribute__((always_inline)) {
-      constexpr double sign = matrix == 0 ? 0.0 : matrix == 1 ? 1.0 : -1.0;
       constexpr int first = matrix == 0 ? 0 : matrix + 2;
       constexpr int last = matrix == 0 ? 3 : matrix + 3;
       constexpr int p = 2 * matrix;
       constexpr int q = p + 1;
-      Lanes lower = weight[1] - below.lower - sign * below.sound;
-      Lanes own = weight[2] + here.own;
-      Lanes upper = weight[3] + above.upper + sign * above.sound;
+      Lanes lower = row_below;
+      Lanes upper = row_above;
+      if constexpr (matrix == 1) {
+        lower -= below[sound];
+        upper += above[sound];
+      } else if constexpr (matrix == 2) {
+        lower += below[sound];
+        upper -= above[sound];
+      }
       lower -= weight[0] * two_before[p];
-      own -= weight[0] * two_before[q];
-      own -= lower * before[p];
-      upper -= lower * before[q];
+      const Lanes own = row_here - weight[0] * two_before[q] - lower * before[p];
       const Lanes inverse = 1.0 / own;
+      out[p] = (upper - lower * before[q]) * inverse;
+      out[q] = weight[4] * inverse;
       each<last - first>([&](auto offset) __attribute__((always_inline)) {
         constexpr int m = first + offset;
-        r[m] -= weight[0] * two_before[right_side + m];
-        r[m] -= lower * before[right_side + m];
-        r[m] *= inverse;
-        two_before[right_side + m] = before[right_side + m];
-        before[right_side + m] = r[m];
+        const Lanes rest = load(r + m * lines.component) - weight[0] * two_before[right_side + m];
+        out[right_side + m] = (rest - lower * before[right_side + m]) * inverse;
       });
-      two_before[p] = before[p];
-      two_before[q] = before[q];
-      before[p] = upper * inverse;
-      before[q] = weight[4] * inverse;
     });
-    for (std::size_t entry = 0; entry < row_size; ++entry) out[entry] = before[entry];
-    if constexpr (d == 2) {
-      out[kept_sound] = here_primitives.sound;
-      out[kept_inverse] = here_primitives.inverse;
-    }
-    below = here;
-    here = above;
-    here_primitives = above_primitives;
   }
-  std::copy_n(two_before, row_size, carry);
-  std::copy_n(before, row_size, carry + row_size);
+  std::copy_n(out - 2 * kept, row_size, carry);
+  std::copy_n(out - kept, row_size, carry + row_size);
 }
 
 template <int d>
@@ -213,7 +212,7 @@ void Pentadiagonals::substitute(const LineGroup& lines, const Lanes* kept_points
   std::copy_n(carried, components, after);
   std::copy_n(carried + components, components, two_after);
   for (int i = lines.end - 1; i >= lines.begin; --i) {
-    const Lanes* point = kept_points + std::size_t(i) * kept;
+    const Lanes* point = kept_points + (i + int(lead)) * int(kept);
     Lanes y[components];
     each<components>([&](auto m) __attribute__((always_inline)) {
       constexpr int matrix = m < 3 ? 0 : m - 2;
@@ -237,9 +236,9 @@ void Pentadiagonals::substitute(const LineGroup& lines, const Lanes* kept_points
   std::copy_n(two_after, components, carry + components);
 }
 
-template void Pentadiagonals::eliminate<0>(const LineGroup&, const Lanes*, Lanes*, Lanes*) const;
-template void Pentadiagonals::eliminate<1>(const LineGroup&, const Lanes*, Lanes*, Lanes*) const;
-template void Pentadiagonals::eliminate<2>(const LineGroup&, const Lanes*, Lanes*, Lanes*) const;
+template void Pentadiagonals::eliminate<0>(const LineGroup&, const Lanes*, Lanes*, Lanes*, Lanes*) const;
+template void Pentadiagonals::eliminate<1>(const LineGroup&, const Lanes*, Lanes*, Lanes*, Lanes*) const;
+template void Pentadiagonals::eliminate<2>(const LineGroup&, const Lanes*, Lanes*, Lanes*, Lanes*) const;
 template void Pentadiagonals::substitute<0>(const LineGroup&, const Lanes*, const Lanes*, Lanes*) const;
 template void Pentadiagonals::substitute<1>(const LineGroup&, const Lanes*, const Lanes*, Lanes*) const;
 template void Pentadiagonals::substitute<2>(const LineGroup&, const Lanes*, const Lanes*, Lanes*) const;

@@ -15,6 +15,7 @@ constexpr std::ptrdiff_t cache_line = 8;
 constexpr int inner_index = 3;
 
 struct Coefficients {
+  double forcing;
   double convection;  // -t2, and the others by 1/h^2, all times the scale
   double viscous;
   double dissipation;  // of second differences, without the direction's weight
@@ -23,7 +24,7 @@ struct Coefficients {
 
 Coefficients coefficients(int points, double scale) {
   const Spacing h(points);
-  return {-scale * h.t2, scale * h.t1 * c3c4, scale * h.t1, scale * fourth};
+  return {scale, -scale * h.t2, scale * h.t1 * c3c4, scale * h.t1, scale * fourth};
 }
 
 std::array<double, 5> stencil(const Coefficients& c, int d, int i, int points) {
@@ -36,66 +37,102 @@ std::array<double, 5> stencil(const Coefficients& c, int d, int i, int points) {
   return weights;
 }
 
-// A row of points and its neighbours along one direction; distances in doubles.
+// A row of points with its neighbours; distances in doubles.
 struct Row {
   const double* u;
-  std::ptrdiff_t u_step;
-  std::ptrdiff_t u_component;
-  const double* lower;  // primitives
-  const double* here;
-  const double* upper;
+  std::ptrdiff_t y;          // to the next row, in U
+  std::ptrdiff_t z;          // to the next plane
+  std::ptrdiff_t component;  // to the next component
+  const double* here;        // primitives, of this row and of the four around it
+  std::array<const double*, 2> lower;
+  std::array<const double*, 2> upper;
   std::ptrdiff_t primitive;
+  std::array<std::array<double, 5>, directions> stencil;
   int end;
 };
 
-// Add the terms of direction d to one component. Component by component and direction by direction: then all streams of
-// the loop have their own address register.
-template <int d, int m>
-void add_component(const Row& row, const Coefficients& c, const std::array<double, 5>& weight, double* out) {
-  const double* u = row.u + m * row.u_component;
-  const double* lower_u = u - row.u_step;
-  const double* upper_u = u + row.u_step;
-  const double* lowest_u = lower_u - row.u_step;
-  const double* highest_u = upper_u + row.u_step;
-  const double* lower_speed = row.lower + d * row.primitive;
-  const double* upper_speed = row.upper + d * row.primitive;
-  const double* speed = row.here + d * row.primitive;
-  const double* lower_pressure = row.lower + pressure * row.primitive;
-  const double* upper_pressure = row.upper + pressure * row.primitive;
-  const double* lower_momentum = row.u + (d + 1) * row.u_component - row.u_step;
-  const double* upper_momentum = row.u + (d + 1) * row.u_component + row.u_step;
-  constexpr int diffusing = m == 4 ? conducted : m - 1;
-  const double* lower_v = row.lower + diffusing * row.primitive;
-  const double* v = row.here + diffusing * row.primitive;
-  const double* upper_v = row.upper + diffusing * row.primitive;
-  const double viscous = c.viscous * (m == d + 1 ? along : 1.0);
+// One component of a row, all terms of R. Sums over the directions are taken before they are scaled.
+template <int m>
+void evaluate_component(const Row& row, const Coefficients& c, const double* forcing, double* out) {
+  const auto primitive = [&row](const double* point, int which) { return point + which * row.primitive; };
+  const double* u = row.u + m * row.component;
+  const double* x_speed = primitive(row.here, 0);
+  const double* lower_y_speed = primitive(row.lower[0], 1);
+  const double* upper_y_speed = primitive(row.upper[0], 1);
+  const double* lower_z_speed = primitive(row.lower[1], 2);
+  const double* upper_z_speed = primitive(row.upper[1], 2);
+  const double* y_speed = primitive(row.here, 1);
+  const double* z_speed = primitive(row.here, 2);
+  // What viscosity or conduction acts on.
+  constexpr int diffusing = m == 0 ? 0 : m == 4 ? conducted : m - 1;
+  const double* v = primitive(row.here, diffusing);
+  const double* lower_y_v = primitive(row.lower[0], diffusing);
+  const double* upper_y_v = primitive(row.upper[0], diffusing);
+  const double* lower_z_v = primitive(row.lower[1], diffusing);
+  const double* upper_z_v = primitive(row.upper[1], diffusing);
+  const double* x_pressure = primitive(row.here, pressure);
+  const double* lower_y_pressure = primitive(row.lower[0], pressure);
+  const double* upper_y_pressure = primitive(row.upper[0], pressure);
+  const double* lower_z_pressure = primitive(row.lower[1], pressure);
+  const double* upper_z_pressure = primitive(row.upper[1], pressure);
+  const auto& [x, y, z] = row.stencil;
+  const double centre = x[2] + y[2] + z[2];
+  const double x_viscous = c.viscous * (m == 1 ? along : 1.0);
+  const double y_viscous = c.viscous * (m == 2 ? along : 1.0);
+  const double z_viscous = c.viscous * (m == 3 ? along : 1.0);
+  const double all_viscous = -2 * (x_viscous + y_viscous + z_viscous);
   for (int i = 0; i < row.end; i += lane_count) {
-    const Lanes lower = load(lower_u + i);
-    const Lanes upper = load(upper_u + i);
+    const double* at = u + i;
+    const Lanes lower_x = load(at - 1);
+    const Lanes upper_x = load(at + 1);
+    const Lanes lower_y = load(at - row.y);
+    const Lanes upper_y = load(at + row.y);
+    const Lanes lower_z = load(at - row.z);
+    const Lanes upper_z = load(at + row.z);
     Lanes convected;
     if constexpr (m == 0) {
-      convected = load(upper_momentum + i) - load(lower_momentum + i);
+      const double* momentum = row.u + row.component + i;
+      convected = load(momentum + 1) - load(momentum - 1);
+      momentum += row.component;
+      convected += load(momentum + row.y) - load(momentum - row.y);
+      momentum += row.component;
+      convected += load(momentum + row.z) - load(momentum - row.z);
     } else if constexpr (m == 4) {
-      convected = (upper + load(upper_pressure + i)) * load(upper_speed + i) -
-                  (lower + load(lower_pressure + i)) * load(lower_speed + i);
+      convected = (upper_x + load(x_pressure + i + 1)) * load(x_speed + i + 1);
+      convected -= (lower_x + load(x_pressure + i - 1)) * load(x_speed + i - 1);
+      convected += (upper_y + load(upper_y_pressure + i)) * load(upper_y_speed + i);
+      convected -= (lower_y + load(lower_y_pressure + i)) * load(lower_y_speed + i);
+      convected += (upper_z + load(upper_z_pressure + i)) * load(upper_z_speed + i);
+      convected -= (lower_z + load(lower_z_pressure + i)) * load(lower_z_speed + i);
     } else {
-      convected = upper * load(upper_speed + i) - lower * load(lower_speed + i);
-      if constexpr (m == d + 1) convected += load(upper_pressure + i) - load(lower_pressure + i);
+      convected = upper_x * load(x_speed + i + 1) - lower_x * load(x_speed + i - 1);
+      convected += upper_y * load(upper_y_speed + i) - lower_y * load(lower_y_speed + i);
+      convected += upper_z * load(upper_z_speed + i) - lower_z * load(lower_z_speed + i);
+      if constexpr (m == 1) convected += load(x_pressure + i + 1) - load(x_pressure + i - 1);
+      if constexpr (m == 2) convected += load(upper_y_pressure + i) - load(lower_y_pressure + i);
+      if constexpr (m == 3) convected += load(upper_z_pressure + i) - load(lower_z_pressure + i);
     }
-    Lanes sum = load(out + i) + c.convection * convected;
+    Lanes sum = c.forcing * load(forcing + i) + c.convection * convected;
+    if constexpr (m == 4) {
+      const auto square = [](const Lanes& value) { return value * value; };
+      Lanes squares = square(load(x_speed + i)) + square(load(y_speed + i)) + square(load(z_speed + i));
+      squares = square(load(x_speed + i - 1)) + square(load(x_speed + i + 1)) - 2.0 * squares;
+      squares += square(load(lower_y_speed + i)) + square(load(upper_y_speed + i));
+      squares += square(load(lower_z_speed + i)) + square(load(upper_z_speed + i));
+      sum += c.viscous * (1.0 / 6.0) * squares;
+    }
     if constexpr (m > 0) {
-      Lanes diffused = load(upper_v + i) + load(lower_v + i) - 2.0 * load(v + i);
-      if constexpr (m == 4) {
-        const Lanes below = load(lower_speed + i);
-        const Lanes here = load(speed + i);
-        const Lanes above = load(upper_speed + i);
-        diffused += (above * above + below * below - 2.0 * here * here) * (1.0 / 6.0);
-      }
-      sum += viscous * diffused;
+      sum += all_viscous * load(v + i) + x_viscous * (load(v + i - 1) + load(v + i + 1));
+      sum += y_viscous * (load(lower_y_v + i) + load(upper_y_v + i));
+      sum += z_viscous * (load(lower_z_v + i) + load(upper_z_v + i));
     }
-    Lanes dissipated = weight[1] * lower + weight[3] * upper;
-    dissipated += weight[0] * load(lowest_u + i) + weight[4] * load(highest_u + i);
-    store(out + i, sum + (weight[2] * load(u + i) + dissipated));
+    Lanes dissipated = centre * load(at) + x[1] * (lower_x + upper_x);
+    dissipated += x[0] * (load(at - 2) + load(at + 2));
+    dissipated += y[1] * lower_y + y[3] * upper_y;
+    dissipated += y[0] * load(at - 2 * row.y) + y[4] * load(at + 2 * row.y);
+    sum += z[1] * lower_z + z[3] * upper_z;
+    sum += z[0] * load(at - 2 * row.z) + z[4] * load(at + 2 * row.z);
+    store(out + i, sum + dissipated);
   }
 }
 
@@ -136,9 +173,7 @@ void RightHandSide::form_primitives(const Field& u, int k) {
 void RightHandSide::evaluate_row(const Field& u, const Field& forcing, int j, int k, Field& r) {
   const auto& layout = u.layout();
   const auto c = coefficients(box_.points, scale_);
-  const int end = box_.extent[0];
   const double* centre = u.at(0, j, k);
-  const double* here = primitives(j, k);
   double* out = r.at(0, j, k);
   for (std::ptrdiff_t ahead = layout.line; ahead < 2 * layout.line; ahead += cache_line) {
     __builtin_prefetch(forcing.at(0, j, k) + ahead, 0, 2);
@@ -146,24 +181,24 @@ void RightHandSide::evaluate_row(const Field& u, const Field& forcing, int j, in
     __builtin_prefetch(u.at(0, j, k + 1) + ahead, 0, 2);
     __builtin_prefetch(u.at(0, j, k - 1) + ahead, 0, 2);
     __builtin_prefetch(u.at(0, j, k - 2) + ahead, 0, 2);
-    __builtin_prefetch(u.at(0, j+2, k) + ahead, 0, 2);
+    __builtin_prefetch(u.at(0, j + 2, k) + ahead, 0, 2);
     __builtin_prefetch(out + ahead, 0, 2);
-    __builtin_prefetch(primitives(j, k-1) + ahead, 0, 2);
-    __builtin_prefetch(primitives(j, k+1) + ahead, 0, 2);
-    __builtin_prefetch(primitives(j+1, k) + ahead, 0, 2);
+    __builtin_prefetch(primitives(j, k - 1) + ahead, 0, 2);
+    __builtin_prefetch(primitives(j, k + 1) + ahead, 0, 2);
+    __builtin_prefetch(primitives(j + 1, k) + ahead, 0, 2);
   }
-  for (int m = 0; m < components; ++m) {
-    const double* source = forcing.at(0, j, k, m);
-    for (int i = 0; i < end; i += lane_count) store(out + m * layout.row + i, scale_ * load(source + i));
-  }
-  const auto add = [&](auto d, int index, const double* lower, const double* upper) {
-    const Row row{centre, layout.step(d), layout.row, lower, here, upper, row_, end};
-    const auto weight = stencil(c, d, index, box_.points);
-    each<components>([&](auto m) { add_component<d, m>(row, c, weight, out + m * layout.row); });
-  };
-  add(std::integral_constant<int, 0>{}, inner_index, here - 1, here + 1);
-  add(std::integral_constant<int, 1>{}, box_.begin[1] + j, primitives(j - 1, k), primitives(j + 1, k));
-  add(std::integral_constant<int, 2>{}, box_.begin[2] + k, primitives(j, k - 1), primitives(j, k + 1));
+  const Row row{centre,
+                layout.line,
+                layout.plane,
+                layout.row,
+                primitives(j, k),
+                {primitives(j - 1, k), primitives(j, k - 1)},
+                {primitives(j + 1, k), primitives(j, k + 1)},
+                row_,
+                {stencil(c, 0, inner_index, box_.points), stencil(c, 1, box_.begin[1] + j, box_.points),
+                 stencil(c, 2, box_.begin[2] + k, box_.points)},
+                box_.extent[0]};
+  each<components>([&](auto m) { evaluate_component<m>(row, c, forcing.at(0, j, k, m), out + m * layout.row); });
   finish_row(centre, layout.row, out);
 }
 

@@ -40,10 +40,11 @@ struct Primitives {
   Primitives p;
   p.inverse = 1.0 / load(u);
   p.kinetic = Lanes{};
-  for (int m = 1; m <= 3; ++m) {
+  each<3>([&](auto i) {
+    constexpr int m = i + 1;
     p.velocity[m] = load(u + m * component) * p.inverse;
     p.kinetic += 0.5 * p.velocity[m] * p.velocity[m];
-  }
+  });
   p.energy = load(u + 4 * component) * p.inverse;
   return p;
 }
@@ -85,7 +86,7 @@ template <int d, int row, int column>
   } else if constexpr (row == 4) {
     if constexpr (column > 0) return (weight(column) - heat) * p.velocity[column] * p.inverse;
     Lanes sum = heat * p.energy;
-    for (int m = 1; m <= 3; ++m) sum += (weight(m) - heat) * p.velocity[m] * p.velocity[m];
+    each<3>([&](auto m) { sum += (weight(m + 1) - heat) * p.velocity[m + 1] * p.velocity[m + 1]; });
     return -sum * p.inverse;
   } else {
     return -weight(row) * p.velocity[row] * p.inverse;
@@ -135,29 +136,33 @@ template <int d>
     each<components>([&](auto inner) __attribute__((always_inline)) {
       if constexpr (is_coupled<d>(row, inner)) {
         const Lanes a = below.lower[row][inner];
-        for (int column = 0; column < components; ++column) block[column] += a * previous[inner * columns + column];
+        each<components>([&](auto column) { block[column] += a * previous[inner * columns + column]; });
         side[components] += a * previous[inner * columns + components];
       }
     });
     each<row>([&](auto pivot) __attribute__((always_inline)) {
       const Lanes a = block[pivot];
-      for (int column = pivot + 1; column < components; ++column) block[column] -= a * factor[pivot][column];
-      for (int column = 0; column < columns; ++column) side[column] -= a * out[pivot * columns + column];
+      each<components>([&](auto column) {
+        if constexpr (column > pivot) block[column] -= a * factor[pivot][column];
+      });
+      each<columns>([&](auto column) { side[column] -= a * out[pivot * columns + column]; });
     });
     const Lanes inverse = 1.0 / block[row];
-    for (int column = row + 1; column < components; ++column) factor[row][column] = block[column] * inverse;
-    for (int column = 0; column < columns; ++column) out[row * columns + column] = side[column] * inverse;
+    each<components>([&](auto column) {
+      if constexpr (column > row) factor[row][column] = block[column] * inverse;
+    });
+    each<columns>([&](auto column) { out[row * columns + column] = side[column] * inverse; });
   });
   each<components - 1>([&](auto up) __attribute__((always_inline)) {
     constexpr int row = components - 2 - up;
     Lanes side[columns];
-    for (int column = 0; column < columns; ++column) side[column] = out[row * columns + column];
+    each<columns>([&](auto column) { side[column] = out[row * columns + column]; });
     each<components - 1 - row>([&](auto offset) __attribute__((always_inline)) {
       constexpr int pivot = row + 1 + offset;
       const Lanes a = factor[row][pivot];
-      for (int column = 0; column < columns; ++column) side[column] -= a * out[pivot * columns + column];
+      each<columns>([&](auto column) { side[column] -= a * out[pivot * columns + column]; });
     });
-    for (int column = 0; column < columns; ++column) out[row * columns + column] = side[column];
+    each<columns>([&](auto column) { out[row * columns + column] = side[column]; });
   });
 }
 
@@ -199,25 +204,27 @@ template <int d>
 void BlockTridiagonal::substitute(const LineGroup& lines, const Lanes* kept_points, const Lanes* carried,
                                   Lanes* carry) const {
   Lanes y[components];
-  std::copy_n(carried, components, y);
+  each<components>([&](auto m) { y[m] = carried[m]; });
+  const auto component = lines.component;
+  double* to = (d == 2 ? lines.u : lines.r) + lines.end * lines.step;
   for (int i = lines.end - 1; i >= lines.begin; --i) {
     const Lanes* point = kept_points + std::size_t(i) * kept;
+    to -= lines.step;
     Lanes solution[components];
-    for (int row = 0; row < components; ++row) {
+    each<components>([&](auto row) __attribute__((always_inline)) {
       solution[row] = point[row * columns + components];
-      for (int column = 0; column < components; ++column) solution[row] -= point[row * columns + column] * y[column];
-    }
-    for (int m = 0; m < components; ++m) {
+      each<components>([&](auto column) { solution[row] -= point[row * columns + column] * y[column]; });
+    });
+    each<components>([&](auto m) {
       y[m] = solution[m];
       if constexpr (d == 2) {
-        double* u = lines.u + i * lines.step + m * lines.component;
-        store(u, load(u) + y[m]);
+        store(to + m * component, load(to + m * component) + y[m]);
       } else {
-        store(lines.r + i * lines.step + m * lines.component, y[m]);
+        store(to + m * component, y[m]);
       }
-    }
+    });
   }
-  std::copy_n(y, components, carry);
+  each<components>([&](auto m) { carry[m] = y[m]; });
 }
 
 template void BlockTridiagonal::eliminate<0>(const LineGroup&, const Lanes*, Lanes*, Lanes*, Lanes*) const;

@@ -123,9 +123,9 @@ void LineSweep<Method>::gather(const Box& box, const Field& u, const Field& r, i
   const auto turn = [&layout](const double* from, Lanes* to) {
     for (int m = 0; m < components; ++m) {
       Lanes square[lane_count];
-      for (int row = 0; row < lane_count; ++row) square[row] = load(from + m * layout.row + row * layout.line);
+      each<lane_count>([&](auto row) { square[row] = load(from + m * layout.row + row * layout.line); });
       transpose(square);
-      for (int i = 0; i < lane_count; ++i) to[i * components + m] = square[i];
+      each<lane_count>([&](auto i) { to[i * components + m] = square[i]; });
     }
   };
   if (!eliminates) {  // substitution overwrites all but points on faces of the grid, where the solution is zero
@@ -139,12 +139,14 @@ void LineSweep<Method>::gather(const Box& box, const Field& u, const Field& r, i
 
 template <class Method>
 void LineSweep<Method>::scatter(const Box& box, Field& r, int j, int k) {
+  const auto& layout = r.layout();
   for (int i = 0; i < box.extent[0]; i += lane_count) {
     for (int m = 0; m < components; ++m) {
+      double* to = r.at(i, j, k, m);
       Lanes square[lane_count];
-      for (int s = 0; s < lane_count; ++s) square[s] = line_r_[std::size_t((i + s) * components + m)];
+      each<lane_count>([&](auto s) { square[s] = line_r_[std::size_t((i + s) * components + m)]; });
       transpose(square);
-      for (int row = 0; row < lane_count; ++row) store(r.at(i, j + row, k, m), square[row]);
+      each<lane_count>([&](auto row) { store(to + row * layout.line, square[row]); });
     }
   }
 }

@@ -32,12 +32,12 @@ struct Primitives {
   p.inverse = 1.0 / load(u);
   Lanes twice_kinetic{};
   Lanes momentum_energy{};
-  for (int m = 0; m < 3; ++m) {
+  each<3>([&](auto m) {
     const Lanes momentum = load(u + (m + 1) * component);
     p.velocity[m] = momentum * p.inverse;
     twice_kinetic += p.velocity[m] * p.velocity[m];
     momentum_energy += momentum * p.velocity[m];
-  }
+  });
   p.kinetic = 0.5 * twice_kinetic;
   p.internal_energy = load(u + 4 * component) - 0.5 * momentum_energy;
   p.sound = square_root(c1 * c2 * p.internal_energy * p.inverse);
@@ -148,9 +148,9 @@ void Pentadiagonals::form(const LineGroup& lines, Lanes* coefficients, Lanes* ke
     if constexpr (d == 0) {
       Lanes r[components];
       double* at = lines.r + i * lines.step;
-      for (int m = 0; m < components; ++m) r[m] = load(at + m * lines.component);
+      each<components>([&](auto m) { r[m] = load(at + m * lines.component); });
       map_to_x(p, r);
-      for (int m = 0; m < components; ++m) store(at + m * lines.component, r[m]);
+      each<components>([&](auto m) { store(at + m * lines.component, r[m]); });
     }
   }
 }
@@ -209,31 +209,38 @@ void Pentadiagonals::substitute(const LineGroup& lines, const Lanes* kept_points
                                 Lanes* carry) const {
   Lanes after[components];
   Lanes two_after[components];
-  std::copy_n(carried, components, after);
-  std::copy_n(carried + components, components, two_after);
+  each<components>([&](auto m) {
+    after[m] = carried[m];
+    two_after[m] = carried[components + m];
+  });
+  const auto component = lines.component;
+  const Lanes* point = kept_points + (lines.end + int(lead)) * int(kept);
+  double* to = (d == 2 ? lines.u : lines.r) + lines.end * lines.step;
   for (int i = lines.end - 1; i >= lines.begin; --i) {
-    const Lanes* point = kept_points + (i + int(lead)) * int(kept);
+    point -= kept;
+    to -= lines.step;
     Lanes y[components];
     each<components>([&](auto m) __attribute__((always_inline)) {
       constexpr int matrix = m < 3 ? 0 : m - 2;
-      y[m] = point[right_side + m] - point[2 * matrix] * after[m] - point[2 * matrix + 1] * two_after[m];
+      y[m] = point[right_side + m] - point[2 * matrix + 1] * two_after[m] - point[2 * matrix] * after[m];
       two_after[m] = after[m];
       after[m] = y[m];
     });
     if constexpr (d == 2) {
-      double* to = lines.u + i * lines.step;
       Lanes u[components];
-      for (int m = 0; m < components; ++m) u[m] = load(to + m * lines.component);
+      each<components>([&](auto m) { u[m] = load(to + m * component); });
       map_from_z(u, point[kept_sound], point[kept_inverse], y);
-      for (int m = 0; m < components; ++m) store(to + m * lines.component, u[m] + y[m]);
+      each<components>([&](auto m) { store(to + m * component, u[m] + y[m]); });
     } else {
       if constexpr (d == 0) map_x_to_y(y);
       if constexpr (d == 1) map_y_to_z(y);
-      for (int m = 0; m < components; ++m) store(lines.r + i * lines.step + m * lines.component, y[m]);
+      each<components>([&](auto m) { store(to + m * component, y[m]); });
     }
   }
-  std::copy_n(after, components, carry);
-  std::copy_n(two_after, components, carry + components);
+  each<components>([&](auto m) {
+    carry[m] = after[m];
+    carry[components + m] = two_after[m];
+  });
 }
 
 template void Pentadiagonals::eliminate<0>(const LineGroup&, const Lanes*, Lanes*, Lanes*, Lanes*) const;

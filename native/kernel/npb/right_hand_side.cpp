@@ -9,8 +9,6 @@ constexpr int pressure = 3;
 constexpr int conducted = 4;
 constexpr int ring = 3;
 
-constexpr std::ptrdiff_t cache_line = 8;
-
 // The index of a point with the whole stencil, were the grid large enough.
 constexpr int inner_index = 3;
 
@@ -83,6 +81,9 @@ void evaluate_component(const Row& row, const Coefficients& c, const double* for
   const double all_viscous = -2 * (x_viscous + y_viscous + z_viscous);
   for (int i = 0; i < row.end; i += lane_count) {
     const double* at = u + i;
+    __builtin_prefetch(forcing + i + row.y, 0, 2);
+    __builtin_prefetch(out + i + row.y, 0, 2);
+    __builtin_prefetch(at + 2 * row.z + row.y, 0, 2);
     const Lanes lower_x = load(at - 1);
     const Lanes upper_x = load(at + 1);
     const Lanes lower_y = load(at - row.y);
@@ -175,18 +176,6 @@ void RightHandSide::evaluate_row(const Field& u, const Field& forcing, int j, in
   const auto c = coefficients(box_.points, scale_);
   const double* centre = u.at(0, j, k);
   double* out = r.at(0, j, k);
-  for (std::ptrdiff_t ahead = layout.line; ahead < 2 * layout.line; ahead += cache_line) {
-    __builtin_prefetch(forcing.at(0, j, k) + ahead, 0, 2);
-    __builtin_prefetch(u.at(0, j, k + 2) + ahead, 0, 2);
-    __builtin_prefetch(u.at(0, j, k + 1) + ahead, 0, 2);
-    __builtin_prefetch(u.at(0, j, k - 1) + ahead, 0, 2);
-    __builtin_prefetch(u.at(0, j, k - 2) + ahead, 0, 2);
-    __builtin_prefetch(u.at(0, j + 2, k) + ahead, 0, 2);
-    __builtin_prefetch(out + ahead, 0, 2);
-    __builtin_prefetch(primitives(j, k - 1) + ahead, 0, 2);
-    __builtin_prefetch(primitives(j, k + 1) + ahead, 0, 2);
-    __builtin_prefetch(primitives(j + 1, k) + ahead, 0, 2);
-  }
   const Row row{centre,
                 layout.line,
                 layout.plane,

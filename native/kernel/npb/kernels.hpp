@@ -7,8 +7,6 @@
 
 namespace fabricbench::npb {
 
-inline constexpr std::array<const Kernel*, 1> kernels{
-    &lu,
-};
+inline constexpr std::array<const Kernel*, 3> kernels{&bt, &lu, &sp};
 
 }  // namespace fabricbench::npb

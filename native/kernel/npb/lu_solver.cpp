@@ -1,6 +1,7 @@
 #include "kernel/npb/lu_solver.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 namespace fabricbench::npb::ssor {
 namespace {
@@ -9,6 +10,7 @@ using namespace navier_stokes;
 
 constexpr int tag_x = 21;
 constexpr int tag_y = 22;
+constexpr int point_doubles = lane_count * components;
 
 std::size_t doubles(int rows, int columns) {
   return std::size_t(rows) * std::size_t(columns) * sizeof(Points) / sizeof(double);
@@ -110,13 +112,12 @@ void Solver::sweep_up() {
     for (int row = 0; row < tile_.strip; ++row) {
       const auto right_hand_side = operator_.row(u_, slot, row);
       Points x;
-      std::copy_n(from_west + row * lane_count * components, lane_count * components, reinterpret_cast<double*>(&x));
+      std::memcpy(&x, from_west + row * point_doubles, sizeof x);
       sweep_lower(
           coefficients_, tile_.nx, tile_.mask(slot, row), u_.row(slot, row),
           [&](int i) __attribute__((always_inline)) { return right_hand_side.at(i); },
           {x, y, points(z_) + row * tile_.nx}, v_.row(slot, row));
-      std::copy_n(reinterpret_cast<const double*>(&x), lane_count * components,
-                  to_east + row * lane_count * components);
+      std::memcpy(to_east + row * point_doubles, &x, sizeof x);
       if (row == north_edge.row && tile_.has_plane(slot - north_edge.lane)) {
         double* to_north = upward_.to_y.next();
         for (int i = 0; i < tile_.nx; ++i) {
@@ -149,11 +150,10 @@ void Solver::sweep_down() {
         }
       }
       Points x;
-      std::copy_n(from_east + row * lane_count * components, lane_count * components, reinterpret_cast<double*>(&x));
+      std::memcpy(&x, from_east + row * point_doubles, sizeof x);
       sweep_upper(coefficients_, tile_.nx, tile_.mask(slot, row), v_.row(slot, row),
                   {x, y, points(z_) + row * tile_.nx}, u_.row(slot, row));
-      std::copy_n(reinterpret_cast<const double*>(&x), lane_count * components,
-                  to_west + row * lane_count * components);
+      std::memcpy(to_west + row * point_doubles, &x, sizeof x);
     }
     downward_.to_x.send();
     if (tile_.has_plane(slot)) {

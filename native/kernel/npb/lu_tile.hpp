@@ -114,10 +114,6 @@ class Field {
   Points* points_;
 };
 
-/// Each lane takes what the lane before it has, and the first takes that of `first`; and the other way round.
-inline Lanes from_lane_below(const Lanes& value, const Lanes& first);
-inline Lanes from_lane_above(const Lanes& value, const Lanes& last);
-
 namespace detail {
 
 template <int... lane>
@@ -134,6 +130,7 @@ template <int... lane>
 
 }  // namespace detail
 
+/// Each lane takes what the lane before it has, and the first takes that of `first`; and the other way round.
 inline Lanes from_lane_below(const Lanes& value, const Lanes& first) {
   return detail::shift_up(value, first, std::make_integer_sequence<int, lane_count>{});
 }

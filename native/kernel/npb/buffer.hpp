@@ -22,7 +22,7 @@ class Buffer {
   explicit Buffer(std::size_t size) : size_(size) {
     constexpr std::size_t cache_line = 64;
     constexpr std::size_t huge_page = std::size_t{2} << 20U;
-    const std::size_t alignment = size * sizeof(T) >= 2 * huge_page ? huge_page : cache_line;
+    const std::size_t alignment = size * sizeof(T) >= huge_page ? huge_page : cache_line;
     const std::size_t bytes = (size * sizeof(T) + alignment - 1) / alignment * alignment;
     if (bytes == 0) return;
     data_.reset(static_cast<T*>(std::aligned_alloc(alignment, bytes)));

@@ -7,7 +7,6 @@
 
 namespace fabricbench::npb {
 
-inline constexpr std::array kernels{&ep, &mg, &cg, &ft, &is};
-inline constexpr std::array kernels{&ep, &mg, &cg, &ft, &is};
+inline constexpr std::array kernels{&ep, &mg, &cg, &ft, &is, &lu, &sp, &bt};
 
 }  // namespace fabricbench::npb

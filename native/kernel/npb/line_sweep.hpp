@@ -30,9 +30,13 @@ struct LineGroup {
   int offset;  // of point 0 in the whole line
 };
 
-/// Method has: `kept`, `forward`, `backward`, the vectors that it keeps for a point, and that it carries for a group of
-/// lines to the next and to the previous cell; eliminate<d>(group, carried, kept, carry); substitute<d>(group, kept,
-/// carried, carry). Beyond a face of the grid what is carried is zero. substitute<2> adds the solution to U.
+/// What a Method has, all counts in vectors:
+/// * kept: what elimination leaves of a point for substitution;
+/// * lead: how many more such points precede a line's own, for a recurrence to read as if they were;
+/// * scratch: what elimination may use for each point and its two ghosts;
+/// * forward, backward: what a group carries to the next and to the previous cell, zero beyond a face of the grid;
+/// * eliminate<d>(group, carried, kept, scratch, carry) and substitute<d>(group, kept, carried, carry). The last,
+///   substitute<2>, adds the solution to U instead of storing it in r.
 template <class Method>
 class LineSweep {
  public:

@@ -115,9 +115,7 @@ def main() -> None:
     given = parser.parse_args()
     lab = Lab.up(f"peers-{os.getpid()}", 2, [parse_fabric(given.fabric)], owned=True)
     try:
-        launcher = LabLauncher(
-            lab, find_starter(), native_file("fabricbench-probe"), Path(native_file("libfabricbench-yield.so"))
-        )
+        launcher = LabLauncher(lab, find_starter(), Path(native_file("libfabricbench-yield.so")))
         link = Link(lab, lab.testbed().fabrics[0])
         print(f"Emulated {given.fabric} link, {given.rounds} pairs of {given.seconds} s, ours and theirs in turn.\n")
         print("| what / peer | ours | peer | ratio (median of pairs) | range | our median | its ratio |")

@@ -12,6 +12,7 @@ from benchmarks.peers.link import Link
 
 from fabricbench.launch.lab import LabLauncher
 from fabricbench.model import Layer, Pattern, Receive
+from fabricbench.native import native_file
 from fabricbench.record.lines import LINE_ADAPTER, Cell, CellFailed, Phase, Samples
 from fabricbench.record.probe_plan import PlanFabric, PlanProbe, ProbePlan, Stopping
 
@@ -58,7 +59,7 @@ def measure(
         )
         path = Path(folder) / "plan.json"
         path.write_text(plan.model_dump_json(by_alias=True))
-        command = launcher.command(fabric, path, 2)
+        command = launcher.command(fabric, [str(native_file("fabricbench-probe")), str(path)], Path(folder), 2)
         done = subprocess.run(
             command.tokens, cwd=folder, capture_output=True, text=True, timeout=TIME_LIMIT_S, check=False
         )

@@ -34,6 +34,16 @@ nlohmann::json whereabouts(int rank) {
   return {{"rank", rank}, {"host", host_name()}, {"pid", getpid()}, {"cpus", allowed_cpus()}};
 }
 
+nlohmann::json whereabouts(int rank, const std::optional<Interface>& interface) {
+  nlohmann::json info = whereabouts(rank);
+  if (!interface) return info;
+  info["interface"] = interface->name;
+  if (interface->address) info["address"] = address_text(*interface->address);
+  info["mac"] = mac_text(interface->mac);
+  info["mtu"] = interface->mtu;
+  return info;
+}
+
 std::string mpi_library() {
   std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
   int length = 0;

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+
+#include "core/interface.hpp"
 
 namespace fabricbench {
 
@@ -10,6 +13,9 @@ std::string host_name();
 
 /// The rank, its host, its process and the processors that it may run on.
 nlohmann::json whereabouts(int rank);
+
+/// The same with the interface that leads into the fabric under test, where there is one.
+nlohmann::json whereabouts(int rank, const std::optional<Interface>& interface);
 
 /// What the MPI library says of itself, its first line.
 std::string mpi_library();

@@ -38,14 +38,7 @@ struct Order {
 };
 
 json rank_info(const Surroundings& surroundings) {
-  json info = whereabouts(surroundings.control.rank());
-  if (surroundings.interface) {
-    info["interface"] = surroundings.interface->name;
-    if (surroundings.interface->address) info["address"] = address_text(*surroundings.interface->address);
-    info["mac"] = mac_text(surroundings.interface->mac);
-    info["mtu"] = surroundings.interface->mtu;
-  }
-  return info;
+  return whereabouts(surroundings.control.rank(), surroundings.interface);
 }
 
 std::string read_plan_text(const std::string& path) {

@@ -111,6 +111,11 @@ Exit run_all(const Control& control, MPI_Comm communicator, const Options& optio
   std::_Exit(static_cast<int>(Exit::environment));  // MPI_Abort may return where it could not reach the starter
 }
 
+nlohmann::json own_whereabouts(const Control& control, const Options& options) {
+  if (!options.interface && !options.subnet) return whereabouts(control.rank());
+  return whereabouts(control.rank(), find_interface(options.interface, options.subnet));
+}
+
 Exit follow(const Control& control, const Options& options) {
   if (const std::string problem = problem_with(options, control.size()); !problem.empty()) {
     complain(control, problem);
@@ -119,7 +124,7 @@ Exit follow(const Control& control, const Options& options) {
   const int ranks = options.ranks.value_or(control.size());
   const bool takes_part = control.rank() < ranks;
   std::vector<nlohmann::json> infos;
-  for (const std::string& text : control.gather(whereabouts(control.rank()).dump())) {
+  for (const std::string& text : control.gather(own_whereabouts(control, options).dump())) {
     if (static_cast<int>(infos.size()) < ranks) infos.push_back(nlohmann::json::parse(text));
   }
   Outlet outlet;

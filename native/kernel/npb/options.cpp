@@ -1,5 +1,7 @@
 #include "kernel/npb/options.hpp"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <string_view>
 
@@ -17,6 +19,8 @@ const char* const usage_text =
     "  --output FILE   write a record too, one JSON object a line (schema/kernel_record.json); - for stdout, which "
     "then\n"
     "                  has nothing else\n"
+    "  --interface I   the interface that leads into the fabric under test: the record then has its address\n"
+    "  --subnet NET    the same, found by its network, 10.98.1.0/24 say\n"
     "  --list          the kernels, and on how many ranks (up to 64) each runs the class\n"
     "  --version       the version\n"
     "  --help          this text\n"
@@ -71,13 +75,20 @@ void set_option(Options& options, std::string_view option, std::string_view valu
     options.ranks = parse_number(option, value, most_ranks);
   } else if (option == "--repeat") {
     options.repetitions = parse_number(option, value, most_repetitions);
+  } else if (option == "--interface") {
+    options.interface = value;
+  } else if (option == "--subnet") {
+    options.subnet = parse_subnet(value);
+    if (!options.subnet)
+      throw UsageError{"--subnet needs a network such as 10.98.1.0/24, found \"" + std::string(value) + "\""};
   } else {
     options.output = value;
   }
 }
 
 bool takes_value(std::string_view word) {
-  return word == "--class" || word == "--ranks" || word == "--repeat" || word == "--output";
+  constexpr std::array with_value{"--class", "--ranks", "--repeat", "--output", "--interface", "--subnet"};
+  return std::ranges::find(with_value, word) != with_value.end();
 }
 
 /// "1-4 8": the numbers of ranks that are not refused.

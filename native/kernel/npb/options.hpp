@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "core/interface.hpp"
 #include "kernel/npb/npb.hpp"
 
 namespace fabricbench::npb {
@@ -17,7 +18,9 @@ struct Options {
   Class problem = Class::S;
   std::optional<int> ranks;  // all, where it is not given
   int repetitions = 1;
-  std::string output;  // a file, `-` for stdout, empty for none
+  std::optional<std::string> interface;  // the one that leads into the fabric under test, for the record
+  std::optional<Subnet> subnet;          // the same, found by its network
+  std::string output;                    // a file, `-` for stdout, empty for none
 };
 
 /// Thrown for a wrong command line; the message says which word it is about and what is needed.

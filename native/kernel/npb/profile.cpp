@@ -32,7 +32,10 @@ Counts& counts() {
   return instance;
 }
 
-void reset_counts() { counts() = Counts{}; }
+void reset_counts() {
+  counts() = Counts{};
+  reset_interface_use();
+}
 
 Profile gather_profile(MPI_Comm communicator) {
   int rank = 0;
@@ -46,6 +49,7 @@ Profile gather_profile(MPI_Comm communicator) {
   MPI_Gather(&share, numbers, MPI_DOUBLE, profile.ranks.data(), numbers, MPI_DOUBLE, 0, communicator);
   sum_counters(counts().calls, profile.calls, communicator);
   sum_counters(counts().message_sizes, profile.message_sizes, communicator);
+  profile.interfaces = interface_use();
   return profile;
 }
 

@@ -2,6 +2,7 @@
 // message.
 //
 //   profile.cpp        the counts of this rank, and their sums over all ranks
+//   interface_use.cpp  what the network interfaces of rank 0's host carried meanwhile
 //   profile_calls.cpp  MPI's functions as the kernels meet them: each counts, then calls its PMPI twin
 //
 // Bytes are those that a rank hands to MPI for other ranks, each once: what a collective operation means and not what
@@ -14,8 +15,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <string>
 #include <string_view>
 #include <vector>
+
+#include "core/interface.hpp"
 
 namespace fabricbench::npb {
 
@@ -90,6 +95,14 @@ Counts& counts();
 /// Forget everything, before a run.
 void reset_counts();
 
+/// What each interface of this host has carried in the timed sections since `reset_counts`: proves which way a run
+/// took. Read outside the time that counts, and on rank 0 only: the other ranks have nothing in it.
+using InterfaceUse = std::map<std::string, InterfaceBytes>;
+const InterfaceUse& interface_use();
+void begin_interface_use();
+void end_interface_use();
+void reset_interface_use();
+
 /// What one rank did in its timed section.
 struct RankShare {
   double section_seconds = 0;
@@ -103,6 +116,7 @@ struct Profile {
   std::vector<RankShare> ranks;
   std::array<CallTotal, counted_calls.size()> calls{};
   std::array<std::uint64_t, size_bins> message_sizes{};
+  InterfaceUse interfaces;  // of rank 0's host
 };
 
 /// The profile on rank 0, an empty one on the others. Collective.

@@ -45,6 +45,14 @@ Line message_sizes_of(const Profile& profile) {
   return sizes;
 }
 
+Line interfaces_of(const Profile& profile) {
+  Line interfaces = Line::object();
+  for (const auto& [name, bytes] : profile.interfaces) {
+    interfaces[name] = {{"sent", bytes.sent}, {"received", bytes.received}};
+  }
+  return interfaces;
+}
+
 Line profile_line(const Profile& profile) {
   Line compute_seconds = Line::array();
   Line mpi_seconds = Line::array();
@@ -58,7 +66,8 @@ Line profile_line(const Profile& profile) {
           {"mpi_seconds", mpi_seconds},
           {"bytes_sent", bytes_sent},
           {"calls", calls_of(profile)},
-          {"message_sizes", message_sizes_of(profile)}};
+          {"message_sizes", message_sizes_of(profile)},
+          {"interfaces", interfaces_of(profile)}};
 }
 
 /// As text: 64 bits do not fit the numbers of every JSON reader.
@@ -81,6 +90,7 @@ void Record::write_header(const Kernel& kernel, Class problem, const std::vector
              {"rank_count", ranks.size()},
              {"ranks", ranks},
              {"mpi_library", mpi_library},
+             {"clock_resolution_ns", MPI_Wtick() * 1e9},
              {"started_unix_ns", unix_ns()}});
   file_.flush();
 }

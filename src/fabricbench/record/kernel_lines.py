@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter
 
 from fabricbench.model import Model
-from fabricbench.record.lines import RankInfo
+from fabricbench.record.lines import InterfaceBytes, RankInfo
 
 
 class KernelHeader(Model):
@@ -33,6 +33,8 @@ class KernelHeader(Model):
     rank_count: int = Field(ge=1)
     ranks: tuple[RankInfo, ...] = ()
     mpi_library: str | None = None
+    clock_resolution_ns: float | None = None
+    """The smallest difference between two times that the program can tell."""
     started_unix_ns: int | None = None
 
     model_config = {**Model.model_config, "populate_by_name": True}
@@ -76,7 +78,7 @@ class KernelProfile(Model):
     """Where the time of the timed section went: for each rank in order, and sums over all.
 
     Computing is what a rank did not spend in MPI. A collective counts with the bytes that a rank hands over for others,
-    each once.
+    each once. `interfaces` is what the network interfaces of rank 0's host carried meanwhile.
     """
 
     compute_seconds: tuple[float, ...]
@@ -84,6 +86,13 @@ class KernelProfile(Model):
     bytes_sent: tuple[int, ...]
     calls: tuple[CallTotal, ...]
     message_sizes: tuple[MessageSizes, ...]
+    interfaces: dict[str, InterfaceBytes] = {}
+
+    @property
+    def communication_share(self) -> float:
+        """The share of the ranks' time that they spent in MPI."""
+        mpi = sum(self.mpi_seconds)
+        return mpi / max(mpi + sum(self.compute_seconds), 1e-12)
 
 
 class KernelRun(Model):

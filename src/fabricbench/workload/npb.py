@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 from fabricbench.errors import UsageError
 from fabricbench.native import native_file
-from fabricbench.record.kernel_lines import KernelRun
+from fabricbench.record.kernel_cells import first_wrong_check
 from fabricbench.record.kernel_reading import KernelRecord, read_kernel_record
 
 CLASSES = ("S", "W", "A", "B", "C", "D")
@@ -56,10 +56,16 @@ class Benchmark:
     stresses: str
     rank_rule: str
     is_admissible: Callable[[int], bool]
+    is_own_free: bool = False
+    """Whether fabricbench-npb runs it on any number of ranks."""
 
     def admits(self, ranks: int) -> bool:
         """Tell whether the official rule admits this number of ranks."""
         return ranks >= 1 and self.is_admissible(ranks)
+
+    def takes(self, ranks: int, *, is_own: bool) -> bool:
+        """Tell whether fabricbench-npb (`is_own`), or an official version, runs on so many ranks."""
+        return ranks >= 1 if is_own and self.is_own_free else self.admits(ranks)
 
     def admissible_ranks(self, most: int) -> tuple[int, ...]:
         """Return all admissible numbers of ranks up to `most`."""
@@ -90,6 +96,7 @@ BENCHMARKS = MappingProxyType(
                 "latency and middle-sized messages in irregular pairs, and memory",
                 "powers of two",
                 _power_of_two,
+                is_own_free=True,
             ),
             Benchmark(
                 "ft",
@@ -97,6 +104,7 @@ BENCHMARKS = MappingProxyType(
                 "bisection bandwidth: all ranks exchange the whole array with all",
                 "powers of two",
                 _power_of_two,
+                is_own_free=True,
             ),
             Benchmark(
                 "is",
@@ -104,6 +112,7 @@ BENCHMARKS = MappingProxyType(
                 "bandwidth between all ranks, with messages of unequal sizes",
                 "powers of two",
                 _power_of_two,
+                is_own_free=True,
             ),
             Benchmark(
                 "lu",
@@ -194,17 +203,10 @@ def why_unusable(exit_code: int, record: KernelRecord, stderr: str) -> str | Non
     """
     wrong = next((run for run in record.runs if not run.verified), None)
     if wrong is not None:
-        return f"repetition {wrong.repetition} gave a wrong result: {_first_wrong_check(wrong)}"
+        return f"repetition {wrong.repetition} gave a wrong result: {first_wrong_check(wrong)}"
     if exit_code != VERIFIED:
         said = [line for line in stderr.splitlines() if line.startswith(PROGRAM)]
         return f"{PROGRAM} ended with exit code {exit_code}: {(said or [stderr.strip() or 'it said nothing'])[-1]}"
     if not record.is_complete:
         return f"its record is damaged: {record.damage[0].reason}"
     return None if record.is_verified else "its record holds no run"
-
-
-def _first_wrong_check(run: KernelRun) -> str:
-    check = next((check for check in run.checks if not check.holds), None)
-    if check is None:
-        return "the program does not say which check failed"
-    return f"{check.name} is {check.found}, expected {check.expected} within {check.tolerance:g}"

@@ -20,6 +20,9 @@ from fabricbench.workload.npb import find_benchmark
 
 PROGRAM = "official NPB"
 
+CLOCK_RESOLUTION_NS = 1e7
+"""It prints its time to a hundredth of a second."""
+
 COMPLETED = re.compile(r"^\s*(?P<kernel>[A-Z]{2}) Benchmark Completed\.?\s*$")
 FIELD = re.compile(r"^\s*(?P<name>[A-Z][A-Za-z/ ]*?)\s*=\s*(?P<value>.*?)\s*$")
 NEEDED = (
@@ -105,6 +108,7 @@ def _record(kernel: str, fields: dict[str, str], started_unix_ns: int | None) ->
         kernel=kernel,
         problem_class=fields["Class"],
         rank_count=ranks,
+        clock_resolution_ns=CLOCK_RESOLUTION_NS,
         started_unix_ns=started_unix_ns,
     )
     run = KernelRun(

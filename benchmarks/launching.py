@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fabricbench.launch.launcher import Launcher
+from fabricbench.native import native_file
 from fabricbench.record.lines import LINE_ADAPTER, Cell, CellEnd, CellFailed, Channel, Header, Phase, Samples
 from fabricbench.record.probe_plan import PlanFabric, PlanProbe, ProbePlan, Stopping
 from fabricbench.testbed.model import Fabric
 
 TIME_LIMIT_S = 60
+PROBE = "fabricbench-probe"
 RECORDS = "records.jsonl"
 
 
@@ -28,12 +30,15 @@ class Measured:
 
 
 def launch(
-    launcher: Launcher, fabric: Fabric, probes: Sequence[PlanProbe], ranks: int
+    launcher: Launcher, fabric: Fabric, probes: Sequence[PlanProbe], ranks: int, program: Path | None = None
 ) -> tuple[Header, tuple[Measured, ...]]:
-    """Return what one launch of the measurer says of itself, and its cells in the plan's order. A failed cell is an error."""
+    """Return what one launch of the measurer says of itself, and its cells in the plan's order. A failed cell is an error.
+
+    `program` is a measurer that was built with another MPI.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = plan_of(Path(folder), fabric, probes)
-        command = launcher.command(fabric, path, ranks)
+        command = launcher.command(fabric, [str(program or native_file(PROBE)), str(path)], Path(folder), ranks)
         done = subprocess.run(
             command.tokens, cwd=folder, capture_output=True, text=True, timeout=TIME_LIMIT_S, check=False
         )

@@ -123,12 +123,11 @@ def contests_of_four(link: Link, launcher: LabLauncher, seconds: int) -> Iterato
     if hpcc and starter is None:
         sys.stderr.write("hpcc needs an Open MPI, and its wheel cannot be had: left out\n")
     if hpcc and starter:
-        other = LabLauncher(
-            link.lab, Starter(str(starter), openmpi, OPEN_MPI_VERSION), probe_on_open_mpi(), yield_library()
-        )
+        other = LabLauncher(link.lab, Starter(str(starter), openmpi, OPEN_MPI_VERSION), yield_library())
+        probe = probe_on_open_mpi()
         yield Contest(
             tuple(Figure(title, index < rings.TIMES) for index, title in enumerate(rings.FIGURES)),
-            lambda: rings.ours_beside_hpcc(link, other, seconds),
+            lambda: rings.ours_beside_hpcc(link, other, probe, seconds),
             lambda: rings.hpcc(link, hpcc, other),
         )
 
@@ -185,7 +184,7 @@ def main() -> None:
     for nodes, contests in ((2, contests_of_two), (4, contests_of_four)):
         lab = Lab.up(f"peers{nodes}-{os.getpid()}", nodes, [parse_fabric(given.fabric)], owned=True)
         try:
-            launcher = LabLauncher(lab, find_starter(), native_file("fabricbench-probe"), yield_library())
+            launcher = LabLauncher(lab, find_starter(), yield_library())
             link = Link(lab, lab.testbed().fabrics[0])
             for contest in contests(link, launcher, given.seconds):
                 if given.only in contest.title:

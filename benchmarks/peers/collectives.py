@@ -50,7 +50,7 @@ def plain_ns(
 ) -> list[float]:
     """Return the mean of calls back to back, and the median of calls with a barrier before each."""
     with tempfile.TemporaryDirectory() as folder:
-        command = launcher.command(link.fabric, Path(folder) / "plan.json", RANKS).tokens
-        text = checked([*command[:-2], str(program), str(operation), str(message_bytes), str(seconds)], folder)
+        tokens = [str(program), str(operation), str(message_bytes), str(seconds)]
+        text = checked(list(launcher.command(link.fabric, tokens, Path(folder), RANKS).tokens), folder)
     found = dict(re.findall(r"^(\w+) ([0-9.]+)$", text, re.MULTILINE))
     return [float(found["back_to_back"]), float(found["apart"])]

@@ -110,7 +110,7 @@ def rate_bit_s(turn_ns: float) -> float:
     return LARGE_BYTES * 8e9 / (turn_ns / 2)
 
 
-def ours_beside_hpcc(link: Link, launcher: LabLauncher, seconds: float) -> list[tuple[float, float]]:
+def ours_beside_hpcc(link: Link, launcher: LabLauncher, probe: Path, seconds: float) -> list[tuple[float, float]]:
     """Return our figures by b_eff's statistics, and by the median of the same samples."""
     shapes = [
         (Pattern.PAIRS, SMALL_BYTES, NATURAL, 3 * seconds),
@@ -131,7 +131,7 @@ def ours_beside_hpcc(link: Link, launcher: LabLauncher, seconds: float) -> list[
         )
         for index, (pattern, message_bytes, ranks, time) in enumerate(shapes)
     ]
-    _, cells = launch(launcher, link.fabric, probes, RANKS)
+    _, cells = launch(launcher, link.fabric, probes, RANKS, program=probe)
     small, large = cells[: 1 + len(RINGS)], cells[1 + len(RINGS) :]
     times = [_pairs(small[0], SMALL), *_rings(small[1:], SMALL)]
     rates = [_pairs(large[0], LARGE_PAIR), *_rings(large[1:], LARGE_RING)]
@@ -144,9 +144,8 @@ def hpcc(link: Link, program: Path, launcher: LabLauncher) -> list[float]:
     """Return what hpcc prints, in ns and bit/s, started exactly as our measurer is."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "hpccinf.txt").write_text(HPCC_INPUT)
-        command = launcher.command(link.fabric, Path(folder) / "plan.json", RANKS).tokens
-        library = ["env", f"LD_LIBRARY_PATH={library_path()}"]
-        checked([*command[:-2], *library, str(program)], folder)
+        tokens = ["env", f"LD_LIBRARY_PATH={library_path()}", str(program)]
+        checked(list(launcher.command(link.fabric, tokens, Path(folder), RANKS).tokens), folder)
         text = (Path(folder) / "hpccoutf.txt").read_text()
     found = dict(re.findall(r"^(\w+)=([0-9.eE+-]+)$", text, re.MULTILINE))
     figures = [float(found[name]) for name in NAMES]

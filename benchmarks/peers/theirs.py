@@ -47,11 +47,10 @@ def netpipe_mpi_round_trip_ns(link: Link, program: Path, launcher: LabLauncher, 
     """Return twice the one-way time that NPmpich2 prints, started exactly as our measurer is and on the same MPICH."""
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "np.out"
-        # The launcher's command with our program and its plan exchanged for NetPIPE and its arguments.
-        ours = launcher.command(link.fabric, Path(folder) / "plan.json", 2).tokens
         arguments = ["-l", str(message_bytes), "-u", str(message_bytes), "-p", "0", "-o", str(output)]
         library = ["env", f"LD_LIBRARY_PATH={same_mpich_as_ours()}"]
-        checked([*ours[:-2], *library, str(program), *arguments], folder)
+        command = launcher.command(link.fabric, [*library, str(program), *arguments], Path(folder), 2)
+        checked(list(command.tokens), folder)
         return _netpipe_round_trip_ns(output)
 
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.launching import plan_of, unsatisfied
+from benchmarks.launching import PROBE, plan_of, unsatisfied
 
 from fabricbench.launch.launcher import Launcher
 from fabricbench.model import Layer, Pattern
@@ -77,7 +77,7 @@ def rank_memory(launcher: Launcher, fabric: Fabric, ranks: int, message_bytes: i
     )
     with tempfile.TemporaryDirectory() as folder:
         path = plan_of(Path(folder), fabric, [probe])
-        command = launcher.command(fabric, path, ranks)
+        command = launcher.command(fabric, [str(native_file(PROBE)), str(path)], Path(folder), ranks)
         files, resident = [0], [0]
         with subprocess.Popen(command.tokens, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as run:
             limit = threading.Timer(60, run.terminate)

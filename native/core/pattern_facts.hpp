@@ -11,9 +11,10 @@
 namespace fabricbench {
 
 /// How a pattern is measured, and so how the samples of its ranks become those of the cell.
-enum class Family { pair, lockstep, flood, matrix, operation };
+enum class Family { pair, lockstep, flood, matrix, operation, workload };
 template <>
-inline constexpr std::array<std::string_view, 5> names_of<Family>{"pair", "lockstep", "flood", "matrix", "operation"};
+inline constexpr std::array<std::string_view, 6> names_of<Family>{"pair",   "lockstep",  "flood",
+                                                                  "matrix", "operation", "workload"};
 
 enum class Metric { round_trip_time, operation_time, throughput, message_rate };
 template <>
@@ -68,6 +69,8 @@ constexpr PatternFacts facts_of(Pattern pattern) {
     case Pattern::partitioned:
     case Pattern::threaded:
       return {Family::operation, Metric::operation_time, 2, 2};
+    case Pattern::npb:
+      return {Family::workload, Metric::operation_time, 1};
     default:
       return {Family::operation, Metric::operation_time};
   }

@@ -222,6 +222,11 @@ void check_ranks(const Plan& plan, int world_size) {
   for (std::size_t i = 0; i < plan.probes.size(); ++i) {
     const PlanProbe& probe = plan.probes[i];
     const std::string path = "$.probes[" + std::to_string(i) + "]";
+    if (facts_of(probe.pattern).family == Family::workload) {
+      throw PlanError(path + ".pattern", std::string(name_of(probe.pattern)) +
+                                             " is a workload, which a program of its own runs: fabricbench-" +
+                                             std::string(name_of(probe.pattern)));
+    }
     if (probe.layer == Layer::memory) {
       // Memory is measured by ranks[0] alone, whoever else is named.
       if (probe.pattern != Pattern::pingpong && probe.pattern != Pattern::stream) {

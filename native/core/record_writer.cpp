@@ -1,11 +1,10 @@
 #include "core/record_writer.hpp"
 
 #include <algorithm>
-#include <cerrno>
+#include <array>
 #include <charconv>
-#include <chrono>
 #include <concepts>
-#include <cstring>
+#include <span>
 
 #include "core/version.hpp"
 
@@ -16,11 +15,6 @@ using Line = nlohmann::ordered_json;
 
 // Lines of some 100 kB: long enough to be cheap, short enough to be read one by one.
 constexpr std::size_t samples_per_line = 8192;
-
-std::int64_t unix_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 void append_number(std::string& text, std::integral auto number) {
   std::array<char, 20> digits{};
@@ -52,89 +46,68 @@ std::vector<int> ranks_of(const PlanProbe& probe) {
 
 }  // namespace
 
-RecordWriter::RecordWriter(const std::string& path)
-    : path_(path == "-" ? "stdout" : path), file_(path == "-" ? stdout : std::fopen(path.c_str(), "we")) {
-  if (file_ == nullptr) {
-    throw OutputError("cannot open " + path + " for the records (" + std::strerror(errno) +
-                      "): check that its folder exists on this host and can be written");
-  }
-}
-
-RecordWriter::~RecordWriter() {
-  if (file_ != stdout) std::fclose(file_);
-}
-
-void RecordWriter::flush() {
-  const bool is_written = std::fwrite(text_.data(), 1, text_.size(), file_) == text_.size() && std::fflush(file_) == 0;
-  text_.clear();
-  if (!is_written) throw OutputError("cannot write " + path_ + " (" + std::strerror(errno) + "): is the disk full?");
-}
-
-void RecordWriter::write_line(const Line& line) {
-  text_ += line.dump(-1, ' ', false, Line::error_handler_t::replace);
-  text_ += '\n';
-}
-
 void RecordWriter::write_header(const Plan& plan, const std::vector<nlohmann::json>& ranks, const ClockInfo& clock,
                                 const std::string& mpi_library) {
-  write_line({{"type", "header"},
-              {"schema", "fabricbench/record/1"},
-              {"launch_id", plan.launch_id},
-              {"fabric", plan.fabric.name},
-              {"probe_version", version},
-              {"mpi_library", mpi_library},
-              {"started_unix_ns", unix_ns()},
-              {"ranks", ranks},
-              {"clock",
-               {{"name", clock.name},
-                {"resolution_ns", clock.resolution_ns},
-                {"overhead_ns", clock.overhead_ns},
-                {"loop_floor_ns", clock.loop_floor_ns}}}});
-  flush();
+  file_.add({{"type", "header"},
+             {"schema", "fabricbench/record/1"},
+             {"launch_id", plan.launch_id},
+             {"fabric", plan.fabric.name},
+             {"probe_version", version},
+             {"mpi_library", mpi_library},
+             {"started_unix_ns", unix_ns()},
+             {"ranks", ranks},
+             {"clock",
+              {{"name", clock.name},
+               {"resolution_ns", clock.resolution_ns},
+               {"overhead_ns", clock.overhead_ns},
+               {"loop_floor_ns", clock.loop_floor_ns}}}});
+  file_.flush();
 }
 
 void RecordWriter::write_clock(const ClockModel& clock, int rank, std::string_view phase) {
   constexpr double ppb = 1e9;
-  write_line({{"type", "clock"},
-              {"rank", rank},
-              {"phase", phase},
-              {"offset_ns", clock.offset_ns},
-              {"drift_ppb", clock.drift * ppb},
-              {"at_ns", clock.at_ns},
-              {"error_ns", clock.error_ns},
-              {"is_shared", clock.is_shared},
-              {"estimated_offset_ns", clock.estimated_offset_ns},
-              {"estimated_drift_ppb", clock.estimated_drift * ppb},
-              {"estimated_error_ns", clock.estimated_error_ns},
-              {"exchanges", clock.exchanges}});
+  file_.add({{"type", "clock"},
+             {"rank", rank},
+             {"phase", phase},
+             {"offset_ns", clock.offset_ns},
+             {"drift_ppb", clock.drift * ppb},
+             {"at_ns", clock.at_ns},
+             {"error_ns", clock.error_ns},
+             {"is_shared", clock.is_shared},
+             {"estimated_offset_ns", clock.estimated_offset_ns},
+             {"estimated_drift_ppb", clock.estimated_drift * ppb},
+             {"estimated_error_ns", clock.estimated_error_ns},
+             {"exchanges", clock.exchanges}});
 }
 
 void RecordWriter::write_samples(int cell, std::string_view phase, std::size_t begin, const PhaseSamples& samples,
                                  std::span<const std::uint32_t> missed) {
+  std::string text;
   const std::span<const std::uint64_t> times = samples.time_ns;
   const std::span<const std::uint64_t> bytes = samples.bytes;
   for (std::size_t first = 0; first < times.size(); first += samples_per_line) {
     const std::size_t count = std::min(samples_per_line, times.size() - first);
-    text_ += R"({"type":"samples","cell":)";
-    append_number(text_, static_cast<std::uint64_t>(cell));
-    text_.append(R"(,"phase":")").append(phase).append(R"(","first_index":)");
-    append_number(text_, begin + first);
-    text_ += R"(,"time_ns":)";
-    append_list(text_, times.subspan(first, count));
+    text += R"({"type":"samples","cell":)";
+    append_number(text, static_cast<std::uint64_t>(cell));
+    text.append(R"(,"phase":")").append(phase).append(R"(","first_index":)");
+    append_number(text, begin + first);
+    text += R"(,"time_ns":)";
+    append_list(text, times.subspan(first, count));
     if (!bytes.empty()) {
-      text_ += R"(,"bytes":)";
-      append_list(text_, bytes.subspan(first, count));
+      text += R"(,"bytes":)";
+      append_list(text, bytes.subspan(first, count));
     }
     std::vector<std::uint32_t> here;
     for (const std::uint32_t position : missed) {
       if (position >= first && position < first + count) here.push_back(position - static_cast<std::uint32_t>(first));
     }
     if (!here.empty()) {
-      text_ += R"(,"missed":)";
-      append_list(text_, std::span<const std::uint32_t>(here));
+      text += R"(,"missed":)";
+      append_list(text, std::span<const std::uint32_t>(here));
     }
-    text_ += "}\n";
+    text += "}\n";
   }
+  file_.add_text(text);
 }
 
 void RecordWriter::write_channel(int cell, const ChannelReport& channel) {
@@ -150,7 +123,7 @@ void RecordWriter::write_channel(int cell, const ChannelReport& channel) {
             {"sent", channel.sent},
             {"lost", channel.lost}};
   if (!channel.bytes.empty()) line["bytes"] = channel.bytes;
-  write_line(line);
+  file_.add(line);
 }
 
 void RecordWriter::open_cell(const PlanProbe& probe, const CellReport& report) {
@@ -173,7 +146,7 @@ void RecordWriter::open_cell(const PlanProbe& probe, const CellReport& report) {
                {"parameters", probe.parameters},
                {"channels", report.outcome.channels}});
     if (probe.congestor) line["congestor"] = to_json(*probe.congestor);
-    write_line(line);
+    file_.add(line);
     write_samples(probe.id, "warmup", 0, report.warmup, {});
     write_samples(probe.id, "measured", 0, report.measured, report.findings.missed);
   }
@@ -185,7 +158,7 @@ void RecordWriter::write_parts(const PlanProbe& probe, const CellParts& parts) {
   warmup_ += parts.warmup.time_ns.size();
   measured_ += parts.measured.time_ns.size();
   for (const ChannelReport& channel : parts.channels) write_channel(probe.id, channel);
-  flush();
+  file_.flush();
 }
 
 void RecordWriter::close_cell(const PlanProbe& probe, const CellReport& report) {
@@ -194,7 +167,7 @@ void RecordWriter::close_cell(const PlanProbe& probe, const CellReport& report) 
   } else {
     write_end(probe, report);
   }
-  flush();
+  file_.flush();
 }
 
 void RecordWriter::write_end(const PlanProbe& probe, const CellReport& report) {
@@ -204,37 +177,37 @@ void RecordWriter::write_end(const PlanProbe& probe, const CellReport& report) {
     interfaces[name] = {{"sent", bytes.sent}, {"received", bytes.received}};
   }
   const Counters& counters = report.counters;
-  write_line({{"type", "cell_end"},
-              {"cell", probe.id},
-              {"stop", name_of(report.outcome.stop.value_or(StopReason::time))},
-              {"warmup", warmup_},
-              {"measured", measured_},
-              {"seconds", report.outcome.seconds},
-              {"sent", counters.sent},
-              {"lost", counters.lost},
-              {"reordered", counters.reordered},
-              {"duplicated", counters.duplicated},
-              {"corrupted", counters.corrupted},
-              {"verified", counters.verified},
-              {"missed", report.findings.missed.size()},
-              {"values", report.findings.values},
-              {"interfaces", interfaces}});
+  file_.add({{"type", "cell_end"},
+             {"cell", probe.id},
+             {"stop", name_of(report.outcome.stop.value_or(StopReason::time))},
+             {"warmup", warmup_},
+             {"measured", measured_},
+             {"seconds", report.outcome.seconds},
+             {"sent", counters.sent},
+             {"lost", counters.lost},
+             {"reordered", counters.reordered},
+             {"duplicated", counters.duplicated},
+             {"corrupted", counters.corrupted},
+             {"verified", counters.verified},
+             {"missed", report.findings.missed.size()},
+             {"values", report.findings.values},
+             {"interfaces", interfaces}});
 }
 
 void RecordWriter::write_failed(const PlanProbe& probe, const CellFailure& failure) {
   ++failed_;
-  write_line({{"type", "cell_failed"},
-              {"cell", probe.id},
-              {"layer", name_of(probe.layer)},
-              {"pattern", name_of(probe.pattern)},
-              {"message_bytes", probe.message_bytes},
-              {"code", name_of(failure.code)},
-              {"reason", failure.reason}});
+  file_.add({{"type", "cell_failed"},
+             {"cell", probe.id},
+             {"layer", name_of(probe.layer)},
+             {"pattern", name_of(probe.pattern)},
+             {"message_bytes", probe.message_bytes},
+             {"code", name_of(failure.code)},
+             {"reason", failure.reason}});
 }
 
 void RecordWriter::write_footer() {
-  write_line({{"type", "footer"}, {"finished_unix_ns", unix_ns()}, {"cells", cells_}, {"failed", failed_}});
-  flush();
+  file_.add({{"type", "footer"}, {"finished_unix_ns", unix_ns()}, {"cells", cells_}, {"failed", failed_}});
+  file_.flush();
 }
 
 }  // namespace fabricbench

@@ -4,32 +4,22 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "core/clock.hpp"
+#include "core/line_file.hpp"
 #include "core/plan.hpp"
 #include "core/report.hpp"
 
 namespace fabricbench {
 
-/// The output cannot be opened or written: nothing that is measured from here on would be kept.
-class OutputError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
-
 class RecordWriter {
  public:
   /// Open a file, or stdout for `-`. Throws OutputError.
-  explicit RecordWriter(const std::string& path);
-  ~RecordWriter();
-  RecordWriter(const RecordWriter&) = delete;
-  RecordWriter& operator=(const RecordWriter&) = delete;
+  explicit RecordWriter(const std::string& path) : file_(path) {}
 
   /// `ranks` are the RankInfo objects of all ranks, in order.
   void write_header(const Plan& plan, const std::vector<nlohmann::json>& ranks, const ClockInfo& clock,
@@ -43,18 +33,14 @@ class RecordWriter {
   void write_footer();
 
  private:
-  void write_line(const nlohmann::ordered_json& line);
   /// Those from position `begin` of the phase on.
   void write_samples(int cell, std::string_view phase, std::size_t begin, const PhaseSamples& samples,
                      std::span<const std::uint32_t> missed);
   void write_channel(int cell, const ChannelReport& channel);
   void write_end(const PlanProbe& probe, const CellReport& report);
   void write_failed(const PlanProbe& probe, const CellFailure& failure);
-  void flush();
 
-  std::string path_;
-  std::FILE* file_;
-  std::string text_;
+  LineFile file_;
   std::size_t warmup_ = 0;    // samples of the open cell so far
   std::size_t measured_ = 0;  // likewise
   std::size_t cells_ = 0;

@@ -53,7 +53,8 @@ enum class Pattern {
   fetch_and_op,
   compare_and_swap,
   partitioned,
-  threaded
+  threaded,
+  npb
 };
 enum class Receive { blocking, polling, library };
 enum class StopReason { width, time, count };
@@ -64,7 +65,7 @@ inline constexpr std::array<std::string_view, 0> names_of{};
 template <>
 inline constexpr std::array<std::string_view, 6> names_of<Layer>{"memory", "frame", "ip", "udp", "tcp", "mpi"};
 template <>
-inline constexpr std::array<std::string_view, 44> names_of<Pattern>{"pingpong",
+inline constexpr std::array<std::string_view, 45> names_of<Pattern>{"pingpong",
                                                                     "oneway",
                                                                     "paced",
                                                                     "burst",
@@ -107,7 +108,8 @@ inline constexpr std::array<std::string_view, 44> names_of<Pattern>{"pingpong",
                                                                     "fetch-and-op",
                                                                     "compare-and-swap",
                                                                     "partitioned",
-                                                                    "threaded"};
+                                                                    "threaded",
+                                                                    "npb"};
 template <>
 inline constexpr std::array<std::string_view, 3> names_of<Receive>{"blocking", "polling", "library"};
 template <>

@@ -1,12 +1,9 @@
 #include "probe/launch.hpp"
 
 #include <mpi.h>
-#include <sched.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -18,6 +15,7 @@
 #include "core/control.hpp"
 #include "core/plan.hpp"
 #include "core/record_writer.hpp"
+#include "core/whereabouts.hpp"
 #include "mpi_operation/operation.hpp"
 #include "probe/cell_runner.hpp"
 
@@ -41,47 +39,10 @@ struct Order {
   Exit exit = Exit::done;
 };
 
-std::string host_name() {
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
-
-std::vector<int> allowed_cpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> cpus;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return cpus;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
-  }
-  return cpus;
-}
-
 json rank_info(const Surroundings& surroundings, std::uint64_t start_up_ns) {
-  json info{{"rank", surroundings.control.rank()},
-            {"host", surroundings.host},
-            {"pid", getpid()},
-            {"cpus", allowed_cpus()},
-            {"start_up_ns", start_up_ns}};
-  if (surroundings.interface) {
-    info["interface"] = surroundings.interface->name;
-    if (surroundings.interface->address) info["address"] = address_text(*surroundings.interface->address);
-    info["mac"] = mac_text(surroundings.interface->mac);
-    info["mtu"] = surroundings.interface->mtu;
-  }
+  json info = whereabouts(surroundings.control.rank(), surroundings.interface);
+  info["start_up_ns"] = start_up_ns;
   return info;
-}
-
-std::string mpi_library() {
-  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
-  int length = 0;
-  MPI_Get_library_version(text.data(), &length);
-  std::string first_line(text.data());
-  first_line.resize(std::min(first_line.size(), first_line.find('\n')));
-  std::ranges::replace(first_line, '\t', ' ');
-  while (first_line.ends_with('\0') || first_line.ends_with(' ')) first_line.pop_back();
-  return first_line;
 }
 
 std::string read_plan_text(const std::string& path) {

@@ -71,6 +71,7 @@ class Pattern(StrEnum):
     COMPARE_AND_SWAP = "compare-and-swap"
     PARTITIONED = "partitioned"
     THREADED = "threaded"
+    NPB = "npb"
 
 
 class Receive(StrEnum):

@@ -19,7 +19,8 @@ class Family(StrEnum):
     pair: one rank with another, the first (the receiver of a stream) keeps the time. lockstep: every rank sends to and receives
     from its neighbours, again and again; a sample is the time of the slowest rank for one turn. flood: all channels carry as much
     as they can for a while; a sample is what arrived everywhere in one window. matrix: every pair of ranks in its turn. operation:
-    an MPI call, from a start that clocks agree on to the end of the slowest rank.
+    an MPI call, from a start that clocks agree on to the end of the slowest rank. workload: a program of its own, started for
+    itself; a sample is the time that it says of itself.
     """
 
     PAIR = "pair"
@@ -27,6 +28,7 @@ class Family(StrEnum):
     FLOOD = "flood"
     MATRIX = "matrix"
     OPERATION = "operation"
+    WORKLOAD = "workload"
 
 
 class Parameter(Model):
@@ -244,6 +246,23 @@ _ALL = (
         most_ranks=2,
         parameters={"threads": Parameter(default=2, most=64, summary="of each rank")},
     ),
+    PatternFacts(
+        pattern=Pattern.NPB,
+        family=Family.WORKLOAD,
+        metric=Metric.OPERATION_TIME,
+        summary="a kernel of the NAS Parallel Benchmarks, in [[npb]] of a campaign: the seconds of its timed part",
+        layers=ONLY_MPI,
+        least_ranks=1,
+        has_size=False,
+        smallest_message_bytes=0,
+        parameters={
+            "benchmark": Parameter(
+                default="EP", words=("EP", "MG", "CG", "FT", "IS", "LU", "SP", "BT"), summary="which of the eight"
+            ),
+            "class": Parameter(default="S", words=("S", "W", "A", "B", "C", "D"), summary="the size of the problem"),
+            "program": Parameter(default="own", summary="fabricbench-npb, or where an official NPB lies"),
+        },
+    ),
 )
 
 PATTERNS: dict[Pattern, PatternFacts] = {facts.pattern: facts for facts in _ALL}
@@ -261,6 +280,8 @@ def why_impossible(layer: Layer, pattern: Pattern, parameters: Parameters) -> st
     if layer not in facts.layers:
         if facts.family is Family.OPERATION:
             return f"{pattern} is an operation of MPI: only layer mpi has it"
+        if facts.family is Family.WORKLOAD:
+            return f"{pattern} is an MPI program: only layer mpi has it"
         return f"{layer} has one rank alone: there is nobody to exchange with"
     flows = parameters.get("flows", 1)
     if flows != 1 and layer in {Layer.FRAME, Layer.IP}:

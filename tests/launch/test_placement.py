@@ -22,8 +22,8 @@ def test_ranks_go_around_the_nodes_of_a_lab(tmp_path: Path, monkeypatch: pytest.
     script.write_text("echo ${PMI_RANK}${OMPI_COMM_WORLD_RANK} $(hostname)\n")
     lab = Lab.up("around", 3, parse_fabrics("fast-ethernet"), owned=True)
     try:
-        launcher = LabLauncher(lab, find_starter(), Path("/bin/sh"), None)
-        command = launcher.command(lab.testbed().fabrics[0], script, 8)
+        launcher = LabLauncher(lab, find_starter(), None)
+        command = launcher.command(lab.testbed().fabrics[0], ["/bin/sh", str(script)], tmp_path, 8)
         done = subprocess.run(
             command.tokens, cwd=command.directory, capture_output=True, text=True, timeout=60, check=True
         )

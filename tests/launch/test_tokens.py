@@ -25,7 +25,8 @@ THERE = Placement(
     ranks=2, hosts=("n0", "n1"), agent=Path("/lab/agent"), control_interface="ctl0", preload=Path("/lib/yield.so")
 )
 HYDRA = Starter("mpiexec", mpich, "5.0.2")
-PROBE, PLAN = Path("/bin/probe"), Path("/run/launches/b00-net/plan.json")
+PLAN = Path("/run/launches/b00-net/plan.json")
+PROGRAM = ["/bin/probe", str(PLAN)]
 PROGRAM = ["probe", "plan"]
 
 
@@ -152,30 +153,30 @@ def test_an_implementation_is_recognised_by_what_its_starter_prints(text: str, i
 
 
 def test_in_the_lab_the_starter_and_its_guard_run_in_the_first_node():
-    launcher = LabLauncher(FakeLab(), HYDRA, PROBE, Path("/lib/yield.so"))
-    command = launcher.command(NET, PLAN, 2)
+    launcher = LabLauncher(FakeLab(), HYDRA, Path("/lib/yield.so"))
+    command = launcher.command(NET, PROGRAM, PLAN.parent, 2)
     assert command.tokens[:3] == ("enter", "n0", "/run/launches/b00-net")
     assert command.tokens[6] == guard.__file__
     assert after(command.tokens, "-hosts") == "n0:1,n1:1"
-    assert after(launcher.command(NET, PLAN, 9).tokens, "-hosts") == "n0:1,n1:1,n2:1,n3:1"
+    assert after(launcher.command(NET, PROGRAM, PLAN.parent, 9).tokens, "-hosts") == "n0:1,n1:1,n2:1,n3:1"
     assert command.tokens[-2:] == ("/bin/probe", str(PLAN))
     assert command.directory == PLAN.parent
     assert launcher.conditions(NET) == WAITING_ASLEEP
 
 
 def test_here_ranks_sleep_when_they_wait_for_a_network_and_spin_over_shared_memory():
-    launcher = LocalLauncher(HYDRA, PROBE, Path("/lib/yield.so"))
-    assert "/lib/yield.so" in launcher.command(NET, PLAN, 2).tokens
-    assert "/lib/yield.so" not in launcher.command(SHM, PLAN, 2).tokens
+    launcher = LocalLauncher(HYDRA, Path("/lib/yield.so"))
+    assert "/lib/yield.so" in launcher.command(NET, PROGRAM, PLAN.parent, 2).tokens
+    assert "/lib/yield.so" not in launcher.command(SHM, PROGRAM, PLAN.parent, 2).tokens
     assert (launcher.conditions(NET), launcher.conditions(SHM)) == (WAITING_ASLEEP, {})
 
 
 def test_over_ssh_each_rank_has_a_node_of_its_own(testbed_of_three: Testbed):
-    launcher = SshLauncher(HYDRA, PROBE, testbed_of_three)
-    assert after(launcher.command(NET, PLAN, 2).tokens, "-hosts") == "a:1,b:1"
+    launcher = SshLauncher(HYDRA, testbed_of_three)
+    assert after(launcher.command(NET, PROGRAM, PLAN.parent, 2).tokens, "-hosts") == "a:1,b:1"
     assert launcher.in_node("a", ["echo", "it's"]) == ["ssh", "-o", "BatchMode=yes", "a", "echo 'it'\"'\"'s'"]
-    assert after(launcher.command(NET, PLAN, 5).tokens, "-hosts") == "a:1,b:1,c:1"
-    assert after(launcher.command(NET, PLAN, 5).tokens, "-n") == "5"
+    assert after(launcher.command(NET, PROGRAM, PLAN.parent, 5).tokens, "-hosts") == "a:1,b:1,c:1"
+    assert after(launcher.command(NET, PROGRAM, PLAN.parent, 5).tokens, "-n") == "5"
 
 
 @pytest.fixture
@@ -185,5 +186,5 @@ def testbed_of_three() -> Testbed:
 
 
 def test_a_command_reads_as_a_shell_would_take_it():
-    command = LocalLauncher(HYDRA, Path("/opt/my probe"), None).command(NET, PLAN, 2)
+    command = LocalLauncher(HYDRA, None).command(NET, ["/opt/my probe", str(PLAN)], PLAN.parent, 2)
     assert str(command).endswith(f"'/opt/my probe' {PLAN}")

@@ -25,12 +25,12 @@ class FakeLauncher:
     def behave(self, launch_id: str, *words: str) -> None:
         (self._directory / launch_id).write_text("\n".join(words))
 
-    def command(self, fabric: Fabric, plan: Path, ranks: int) -> Command:
-        del fabric, ranks
-        launch_id = plan.parent.name
+    def command(self, fabric: Fabric, program: Sequence[str], directory: Path, ranks: int) -> Command:
+        del fabric, ranks, program
+        launch_id, plan = directory.name, directory / "plan.json"
         self.started.append(launch_id)
         return Command(
-            guarded([sys.executable, "-S", str(FAKE_PROBE), str(plan), str(self._directory / launch_id)]), plan.parent
+            guarded([sys.executable, "-S", str(FAKE_PROBE), str(plan), str(self._directory / launch_id)]), directory
         )
 
     def in_node(self, node: str, tokens: Sequence[str]) -> list[str]:

@@ -7,6 +7,6 @@
 
 namespace fabricbench::npb {
 
-inline constexpr std::array<const Kernel*, 0> kernels{};
+inline constexpr std::array kernels{&ep, &mg, &cg, &ft, &is, &lu, &sp, &bt};
 
 }  // namespace fabricbench::npb

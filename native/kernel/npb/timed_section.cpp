@@ -2,8 +2,18 @@
 #include <cmath>
 
 #include "kernel/npb/npb.hpp"
+#include "kernel/npb/profile.hpp"
 
 namespace fabricbench::npb {
+namespace {
+
+bool is_first(MPI_Comm communicator) {
+  int rank = 0;
+  MPI_Comm_rank(communicator, &rank);
+  return rank == 0;
+}
+
+}  // namespace
 
 bool Check::holds() const {
   if (tolerance == 0) return found == expected;
@@ -11,14 +21,19 @@ bool Check::holds() const {
 }
 
 TimedSection::TimedSection(MPI_Comm communicator) : communicator_(communicator) {
+  if (is_first(communicator_)) begin_interface_use();
   MPI_Barrier(communicator_);
+  counts().is_on = true;
   begin_ = MPI_Wtime();
 }
 
 double TimedSection::end() {
   const double own = MPI_Wtime() - begin_;
+  counts().is_on = false;
+  counts().section_ns += static_cast<std::uint64_t>(std::llround(own * 1e9));
   double slowest = 0;
   MPI_Allreduce(&own, &slowest, 1, MPI_DOUBLE, MPI_MAX, communicator_);
+  if (is_first(communicator_)) end_interface_use();
   return slowest;
 }
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from fabricbench.analysis.findings import CellKey
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Metric, Pattern, Receive
+from fabricbench.patterns import PATTERNS
 from fabricbench.record.launch import scan_samples
 from fabricbench.record.lines import Phase
 from fabricbench.record.probe_plan import PlanCongestor
@@ -57,7 +58,7 @@ class CellFacts:
 
 @dataclass
 class CellMeasured:
-    """One cell on one side. Arrays over launches follow the side's `launches`; NaN where a launch has no value.
+    """One cell on one side. Arrays over launches follow the side's `blocks`: one launch of a block measures a cell; NaN where none.
 
     `tails` maps each of TAILS to the launches' own: the time that so many samples stay below, the rate that they stay above.
     `values` are what else the pattern found in each launch. `pooled` holds all measured samples, sorted, in the metric's unit.
@@ -105,8 +106,12 @@ class Side:
 
     @property
     def blocks(self) -> list[int]:
-        """The block of each launch."""
-        return [launch.block for launch in self.launches]
+        """The blocks with launches on this side, in order: what is replicated, and what comparisons pair."""
+        return _blocks(self.launches)
+
+    def launches_of(self, block: int) -> list[str]:
+        """Return the names of a block's launches: one that measures, and one of each kernel."""
+        return [launch.launch_id for launch in self.launches if launch.block == block]
 
 
 @dataclass
@@ -167,14 +172,20 @@ def _read_side(run: Run, fabric: Fabric, name: str, table: pl.DataFrame) -> Side
     of_fabric = [launch for launch in run.launches if launch.fabric == fabric.name]
     launches = tuple(launch for launch in of_fabric if launch.is_valid)
     invalid = tuple(launch for launch in of_fabric if not launch.is_valid)
-    parts: dict[CellKey, _Parts] = defaultdict(lambda: _Parts(np.full(len(launches), np.nan)))
+    columns = {block: column for column, block in enumerate(_blocks(launches))}
+    parts: dict[CellKey, _Parts] = defaultdict(lambda: _Parts(np.full(len(columns), np.nan)))
     mine = table.filter(pl.col("fabric").cast(pl.String) == fabric.name, pl.col("is_valid"))
     by_launch = {str(key[0]): rows for key, rows in mine.partition_by("launch_id", as_dict=True).items()}
-    for index, launch in enumerate(launches):
+    for launch in launches:
         if launch.launch_id in by_launch:
-            _read_launch(launch, index, by_launch[launch.launch_id].filter(pl.col("status") == "done"), parts)
+            done = by_launch[launch.launch_id].filter(pl.col("status") == "done")
+            _read_launch(launch, columns[launch.block], done, parts)
     cells = {key: _whole(key, parts[key]) for key in sorted(parts, key=in_order) if parts[key].values}
     return Side(name, fabric, run, launches, invalid, cells, _failures(mine))
+
+
+def _blocks(launches: Sequence[StoredLaunch]) -> list[int]:
+    return sorted({launch.block for launch in launches})
 
 
 def in_order(key: CellKey) -> tuple[int, str, str, str, str, int]:
@@ -295,7 +306,13 @@ def _whole(key: CellKey, part: _Parts) -> CellMeasured:
 def _failures(rows: pl.DataFrame) -> tuple[tuple[str, str, str], ...]:
     failed = rows.filter(pl.col("status") == "failed")
     found = {
-        (f"{row['layer']} {row['pattern']} of {row['message_bytes']} B", row["reason"] or "", row["failure_code"] or "")
-        for row in failed.iter_rows(named=True)
+        (_failed_cell(row), row["reason"] or "", row["failure_code"] or "") for row in failed.iter_rows(named=True)
     }
     return tuple(sorted(found))
+
+
+def _failed_cell(row: dict[str, object]) -> str:
+    """Return what a failed cell is; one without a size has its variant: `mpi npb IS.W 4 ranks`."""
+    what = f"{row['layer']} {row['pattern']}"
+    has_size = PATTERNS[Pattern(str(row["pattern"]))].has_size
+    return f"{what} of {row['message_bytes']} B" if has_size else " ".join(filter(None, (what, str(row["variant"]))))

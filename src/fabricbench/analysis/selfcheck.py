@@ -85,9 +85,9 @@ def analyse_selfcheck(
     for side in sides:
         if fabric is not None and side.name != fabric:
             continue
-        if len(side.launches) < 2 * MINIMUM_LAUNCHES:
+        if len(side.blocks) < 2 * MINIMUM_LAUNCHES:
             skipped.append(
-                f"{side.name}: {len(side.launches)} valid launches, {2 * MINIMUM_LAUNCHES} are needed to split them"
+                f"{side.name}: {len(side.blocks)} valid launches, {2 * MINIMUM_LAUNCHES} are needed to split them"
             )
         elif not side.cells:
             skipped.append(f"{side.name}: no network layer was measured")
@@ -167,7 +167,7 @@ def _result(
         way=way,
         fabric=side.name,
         twin=twin,
-        launches=len(side.launches),
+        launches=len(side.blocks),
         cells=cells,
         trials=trials,
         wrong_trials=float(is_wrong.any(axis=1).mean()),

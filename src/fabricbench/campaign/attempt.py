@@ -7,15 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from fabricbench.campaign.path_proof import prove_path
-from fabricbench.campaign.plan import RECORDS_FILE, LaunchPlan, RunPlan
+from fabricbench.campaign.plan import LaunchPlan, RunPlan
 from fabricbench.campaign.run_directory import RunDirectory
+from fabricbench.campaign.starts import PLAN_FILE, Start, Written, start_of
 from fabricbench.launch.command import Command
 from fabricbench.launch.launcher import Launcher
+from fabricbench.patterns import PATTERNS, Family
 from fabricbench.record.atomic import replace_text
+from fabricbench.record.frames import variant
 from fabricbench.record.launch import LaunchFacts, LaunchSummary, write_launch
-from fabricbench.record.reading import Record, read_record
-
-LAUNCH_PLAN_FILE = "plan.json"
+from fabricbench.record.reading import CellRecord
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Attempt:
 
     launch: LaunchPlan
     directory: Path
+    start: Start
     command: Command
     switches_before: dict[str, Any]
 
@@ -49,37 +51,38 @@ class Keeper:
         """Tell whether a launch is finished. One whose record is whole but was not stored before a crash is stored now."""
         if self._directory.is_finished(launch):
             return True
-        records = self._directory.launch(launch.launch_id) / RECORDS_FILE
-        if not records.exists():
+        directory = self._directory.launch(launch.launch_id)
+        written = start_of(launch, self._plan).read(directory)
+        if written is None or not written.record.is_complete:
             return False
-        record = read_record(records)
-        if record.is_complete:
-            self._store(launch, records.parent, record, {})
-        return record.is_complete
+        self._store(launch, directory, written, {})
+        return True
 
     def prepare(self, launch: LaunchPlan) -> Attempt:
         """Write a launch's plan into its directory, which is emptied, and build its command."""
         directory = self._directory.prepare(launch.launch_id)
-        plan_path = directory / LAUNCH_PLAN_FILE
-        replace_text(plan_path, self._plan.probe_plan(launch).model_dump_json(by_alias=True, indent=1) + "\n")
-        command = self._launcher.command(self._plan.fabric(launch.fabric), plan_path, self._plan.ranks)
-        return Attempt(launch, directory, command, self._launcher.switches())
+        plan = self._plan.probe_plan(launch).model_dump_json(by_alias=True, indent=1) + "\n"
+        replace_text(directory / PLAN_FILE, plan)
+        start = start_of(launch, self._plan)
+        fabric, ranks = self._plan.fabric(launch.fabric), self._plan.ranks_of(launch)
+        command = self._launcher.command(fabric, start.program(directory), directory, ranks)
+        return Attempt(launch, directory, start, command, self._launcher.switches())
 
     def store(self, attempt: Attempt, *, exit_code: int | None) -> Stored | None:
         """Convert what an attempt wrote, whole or cut short; None if it wrote no record."""
-        records = attempt.directory / RECORDS_FILE
-        if not records.exists():
+        written = attempt.start.read(attempt.directory)
+        if written is None:
             return None
         switches = {"switches_before": attempt.switches_before, "switches_after": self._launcher.switches()}
-        return self._store(
-            attempt.launch, attempt.directory, read_record(records), {"exit_code": exit_code, **switches}
-        )
+        return self._store(attempt.launch, attempt.directory, written, {"exit_code": exit_code, **switches})
 
-    def _store(self, launch: LaunchPlan, directory: Path, record: Record, facts: dict[str, Any]) -> Stored:
+    def _store(self, launch: LaunchPlan, directory: Path, written: Written, facts: dict[str, Any]) -> Stored:
+        record = written.record
         proof = prove_path(record, self._plan.fabric(launch.fabric))
         summary = write_launch(
             directory,
             record,
+            kernel=written.kernel,
             facts=LaunchFacts(
                 block=launch.block,
                 position=launch.position,
@@ -91,9 +94,16 @@ class Keeper:
             ),
         )
         failed = tuple(
-            f"{cell.failed.layer} {cell.failed.pattern} could not be measured on {launch.fabric} ({cell.failed.code}): "
-            f"{cell.failed.reason}"
+            f"{_named(cell)} could not be measured on {launch.fabric} ({cell.failed.code}): {cell.failed.reason}"
             for cell in record.cells
             if cell.failed is not None
         )
         return Stored(summary, proof.violations, failed)
+
+
+def _named(cell: CellRecord) -> str:
+    """Return what a cell is, a kernel with its name: `mpi npb IS.W 4 ranks`."""
+    one = cell.cell or cell.failed
+    assert one is not None  # noqa: S101 - a record has one of the two
+    is_workload = cell.cell is not None and PATTERNS[one.pattern].family is Family.WORKLOAD
+    return f"{one.layer} {one.pattern}" + (f" {variant(cell.cell)}" if is_workload and cell.cell is not None else "")

@@ -39,22 +39,34 @@ def unscaled(blocks: int) -> Scaling:
     return Scaling(blocks, 1.0)
 
 
-def fit_budget(cells: Sequence[PlannedCell], fabrics: Sequence[str], blocks: int, budget_seconds: float) -> Scaling:
-    """Return how to fit the cells into the budget; UsageError where not even the least fits. A larger budget changes nothing."""
+def fit_budget(
+    cells: Sequence[PlannedCell],
+    fabrics: Sequence[str],
+    blocks: int,
+    budget_seconds: float,
+    *,
+    fixed_seconds: float = 0.0,
+) -> Scaling:
+    """Return how to fit the cells into the budget; UsageError where not even the least fits. A larger budget changes nothing.
+
+    `fixed_seconds` is what a block takes beside its cells and cannot be shortened: its kernels.
+    """
 
     def block_seconds(factor: float) -> float:
         shortened = [_shorten(cell, factor) for cell in cells]
-        return sum(launch_seconds(cell.probe for cell in shortened if fabric in cell.fabrics) for fabric in fabrics)
+        carried = [[cell.probe for cell in shortened if fabric in cell.fabrics] for fabric in fabrics]
+        return fixed_seconds + sum(launch_seconds(probes) for probes in carried if probes)
 
     if blocks * block_seconds(1.0) <= budget_seconds:
         return unscaled(blocks)
     shortest = block_seconds(0.0)
     fitting = int(budget_seconds // shortest)
     if fitting < FEWEST_BLOCKS:
+        what = f"{len(cells)} cells{' and the kernels' if fixed_seconds else ''}" if cells else "the kernels"
         raise UsageError(
-            f"a budget of {format_duration(budget_seconds)} is too small: {FEWEST_BLOCKS} blocks of {len(cells)} cells "
+            f"a budget of {format_duration(budget_seconds)} is too small: {FEWEST_BLOCKS} blocks of {what} "
             f"take at least {format_duration(FEWEST_BLOCKS * shortest)}",
-            hint="raise --budget, or measure fewer layers or sizes",
+            hint=f"raise --budget, or measure fewer layers or sizes{', or smaller kernels' if fixed_seconds else ''}",
         )
     kept = min(blocks, fitting)
     factor = _factor(block_seconds, budget_seconds / kept)
@@ -82,9 +94,10 @@ def _factor(block_seconds: Callable[[float], float], target_seconds: float) -> f
 
 def _notes(asked: int, kept: int, factor: float, budget_seconds: float) -> list[str]:
     budget = format_duration(budget_seconds)
-    notes = [
-        f"each cell is given {factor:.0%} of its time (at least {format_seconds(SHORTEST_CELL_SECONDS)}) to fit {budget}"
-    ]
+    notes = []
+    if round(factor, 3) < 1:
+        least = format_seconds(SHORTEST_CELL_SECONDS)
+        notes.append(f"each cell is given {factor:.0%} of its time (at least {least}) to fit {budget}")
     if kept < asked:
         notes.append(f"{kept} blocks instead of {asked} to fit {budget}")
     if kept < min(asked, ENOUGH_BLOCKS):

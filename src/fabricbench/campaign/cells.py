@@ -48,7 +48,8 @@ def plan_cells(campaign: Campaign, testbed: Testbed) -> CellPlan:
     planner = _Planner(campaign, testbed)
     for number, experiment in enumerate(campaign.experiments, start=1):
         planner.add(number, experiment)
-    planner.refuse_idle_fabrics()
+    if not campaign.npb:  # kernels run on every fabric with MPI
+        planner.refuse_idle_fabrics()
     return CellPlan(cells=tuple(planner.cells), notes=(*planner.missing_layers(), *dict.fromkeys(planner.notes)))
 
 

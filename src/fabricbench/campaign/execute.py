@@ -124,7 +124,13 @@ class Execution:
         """Store what an attempt wrote, whole or not, and say how it went."""
         launch = attempt.launch
         stored = self._keeper.store(attempt, exit_code=outcome.exit_code)
-        failure = failure_of(launch, attempt.command, outcome, stored.summary if stored is not None else None)
+        failure = failure_of(
+            launch,
+            attempt.command,
+            outcome,
+            stored.summary if stored is not None else None,
+            is_well=attempt.start.is_well(outcome.exit_code),
+        )
         if failure is not None:
             self._journal.append(Happened.FAILED, launch.launch_id, reason=failure.reason)
             if NO_SPACE in outcome.stderr_tail or is_full(self._directory.path):

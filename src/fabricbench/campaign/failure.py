@@ -31,17 +31,28 @@ class Failure:
     stderr_tail: str
 
     @property
+    def what(self) -> str:
+        """What was started."""
+        kernel = self.launch.kernel
+        return "the measurer" if kernel is None else f"kernel {kernel.benchmark}.{kernel.problem_class}"
+
+    @property
     def signature(self) -> str:
         """What two failures have in common when they are the same one. What ranks write has no fixed order: it does not count."""
         return self.reason.partition(":")[0]
 
 
-def failure_of(launch: LaunchPlan, command: Command, outcome: Outcome, summary: LaunchSummary | None) -> Failure | None:
-    """Return why an attempt failed; None if it came to its end with a whole record. `summary` is None without any record."""
+def failure_of(
+    launch: LaunchPlan, command: Command, outcome: Outcome, summary: LaunchSummary | None, *, is_well: bool
+) -> Failure | None:
+    """Return why an attempt failed; None if it came to its end with a whole record.
+
+    `summary` is None without any record, `is_well` tells whether the exit code means that all went well.
+    """
     has_started = summary is not None and summary.header is not None
     if outcome.is_hung:
         reason = f"hung: ended at its time limit after {format_duration(outcome.seconds)}"
-    elif outcome.exit_code != 0:
+    elif not is_well:
         reason = f"ended with exit code {outcome.exit_code}"
     elif summary is None:
         reason = "ended well but wrote no record: is the run directory the same on the node of rank 0?"
@@ -70,7 +81,7 @@ def is_hopeless(failures: Sequence[Failure]) -> bool:
 def does_not_start(failure: Failure, directory: Path) -> EnvironmentLacks:
     """Return the error of a run that stops early because the measurer does not start."""
     return EnvironmentLacks(
-        f"the measurer does not start: {failure.launch.launch_id} {failure.reason}, as the one before\n"
+        f"{failure.what} does not start: {failure.launch.launch_id} {failure.reason}, as the one before\n"
         f"  command: {failure.command}\n{_quoted(failure)}",
         hint=f"mend what the log says, then `fabricbench resume {directory}`; the log is {_log(failure)}",
     )

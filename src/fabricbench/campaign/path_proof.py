@@ -6,7 +6,8 @@ such a proof a launch is not believed: MPI likes to take another way than it was
 
 What the payload on that host is, depends on the pattern. Two ranks: what the samples imply. Turns: a message to and from each
 neighbour in each. Floods and matrices: the channels that begin or end on that host. MPI operations choose their own algorithm, so
-that only something must have moved: half a message a call, which is less than any of them gets along with. A congestor may add to
+that only something must have moved: half a message a call, which is less than any of them gets along with. Of a kernel that is
+what its rank 0 handed to MPI for others. A congestor may add to
 the fabric's interface whatever it likes, and to no other.
 """
 
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from fabricbench.model import Layer, Model, Pattern
 from fabricbench.patterns import PATTERNS, Family
 from fabricbench.quantity import format_bytes
+from fabricbench.record.kernel_cells import LEADER_BYTES
 from fabricbench.record.lines import Cell, CellEnd, Header, InterfaceBytes, Quantity
 from fabricbench.record.reading import ChannelNumbers, Record
 from fabricbench.testbed.model import Fabric
@@ -136,6 +138,9 @@ def _payload(cell: Cell, end: CellEnd, channels: Sequence[ChannelNumbers], hosts
             return Payload(sent=moved, received=max(0, moved - end.lost * cell.message_bytes))
         case Family.FLOOD | Family.MATRIX:
             return _of_channels(cell, channels, hosts)
+        case Family.WORKLOAD:
+            is_apart = len({hosts.get(rank, "") for rank in cell.ranks}) == len(cell.ranks)
+            return Payload(either=int(end.values.get(LEADER_BYTES, 0)) if is_apart else 0)
     is_shared = len({hosts.get(rank, "") for rank in cell.ranks}) < 2
     return Payload(either=0 if is_shared else end.measured * cell.message_bytes // 2)
 

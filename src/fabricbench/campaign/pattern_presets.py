@@ -8,7 +8,9 @@ from fabricbench.model import Layer, Pattern
 from fabricbench.patterns import PATTERNS, Family
 
 POINT_TO_POINT = tuple(
-    pattern for pattern, facts in PATTERNS.items() if facts.family not in (Family.OPERATION, Family.MATRIX)
+    pattern
+    for pattern, facts in PATTERNS.items()
+    if facts.family not in (Family.OPERATION, Family.MATRIX, Family.WORKLOAD)
 )
 
 EVERY_PATTERN = Campaign(

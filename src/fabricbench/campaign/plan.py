@@ -1,7 +1,8 @@
 """The plan of a run: every launch, in the order in which it is to be started, and what each measures. Pure: no clock, no files.
 
-Blocks hold one launch on each fabric in random order; the cells of a launch are in random order too, so that drift and neighbours
-hit all fabrics and cells alike (Hoefler and Belli 2015; Hunold and Carpen-Amarie 2015). All randomness comes from the seed.
+Blocks hold one launch on each fabric and one of each kernel on each, in random order; the cells of a launch are in random
+order too, so that drift and neighbours hit all fabrics and cells alike (Hoefler and Belli 2015; Hunold and Carpen-Amarie 2015).
+All randomness comes from the seed.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from random import Random
 
-from fabricbench.campaign.budget import Scaling, fit_budget, unscaled
+from fabricbench.campaign.budget import fit_budget, unscaled
 from fabricbench.campaign.cells import PlannedCell, plan_cells, window_messages
-from fabricbench.campaign.estimate import launch_seconds
+from fabricbench.campaign.estimate import START_SECONDS, launch_seconds
+from fabricbench.campaign.kernels import KernelStart, PlannedKernel, plan_kernels
 from fabricbench.campaign.specification import FEWEST_BLOCKS, MOST_BLOCKS, Campaign
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
@@ -23,11 +25,15 @@ RECORDS_FILE = "records.jsonl"
 
 
 class LaunchPlan(PlannedLaunch):
-    """One start of the measurer: its place in the order, its fabric, its cells in their order."""
+    """One start of a program: its place in the order, its fabric, its cells in their order.
+
+    It is the measurer that is started, and with `kernel` that kernel.
+    """
 
     token: int
     cells: tuple[int, ...]
     estimated_seconds: float
+    kernel: KernelStart | None = None
 
 
 class RunPlan(Model):
@@ -53,6 +59,10 @@ class RunPlan(Model):
     def fabric(self, name: str) -> Fabric:
         """Return the fabric of that name."""
         return next(fabric for fabric in self.fabrics if fabric.name == name)
+
+    def ranks_of(self, launch: LaunchPlan) -> int:
+        """Return how many ranks a launch starts."""
+        return self.ranks if launch.kernel is None else launch.kernel.ranks
 
     def probe_plan(self, launch: LaunchPlan) -> ProbePlan:
         """Return what the measurer is told in that launch."""
@@ -80,42 +90,77 @@ def plan_run(
     if blocks is not None and blocks > MOST_BLOCKS:
         raise UsageError(f"{blocks} blocks are too many", hint=f"at most {MOST_BLOCKS}")
     cell_plan = plan_cells(campaign, testbed)
+    kernel_plan = plan_kernels(campaign, testbed, len(cell_plan.cells))
+    kernels = kernel_plan.kernels
     asked = blocks if blocks is not None else campaign.blocks
     fabrics = [fabric.name for fabric in testbed.fabrics]
-    scaling = unscaled(asked) if budget_seconds is None else fit_budget(cell_plan.cells, fabrics, asked, budget_seconds)
+    fixed = sum(_kernel_seconds(one, testbed.fabric(fabric)) for one in kernels for fabric in one.fabrics)
+    scaling = (
+        unscaled(asked)
+        if budget_seconds is None
+        else fit_budget(cell_plan.cells, fabrics, asked, budget_seconds, fixed_seconds=fixed)
+    )
     cells = tuple(scaling.shorten(cell) for cell in cell_plan.cells)
     return RunPlan(
         campaign=campaign.name,
         seed=seed,
         blocks=scaling.blocks,
-        ranks=1 + max(rank for cell in cells for rank in _ranks(cell.probe)),
+        ranks=1 + max(rank for probe in _probes(cells) or _probes(kernels) for rank in _ranks(probe)),
         fabrics=testbed.fabrics,
-        cells=tuple(cell.probe for cell in cells),
-        launches=tuple(_launches(cells, fabrics, scaling, seed)),
-        notes=(*cell_plan.notes, *scaling.notes),
+        cells=(*_probes(cells), *_probes(kernels)),
+        launches=tuple(_launches(cells, kernels, testbed, scaling.blocks, seed)),
+        notes=(*cell_plan.notes, *kernel_plan.notes, *scaling.notes),
     )
+
+
+def _probes(planned: Iterable[PlannedCell | PlannedKernel]) -> tuple[PlanProbe, ...]:
+    return tuple(one.probe for one in planned)
+
+
+def _kernel_seconds(kernel: PlannedKernel, fabric: Fabric) -> float:
+    return START_SECONDS + kernel.start.expected_seconds(fabric)
 
 
 def _ranks(probe: PlanProbe) -> tuple[int, ...]:
     return (*probe.ranks, *(probe.congestor.ranks if probe.congestor is not None else ()))
 
 
-def _launches(cells: tuple[PlannedCell, ...], fabrics: list[str], scaling: Scaling, seed: int) -> Iterable[LaunchPlan]:
+def _launches(
+    cells: tuple[PlannedCell, ...], kernels: tuple[PlannedKernel, ...], testbed: Testbed, blocks: int, seed: int
+) -> Iterable[LaunchPlan]:
     # Seeded by text, so that a block's order does not change when another block is added.
-    for block in range(scaling.blocks):
-        order = list(fabrics)
+    measured = [(fabric, None) for fabric in testbed.fabrics if any(fabric.name in cell.fabrics for cell in cells)]
+    run = [(testbed.fabric(name), kernel) for kernel in kernels for name in kernel.fabrics]
+    for block in range(blocks):
+        order: list[tuple[Fabric, PlannedKernel | None]] = [*measured, *run]
         Random(f"{seed} block {block}").shuffle(order)  # noqa: S311 - order, not secrecy
-        for position, fabric in enumerate(order):
-            random = Random(f"{seed} block {block} {fabric}")  # noqa: S311
-            carried = [cell.probe for cell in cells if fabric in cell.fabrics]
-            ids = [probe.id for probe in carried]
-            random.shuffle(ids)
-            yield LaunchPlan(
-                launch_id=f"b{block:02d}-{fabric}",
-                block=block,
-                position=position,
-                fabric=fabric,
-                token=random.getrandbits(32),
-                cells=tuple(ids),
-                estimated_seconds=launch_seconds(carried),
-            )
+        for position, (fabric, kernel) in enumerate(order):
+            if kernel is None:
+                yield _measuring(cells, fabric.name, block, position, seed)
+            else:
+                yield LaunchPlan(
+                    launch_id=f"b{block:02d}-{fabric.name}-{kernel.start.name}",
+                    block=block,
+                    position=position,
+                    fabric=fabric.name,
+                    token=0,
+                    cells=(kernel.probe.id,),
+                    estimated_seconds=_kernel_seconds(kernel, fabric),
+                    kernel=kernel.start,
+                )
+
+
+def _measuring(cells: tuple[PlannedCell, ...], fabric: str, block: int, position: int, seed: int) -> LaunchPlan:
+    random = Random(f"{seed} block {block} {fabric}")  # noqa: S311
+    carried = [cell.probe for cell in cells if fabric in cell.fabrics]
+    ids = [probe.id for probe in carried]
+    random.shuffle(ids)
+    return LaunchPlan(
+        launch_id=f"b{block:02d}-{fabric}",
+        block=block,
+        position=position,
+        fabric=fabric,
+        token=random.getrandbits(32),
+        cells=tuple(ids),
+        estimated_seconds=launch_seconds(carried),
+    )

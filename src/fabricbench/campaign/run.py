@@ -12,6 +12,7 @@ from fabricbench.campaign.journal import Happened, Journal
 from fabricbench.campaign.plan import RunPlan
 from fabricbench.campaign.run_directory import RunDirectory, StoredPlan
 from fabricbench.campaign.specification import Campaign
+from fabricbench.campaign.starts import start_of
 from fabricbench.campaign.venue import Venue
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.launch.launcher import Launcher
@@ -48,6 +49,8 @@ def resume_run(path: Path, *, notify: Notify) -> None:
 
 
 def _execute(directory: RunDirectory, stored: StoredPlan, notify: Notify) -> None:
+    for launch in stored.plan.launches:
+        start_of(launch, stored.plan).program(directory.path)  # what is missing is to be said now, not in the middle
     with stored.venue.open() as launcher:
         if not (directory.path / MANIFEST).exists():
             write_manifest(directory.path, _manifest(stored, launcher))

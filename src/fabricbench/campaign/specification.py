@@ -9,8 +9,8 @@
     pattern = "pingpong"
     message_bytes = ["8B", "64B", "1KiB"]
 
-What a campaign does not say, `plan` decides; what a fabric cannot carry, `limits` knows; what a pattern is and may be told,
-`fabricbench.patterns`.
+Beside or instead of experiments it may hold kernels, `[[npb]]` (`npb_table`). What a campaign does not say, `plan` decides; what
+a fabric cannot carry, `limits` knows; what a pattern is and may be told, `fabricbench.patterns`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from fabricbench.campaign.npb_table import NpbTable
 from fabricbench.campaign.parameters import Value, check_parameters
 from fabricbench.configuration import read_table, validated
 from fabricbench.model import Layer, Model, Pattern, Receive
@@ -111,6 +112,12 @@ class Experiment(Model):
     verify_messages: int = Field(default=2, ge=0)
 
     @model_validator(mode="after")
+    def _is_no_workload(self) -> Experiment:
+        if PATTERNS[self.pattern].family is Family.WORKLOAD:
+            raise ValueError(f"pattern: {self.pattern} is a workload; it has a table of its own, [[{self.pattern}]]")
+        return self
+
+    @model_validator(mode="after")
     def _samples_are_ordered(self) -> Experiment:
         if self.minimum_samples > self.maximum_samples:
             raise ValueError(f"minimum_samples {self.minimum_samples} is above maximum_samples {self.maximum_samples}")
@@ -189,16 +196,30 @@ class CampaignTable(Model):
 
 
 class Campaign(CampaignTable):
-    """Experiments, and the number of blocks that each is repeated in."""
+    """Experiments and kernels, and the number of blocks that each is repeated in."""
 
-    experiments: tuple[Experiment, ...] = Field(min_length=1)
+    experiments: tuple[Experiment, ...] = ()
+    npb: tuple[NpbTable, ...] = ()
+
+    @model_validator(mode="after")
+    def _asks_for_something(self) -> Campaign:
+        if not self.experiments and not self.npb:
+            raise ValueError("experiments: missing, a campaign needs one, or kernels")
+        return self
 
 
 class CampaignFile(Model):
-    """A campaign file: one `[campaign]` and an `[[experiment]]` for each experiment."""
+    """A campaign file: one `[campaign]`, an `[[experiment]]` for each experiment and an `[[npb]]` for kernels."""
 
     campaign: CampaignTable
-    experiment: tuple[Experiment, ...] = Field(min_length=1)
+    experiment: tuple[Experiment, ...] = ()
+    npb: tuple[NpbTable, ...] = ()
+
+    @model_validator(mode="after")
+    def _asks_for_something(self) -> CampaignFile:
+        if not self.experiment and not self.npb:
+            raise ValueError("experiment: missing, it is required (or [[npb]])")
+        return self
 
 
 def read_campaign(path: Path) -> Campaign:
@@ -212,4 +233,4 @@ def campaign_of(data: dict[str, Any], source: str) -> Campaign:
     if isinstance(table, dict):
         data = {**data, "campaign": {"name": Path(source).stem, **table}}
     file = validated(data, CampaignFile, source)
-    return Campaign(**file.campaign.model_dump(), experiments=file.experiment)
+    return Campaign(**file.campaign.model_dump(), experiments=file.experiment, npb=file.npb)

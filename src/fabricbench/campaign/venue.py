@@ -27,13 +27,11 @@ from fabricbench.launch.mpi import find_starter
 from fabricbench.launch.ssh import SshLauncher
 from fabricbench.launch.waiting import yield_library
 from fabricbench.model import Model
-from fabricbench.native import native_file
 from fabricbench.testbed.local import local_testbed
 from fabricbench.testbed.model import Launcher as LauncherName
 from fabricbench.testbed.model import Testbed
 from fabricbench.testbed.reading import read_testbed
 
-PROBE = "fabricbench-probe"
 LAB_PREFIX = "lab:"
 LOCAL = "local"
 USUAL_NODES = 4
@@ -53,7 +51,7 @@ class OwnLab(Model):
 
     def sketch(self) -> Launcher:
         """Return a launcher whose commands can be shown but not run: the lab is not there yet."""
-        return LabLauncher(_SketchedLab(self.testbed()), find_starter(), native_file(PROBE), yield_library())
+        return LabLauncher(_SketchedLab(self.testbed()), find_starter(), yield_library())
 
     @contextmanager
     def open(self) -> Iterator[Launcher]:
@@ -67,7 +65,7 @@ class OwnLab(Model):
         name = f"run-{os.getpid()}-{secrets.token_hex(3)}"
         lab = Lab.up(name, self.nodes, self.fabrics, owned=True)
         try:
-            yield LabLauncher(lab, find_starter(), native_file(PROBE), yield_library())
+            yield LabLauncher(lab, find_starter(), yield_library())
         finally:
             lab.down()
 
@@ -84,14 +82,14 @@ class Standing(Model):
 
     def sketch(self) -> Launcher:
         """Return the launcher; nothing needs to be opened."""
-        starter, probe = find_starter(), native_file(PROBE)
+        starter = find_starter()
         match self.given.launcher:
             case LauncherName.LOCAL:
-                return LocalLauncher(starter, probe, yield_library())
+                return LocalLauncher(starter, yield_library())
             case LauncherName.SSH:
-                return SshLauncher(starter, probe, self.given)
+                return SshLauncher(starter, self.given)
             case LauncherName.LAB:
-                return LabLauncher(Lab.open(str(self.given.lab)), starter, probe, yield_library())
+                return LabLauncher(Lab.open(str(self.given.lab)), starter, yield_library())
 
     @contextmanager
     def open(self) -> Iterator[Launcher]:

@@ -27,6 +27,7 @@ FAMILIES = {
     Family.FLOOD: "All channels carry as much as they can for a while.",
     Family.MATRIX: "Every pair of ranks in its turn.",
     Family.OPERATION: "MPI operations, from a start that clocks agree on.",
+    Family.WORKLOAD: "Programs that do real work, each started for itself.",
 }
 
 METRICS = {
@@ -43,6 +44,7 @@ SAMPLES = {
     Family.MATRIX: "one round trip of one pair; those of all pairs together, and each pair by itself as a channel",
     Family.OPERATION: "one call, from the start that the ranks' clocks agree on to its end on the slowest rank; samples whose "
     "start some rank missed are kept, marked, and do not count",
+    Family.WORKLOAD: "one run, by the program's own clock; its checks, its profile and its rate are in launch.json",
 }
 SAMPLES_OF = {
     Pattern.BURST: "one burst, from the first message to the answer",

@@ -24,7 +24,7 @@ from fabricbench.cli.output import write_output
 from fabricbench.quantity import format_bytes, format_duration, format_seconds
 
 if TYPE_CHECKING:
-    from fabricbench.campaign.plan import LaunchPlan
+    from fabricbench.campaign.plan import LaunchPlan, RunPlan
     from fabricbench.launch.command import Command
     from fabricbench.record.probe_plan import PlanProbe
 
@@ -70,14 +70,18 @@ def register(app: typer.Typer) -> None:
 
 def _commands(prepared: Prepared) -> dict[str, Command]:
     """The command of each launch by its name; in a lab that is not built yet, as `fabricbench lab exec` would do it."""
+    from fabricbench.campaign.starts import start_of  # noqa: PLC0415 - keeps the start of the program fast
+
     launcher = prepared.venue.sketch()
     plan = prepared.plan
-    return {
-        launch.launch_id: launcher.command(
-            plan.fabric(launch.fabric), RUNDIR / "launches" / launch.launch_id / "plan.json", plan.ranks
+    commands = {}
+    for launch in plan.launches:
+        directory = RUNDIR / "launches" / launch.launch_id
+        program = start_of(launch, plan).program(directory)
+        commands[launch.launch_id] = launcher.command(
+            plan.fabric(launch.fabric), program, directory, plan.ranks_of(launch)
         )
-        for launch in plan.launches
-    }
+    return commands
 
 
 def _data(prepared: Prepared, commands: dict[str, Command]) -> dict[str, Any]:
@@ -107,7 +111,7 @@ def _lines(prepared: Prepared, commands: dict[str, Command]) -> Iterator[str]:
     fabrics = ", ".join(fabric.name for fabric in plan.fabrics)
     yield f"campaign {plan.campaign} on {testbed.name}: {len(testbed.nodes)} nodes, fabrics {fabrics}"
     yield (
-        f"{plan.blocks} blocks, {len(plan.launches)} launches of {plan.ranks} ranks, {len(plan.cells)} cells, "
+        f"{plan.blocks} blocks, {len(plan.launches)} launches of {_ranks(plan)} ranks, {len(plan.cells)} cells, "
         f"at most {format_duration(plan.estimated_seconds)}, seed {plan.seed}"
     )
     yield from (f"note: {note}" for note in plan.notes)
@@ -115,12 +119,20 @@ def _lines(prepared: Prepared, commands: dict[str, Command]) -> Iterator[str]:
     yield "launches, in this order:"
     yield from (_launch_line(launch) for launch in plan.launches)
     yield ""
-    yield "commands, one for each fabric (LAUNCH stands for the launch's name; --format json has them all):"
-    for launch in plan.launches[: len(plan.fabrics)]:
-        yield f"  {launch.fabric}: {str(commands[launch.launch_id]).replace(launch.launch_id, 'LAUNCH')}"
+    kinds = "fabric and kernel" if any(launch.kernel for launch in plan.launches) else "fabric"
+    yield f"commands, one for each {kinds} (LAUNCH stands for the launch's name; --format json has them all):"
+    for launch in (one for one in plan.launches if one.block == 0):
+        what = f"{launch.fabric} {launch.kernel.name}" if launch.kernel else launch.fabric
+        yield f"  {what}: {str(commands[launch.launch_id]).replace(launch.launch_id, 'LAUNCH')}"
     yield ""
     yield "cells, by number:"
     yield from _cell_lines(plan.cells)
+
+
+def _ranks(plan: RunPlan) -> str:
+    """`4`, or `1 to 4` where kernels take fewer."""
+    numbers = {plan.ranks_of(launch) for launch in plan.launches}
+    return str(min(numbers)) if len(numbers) == 1 else f"{min(numbers)} to {max(numbers)}"
 
 
 def _cell_lines(cells: Sequence[PlanProbe]) -> Iterator[str]:

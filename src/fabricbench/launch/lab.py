@@ -40,15 +40,14 @@ class EnterableLab(Protocol):
 class LabLauncher:
     """One rank on each node of a lab, and around again. The nodes share processors, so ranks that wait must sleep."""
 
-    def __init__(self, lab: EnterableLab, starter: Starter, probe: Path, preload: Path | None) -> None:
+    def __init__(self, lab: EnterableLab, starter: Starter, preload: Path | None) -> None:
         self._lab = lab
         self._nodes = tuple(node.name for node in lab.testbed().nodes)
         self._starter = starter
-        self._probe = probe
         self._preload = preload
 
-    def command(self, fabric: Fabric, plan: Path, ranks: int) -> Command:
-        """Return what measures a plan in the lab. The guard runs inside, where it can adopt and end what the starter leaves."""
+    def command(self, fabric: Fabric, program: Sequence[str], directory: Path, ranks: int) -> Command:
+        """Return what runs a program in the lab. The guard runs inside, where it can adopt and end what the starter leaves."""
         placement = Placement(
             ranks=ranks,
             hosts=self._nodes[:ranks],
@@ -56,9 +55,9 @@ class LabLauncher:
             control_interface=self._lab.control_interface,
             preload=self._preload,
         )
-        inside = guarded(self._starter.tokens(placement, fabric, [str(self._probe), str(plan)]))
-        tokens = self._lab.command_in(self._nodes[0], inside, working_directory=plan.parent, environment={})
-        return Command(tuple(tokens), plan.parent)
+        inside = guarded(self._starter.tokens(placement, fabric, list(program)))
+        tokens = self._lab.command_in(self._nodes[0], inside, working_directory=directory, environment={})
+        return Command(tuple(tokens), directory)
 
     def in_node(self, node: str, tokens: Sequence[str]) -> list[str]:
         """Return the tokens that run something in a node."""

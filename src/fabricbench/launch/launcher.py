@@ -1,4 +1,4 @@
-"""What a launcher is: it turns "this plan on this fabric" into tokens. Each launcher is a file beside this one."""
+"""What a launcher is: it turns "this program on this fabric" into tokens. Each launcher is a file beside this one."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from fabricbench.testbed.model import Fabric
 class Launcher(Protocol):
     """Starts programs over a testbed's nodes. Building a command starts nothing."""
 
-    def command(self, fabric: Fabric, plan: Path, ranks: int) -> Command:
-        """Return what measures a plan on a fabric with so many ranks, in the plan's directory, under the guard."""
+    def command(self, fabric: Fabric, program: Sequence[str], directory: Path, ranks: int) -> Command:
+        """Return what runs a program (tokens) with so many ranks on a fabric, in that directory, under the guard."""
 
     def in_node(self, node: str, tokens: Sequence[str]) -> list[str]:
         """Return the tokens that run something else on a node, an inventory say."""

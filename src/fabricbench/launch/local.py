@@ -17,16 +17,15 @@ from fabricbench.testbed.model import Fabric
 class LocalLauncher:
     """All ranks here: they share the processors, so those that wait for a network must sleep."""
 
-    def __init__(self, starter: Starter, probe: Path, preload: Path | None) -> None:
+    def __init__(self, starter: Starter, preload: Path | None) -> None:
         self._starter = starter
-        self._probe = probe
         self._preload = preload
 
-    def command(self, fabric: Fabric, plan: Path, ranks: int) -> Command:
-        """Return what measures a plan here."""
+    def command(self, fabric: Fabric, program: Sequence[str], directory: Path, ranks: int) -> Command:
+        """Return what runs a program here."""
         placement = Placement(ranks=ranks, preload=self._preload_on(fabric))
-        tokens = self._starter.tokens(placement, fabric, [str(self._probe), str(plan)])
-        return Command(guarded(tokens), plan.parent)
+        tokens = self._starter.tokens(placement, fabric, list(program))
+        return Command(guarded(tokens), directory)
 
     def in_node(self, _node: str, tokens: Sequence[str]) -> list[str]:
         """Return the tokens as they are: this machine is the node."""

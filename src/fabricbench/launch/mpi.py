@@ -9,7 +9,6 @@ import os
 import subprocess
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Protocol
 
 from fabricbench.errors import EnvironmentLacks
@@ -72,8 +71,3 @@ def _version(text: str) -> str:
     """The first word that looks like a version: `5.0.2`."""
     words = text.replace(")", " ").split()
     return next((word for word in words if word[:1].isdigit() and "." in word), "unknown")
-
-
-def probe_program(plan: Path, probe: Path) -> list[str]:
-    """Return what each rank runs."""
-    return [str(probe), str(plan)]

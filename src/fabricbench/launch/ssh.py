@@ -17,16 +17,15 @@ from fabricbench.testbed.model import Fabric, Testbed
 class SshLauncher:
     """One rank on each node, and around again; every node has its processors for itself, so MPI may spin."""
 
-    def __init__(self, starter: Starter, probe: Path, testbed: Testbed) -> None:
+    def __init__(self, starter: Starter, testbed: Testbed) -> None:
         self._starter = starter
-        self._probe = probe
         self._testbed = testbed
 
-    def command(self, fabric: Fabric, plan: Path, ranks: int) -> Command:
-        """Return what measures a plan over the nodes."""
+    def command(self, fabric: Fabric, program: Sequence[str], directory: Path, ranks: int) -> Command:
+        """Return what runs a program over the nodes."""
         hosts = tuple(node.name for node in self._testbed.nodes[:ranks])
-        tokens = self._starter.tokens(Placement(ranks=ranks, hosts=hosts), fabric, [str(self._probe), str(plan)])
-        return Command(guarded(tokens), plan.parent)
+        tokens = self._starter.tokens(Placement(ranks=ranks, hosts=hosts), fabric, list(program))
+        return Command(guarded(tokens), directory)
 
     def in_node(self, node: str, tokens: Sequence[str]) -> list[str]:
         """Return the tokens behind ssh, which hands them to a shell: so they are quoted once."""

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from fabricbench.model import Layer, Metric, Pattern, Receive
-from fabricbench.patterns import PATTERNS, Parameters, metric_of
+from fabricbench.patterns import PATTERNS, Family, Parameters, metric_of
 from fabricbench.quantity import format_bytes
 from fabricbench.record.lines import Cell, Phase, Quantity
 from fabricbench.record.probe_plan import PlanProbe
@@ -159,8 +159,10 @@ def variant(cell: Cell | PlanProbe) -> str:
 
     In this order, with commas between: `4 ranks` where a pattern takes any number of them, or `ranks 0 3` where they are not the
     first ones; the kernel of layer memory (`triad`) and `name=value` of every other parameter that is not at its default;
-    `beside incast tcp 64 KiB of 4 ranks` with a congestor.
+    `beside incast tcp 64 KiB of 4 ranks` with a congestor. A kernel is called as its benchmarkers do: `IS.W 4 ranks`.
     """
+    if PATTERNS[cell.pattern].family is Family.WORKLOAD:
+        return _workload(cell)
     parts = []
     if cell.ranks != tuple(range(len(cell.ranks))):
         parts.append(f"ranks {' '.join(str(rank) for rank in cell.ranks)}")
@@ -173,6 +175,14 @@ def variant(cell: Cell | PlanProbe) -> str:
         beside = f"beside {idle}{one.pattern} {one.layer} {format_bytes(one.message_bytes)} of {len(one.ranks)} ranks"
         parts.append(" ".join([beside, *_unusual(one.pattern, one.parameters)]))
     return ",".join(parts)
+
+
+def _workload(cell: Cell | PlanProbe) -> str:
+    given = dict(cell.parameters)
+    name = f"{given.pop('benchmark')}.{given.pop('class')}"
+    return ",".join(
+        [f"{name} {len(cell.ranks)} rank{'' if len(cell.ranks) == 1 else 's'}", *_unusual(cell.pattern, given)]
+    )
 
 
 def _unusual(pattern: Pattern, parameters: Parameters) -> Iterator[str]:

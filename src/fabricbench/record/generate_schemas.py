@@ -6,13 +6,18 @@ import json
 import sys
 from pathlib import Path
 
+from fabricbench.record.kernel_lines import KERNEL_LINE_ADAPTER
 from fabricbench.record.lines import LINE_ADAPTER
 from fabricbench.record.probe_plan import ProbePlan
 
 
 def schemas() -> dict[str, object]:
     """Return the schemas by file name."""
-    return {"plan.json": ProbePlan.model_json_schema(), "record.json": LINE_ADAPTER.json_schema()}
+    return {
+        "plan.json": ProbePlan.model_json_schema(),
+        "record.json": LINE_ADAPTER.json_schema(),
+        "kernel_record.json": KERNEL_LINE_ADAPTER.json_schema(),
+    }
 
 
 def main() -> None:

@@ -27,12 +27,15 @@ from fabricbench.record.frames import (
     lacking,
     samples_frame,
 )
+from fabricbench.record.kernel_lines import KernelHeader, KernelRun
 from fabricbench.record.lines import Clock, Footer, Header
 from fabricbench.record.probe_plan import PlanProbe, ProbePlan
 from fabricbench.record.reading import Damage, Record, read_record
 
 PLAN = "plan.json"
 RECORDS = "records.jsonl"
+KERNEL_RECORDS = "kernel.jsonl"
+"""The raw record of a kernel; its content is in `launch.json`."""
 CELLS = "cells.parquet"
 SAMPLES = "samples.parquet"
 CHANNELS = "channels.parquet"
@@ -62,10 +65,17 @@ class LaunchFacts(Model):
     switches_after: dict[str, Any] = {}
 
 
+class KernelPart(Model):
+    """What a kernel recorded of itself: where and what it ran, and every repetition with its checks and its profile."""
+
+    header: KernelHeader | None
+    runs: tuple[KernelRun, ...]
+
+
 class LaunchSummary(Model):
     """`launch.json`: the record's header, clocks and footer, what of the record was lost, and the facts of the runner.
 
-    `channel_rows` is how many rows `channels.parquet` has; 0: there is no such file.
+    `channel_rows` is how many rows `channels.parquet` has; 0: there is no such file. `kernel` is there where one was run.
     """
 
     launch_id: str
@@ -80,6 +90,7 @@ class LaunchSummary(Model):
     clocks: tuple[Clock, ...] = ()
     footer: Footer | None
     facts: LaunchFacts = LaunchFacts()
+    kernel: KernelPart | None = None
 
     @property
     def block(self) -> int:
@@ -89,7 +100,12 @@ class LaunchSummary(Model):
 
 
 def write_launch(
-    directory: Path, lines: Record | None = None, *, facts: LaunchFacts | None = None, keep_records: bool = False
+    directory: Path,
+    lines: Record | None = None,
+    *,
+    facts: LaunchFacts | None = None,
+    kernel: KernelPart | None = None,
+    keep_records: bool = False,
 ) -> LaunchSummary:
     """Convert the record in a launch's directory to Parquet and write `launch.json`, which marks it as converted.
 
@@ -103,6 +119,7 @@ def write_launch(
     record = read_record(records) if lines is None else lines
     channels = channels_frame(record)
     summary = _summary(directory, record, channels.height, facts or LaunchFacts())
+    summary = summary.model_copy(update={"kernel": kernel})
     with replaced(directory / CELLS) as path:
         cells_frame(record, _planned(directory)).write_parquet(path)
     with replaced(directory / SAMPLES) as path:
@@ -112,7 +129,8 @@ def write_launch(
             channels.write_parquet(path, row_group_size=ROW_GROUP_ROWS)
     _write_summary(directory, summary)
     if summary.complete and not keep_records:
-        records.unlink(missing_ok=True)
+        for raw in (records, directory / KERNEL_RECORDS):
+            raw.unlink(missing_ok=True)
     return summary
 
 

@@ -16,6 +16,7 @@ from fabricbench.errors import UsageError
 from fabricbench.model import Metric
 from fabricbench.record.frames import CELL_SCHEMA, CHANNEL_SCHEMA, SAMPLE_SCHEMA
 from fabricbench.record.launch import (
+    KERNEL_RECORDS,
     RECORDS,
     LaunchFacts,
     LaunchSummary,
@@ -128,7 +129,7 @@ class Run:
         return tuple(
             directory
             for directory in self._launch_directories()
-            if not is_converted(directory) and (directory / RECORDS).exists()
+            if not is_converted(directory) and any((directory / name).exists() for name in (RECORDS, KERNEL_RECORDS))
         )
 
     @property

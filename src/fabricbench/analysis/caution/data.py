@@ -84,7 +84,7 @@ def losses(material: Material) -> Iterator[Warning]:
 def few_launches(material: Material) -> Iterator[Warning]:
     """Tell where too few launches give an interval of the median."""
     for side in material.sides:
-        launches = len(side.launches)
+        launches = len(side.blocks)
         if median_interval(np.arange(launches, dtype=np.float64), material.confidence).low is None:
             text = (
                 f"{count(launches, 'valid launch')}: too few for an interval of the median at "

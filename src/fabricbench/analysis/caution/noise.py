@@ -90,19 +90,21 @@ def outlying_launches(material: Material) -> Iterator[Warning]:
     """A launch that something else disturbed throughout: named, never dropped."""
     for side in material.sides:
         rows = [_centred(cell) for cell in side.cells.values() if cell.key.layer is not Layer.MEMORY]
-        if not rows or len(side.launches) < 5:
+        if not rows or len(side.blocks) < 5:
             continue
         level = _column_means(rows)
         known = level[~np.isnan(level)]
         centre = np.median(known)
         spread = 1.4826 * np.median(np.abs(known - centre))
-        for launch, value in zip(side.launches, level - centre, strict=True):
+        for block, value in zip(side.blocks, level - centre, strict=True):
             if abs(value) > max(OUTLYING * spread, OUTLYING_LOG):
                 text = (
                     f"its cells are {100 * np.expm1(value):+.0f} % in time off the other launches, on average; it "
                     "is kept"
                 )
-                yield warn(Severity.WARNING, f"launch {launch.launch_id}", text)
+                named_launches = side.launches_of(block)
+                whole = f"launch {named_launches[0]}" if len(named_launches) == 1 else f"{side.name}, block {block}"
+                yield warn(Severity.WARNING, whole, text)
 
 
 def clock_cost(material: Material) -> Iterator[Warning]:

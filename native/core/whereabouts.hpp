@@ -1,0 +1,23 @@
+// Who a rank is and where it runs, as the header of every record tells (RankInfo in src/fabricbench/record/lines.py).
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "core/interface.hpp"
+
+namespace fabricbench {
+
+std::string host_name();
+
+/// The rank, its host, its process and the processors that it may run on.
+nlohmann::json whereabouts(int rank);
+
+/// The same with the interface that leads into the fabric under test, where there is one.
+nlohmann::json whereabouts(int rank, const std::optional<Interface>& interface);
+
+/// What the MPI library says of itself, its first line.
+std::string mpi_library();
+
+}  // namespace fabricbench

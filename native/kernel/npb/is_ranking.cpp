@@ -1,0 +1,229 @@
+#include "kernel/npb/is_ranking.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "kernel/npb/random.hpp"
+
+namespace fabricbench::npb {
+
+namespace {
+
+constexpr std::uint64_t seed = 314159265;
+constexpr int numbers_per_key = 4;
+
+// A processor guesses whether a count that it loads is one that it is still storing. Where neighbouring keys often, but
+// not always, have the same count it guesses yes, and each key waits for the key before. So the keys are cut into
+// `chains` parts that are worked through side by side, each with counts of its own.
+constexpr std::size_t chains = 4;
+
+// Calls act(chain, key) for all keys, one of each chain in turn.
+template <typename Act>
+inline void for_each_in_chains(std::span<const Ranking::Key> keys, Act act) {
+  const std::size_t part = keys.size() / chains;
+  const Ranking::Key* const first = keys.data();
+  for (std::size_t i = 0; i < part; ++i) {
+    for (std::size_t chain = 0; chain < chains; ++chain) act(chain, first[chain * part + i]);
+  }
+  for (std::size_t i = chains * part; i < keys.size(); ++i) act(chains - 1, first[i]);
+}
+
+// Local sorting writes one stream per group of buckets. With too many streams, their ends no longer fit in the nearest
+// cache and each write waits; with too few, the values of a stream do not fit there when they are counted.
+constexpr std::size_t most_streams = 128;
+
+}  // namespace
+
+Ranking::Ranking(MPI_Comm communicator, const KeySpace& space)
+    : communicator_(communicator), space_(space), bucket_shift_(space.log2_values - space.log2_buckets) {
+  MPI_Comm_rank(communicator, &rank_);
+  MPI_Comm_size(communicator, &ranks_);
+  const std::int64_t all_keys = std::int64_t{1} << space.log2_keys;
+  first_key_ = all_keys / ranks_ * rank_ + std::min<std::int64_t>(rank_, all_keys % ranks_);
+  const auto own_keys = static_cast<std::size_t>(all_keys / ranks_ + (rank_ < all_keys % ranks_ ? 1 : 0));
+  keys_ = Buffer<Key>(own_keys);
+  sorted_ = Buffer<Key>(own_keys);
+  const std::size_t buckets = std::size_t{1} << space.log2_buckets;
+  chain_buckets_.resize(chains * buckets);
+  own_buckets_.resize(buckets + is_test_keys);
+  all_buckets_.resize(buckets + is_test_keys);
+  stream_of_bucket_.resize(buckets);
+  const auto destinations = static_cast<std::size_t>(ranks_);
+  shares_.resize(destinations);
+  send_counts_.resize(destinations);
+  send_places_.resize(destinations);
+  receive_counts_.resize(destinations);
+  receive_places_.resize(destinations);
+  generate_keys();
+}
+
+void Ranking::generate_keys() {
+  Random random(seed);
+  random.skip(static_cast<std::uint64_t>(first_key_) * numbers_per_key);
+  const auto quarter = static_cast<double>(std::uint64_t{1} << (space_.log2_values - 2));
+  for (std::size_t i = 0; i < keys_.size(); ++i) {
+    double sum = random.next();
+    for (int n = 1; n < numbers_per_key; ++n) sum += random.next();
+    keys_[i] = static_cast<Key>(quarter * sum);
+  }
+}
+
+Ranking::TestRanks Ranking::rank_keys(int iteration) {
+  if (rank_ == 0) {
+    const auto changed = static_cast<std::size_t>(iteration);
+    constexpr std::size_t distance = 10;  // as many as there are iterations
+    keys_[changed] = static_cast<Key>(iteration);
+    keys_[changed + distance] = (Key{1} << space_.log2_values) - static_cast<Key>(iteration);
+  }
+  count_buckets();
+  share_buckets();
+  sort_into_streams();
+  exchange_keys();
+  count_values();
+  return test_ranks();
+}
+
+// The test keys travel with the counts: each is contributed by the rank that has it.
+void Ranking::count_buckets() {
+  const std::size_t buckets = stream_of_bucket_.size();
+  std::fill(chain_buckets_.begin(), chain_buckets_.end(), 0);
+  int* const counts = chain_buckets_.data();
+  const unsigned shift = bucket_shift_;
+  for_each_in_chains({keys_.data(), keys_.size()},
+                     [=](std::size_t chain, Key key) { ++counts[chain * buckets + (key >> shift)]; });
+  std::fill(own_buckets_.begin(), own_buckets_.end(), 0);
+  for (std::size_t chain = 0; chain < chains; ++chain) {
+    for (std::size_t bucket = 0; bucket < buckets; ++bucket) own_buckets_[bucket] += counts[chain * buckets + bucket];
+  }
+  for (std::size_t j = 0; j < is_test_keys; ++j) {
+    const auto index = space_.test_indices[j] - first_key_;
+    if (index < 0 || index >= static_cast<std::int64_t>(keys_.size())) continue;
+    own_buckets_[buckets + j] = static_cast<int>(keys_[static_cast<std::size_t>(index)]);
+  }
+  MPI_Allreduce(own_buckets_.data(), all_buckets_.data(), static_cast<int>(all_buckets_.size()), MPI_INT, MPI_SUM,
+                communicator_);
+}
+
+// Rank r's share ends with the bucket that brings the keys so far to (r + 1) / p of all.
+void Ranking::share_buckets() {
+  const std::int64_t all_keys = std::int64_t{1} << space_.log2_keys;
+  const std::size_t buckets = stream_of_bucket_.size();
+  std::size_t bucket = 0;
+  std::int64_t keys = 0;
+  for (std::size_t r = 0; r < shares_.size(); ++r) {
+    shares_[r].first_bucket = bucket;
+    shares_[r].keys_before = keys;
+    const auto quota = all_keys * static_cast<std::int64_t>(r + 1);
+    while (bucket < buckets && keys * ranks_ < quota) keys += all_buckets_[bucket++];
+    shares_[r].end_bucket = bucket;
+  }
+}
+
+// Streams follow each other in the order of their values and none crosses the border of a share, so what goes to one
+// rank lies together and is nearly sorted.
+void Ranking::sort_into_streams() {
+  const std::size_t buckets = stream_of_bucket_.size();
+  const std::size_t buckets_per_stream = std::max<std::size_t>(1, buckets / most_streams);
+  stream_ends_.clear();
+  std::size_t place = 0;
+  for (std::size_t r = 0; r < shares_.size(); ++r) {
+    const auto& share = shares_[r];
+    const std::size_t begin = place;
+    for (std::size_t bucket = share.first_bucket; bucket < share.end_bucket;) {
+      const std::size_t next = std::min(share.end_bucket, (bucket / buckets_per_stream + 1) * buckets_per_stream);
+      std::fill(stream_of_bucket_.begin() + bucket, stream_of_bucket_.begin() + next, stream_ends_.size() / chains);
+      for (std::size_t chain = 0; chain < chains; ++chain) {
+        stream_ends_.push_back(place);
+        const auto counts = chain_buckets_.begin() + chain * buckets;
+        place = std::accumulate(counts + bucket, counts + next, place);
+      }
+      bucket = next;
+    }
+    send_counts_[r] = static_cast<int>(place - begin);
+  }
+  Key* const sorted = sorted_.data();
+  std::size_t* const ends = stream_ends_.data();
+  const std::uint16_t* const stream_of = stream_of_bucket_.data();
+  const unsigned shift = bucket_shift_;
+  for_each_in_chains({keys_.data(), keys_.size()}, [=](std::size_t chain, Key key) {
+    sorted[ends[stream_of[key >> shift] * chains + chain]++] = key;
+  });
+}
+
+// Keys that stay are ranked where they are.
+void Ranking::exchange_keys() {
+  MPI_Alltoall(send_counts_.data(), 1, MPI_INT, receive_counts_.data(), 1, MPI_INT, communicator_);
+  const auto self = static_cast<std::size_t>(rank_);
+  std::exclusive_scan(send_counts_.begin(), send_counts_.end(), send_places_.begin(), 0);
+  const int staying = std::exchange(send_counts_[self], 0);
+  receive_counts_[self] = 0;
+  std::exclusive_scan(receive_counts_.begin(), receive_counts_.end(), receive_places_.begin(), 0);
+  const auto coming = static_cast<std::size_t>(receive_places_.back() + receive_counts_.back());
+  // A little more than asked for, as the changes of the next iterations may bring a few keys more.
+  if (coming > received_.size()) received_ = Buffer<Key>(coming + coming / 64 + 64);
+  MPI_Alltoallv(sorted_.data(), send_counts_.data(), send_places_.data(), MPI_UINT32_T, received_.data(),
+                receive_counts_.data(), receive_places_.data(), MPI_UINT32_T, communicator_);
+  send_counts_[self] = staying;
+}
+
+std::array<std::span<const Ranking::Key>, 2> Ranking::keys_to_rank() const {
+  const auto self = static_cast<std::size_t>(rank_);
+  return {std::span(sorted_.data() + send_places_[self], static_cast<std::size_t>(send_counts_[self])),
+          std::span(received_.data(), static_cast<std::size_t>(receive_places_.back() + receive_counts_.back()))};
+}
+
+void Ranking::count_values() {
+  const std::size_t begin = value_begin(own_share().first_bucket);
+  const std::size_t values = value_begin(own_share().end_bucket) - begin;
+  if (values > counts_.size()) counts_ = Buffer<std::uint32_t>(values + value_begin(1));
+  std::uint32_t* const counts = counts_.data();
+  std::fill_n(counts, values, 0U);
+  for (const auto keys : keys_to_rank()) {
+    for (const Key key : keys) ++counts[key - begin];
+  }
+  std::partial_sum(counts, counts + values, counts);
+}
+
+Ranking::TestRanks Ranking::test_ranks() const {
+  TestRanks ranks{};
+  const auto& share = own_share();
+  for (std::size_t j = 0; j < is_test_keys; ++j) {
+    const auto key = static_cast<Key>(all_buckets_[stream_of_bucket_.size() + j]);
+    if (bucket_of(key) < share.first_bucket || bucket_of(key) >= share.end_bucket) continue;
+    const std::size_t value = key - value_begin(share.first_bucket);
+    ranks[j] = share.keys_before + (value == 0 ? 0 : counts_[value - 1]);
+  }
+  return ranks;
+}
+
+Ranking::Order Ranking::place_keys() const {
+  const auto parts = keys_to_rank();
+  const std::size_t begin = value_begin(own_share().first_bucket);
+  const std::size_t values = value_begin(own_share().end_bucket) - begin;
+  Buffer<Key> placed(parts[0].size() + parts[1].size());
+  Buffer<std::uint32_t> ends(values);
+  std::copy_n(counts_.data(), values, ends.data());
+  for (const auto keys : parts) {
+    for (const Key key : keys) placed[--ends[key - begin]] = key;
+  }
+
+  // Ranks whose share is empty have no last key; the largest of all before is that of the nearest rank that has one.
+  const std::int64_t last = placed.size() == 0 ? -1 : static_cast<std::int64_t>(placed[placed.size() - 1]);
+  std::int64_t previous = -1;
+  MPI_Exscan(&last, &previous, 1, MPI_INT64_T, MPI_MAX, communicator_);
+  if (rank_ == 0) previous = -1;
+  std::array<std::uint64_t, 3> own{placed.size(), 0, 0};
+  for (std::size_t i = 0; i < placed.size(); ++i) {
+    const auto key = static_cast<std::int64_t>(placed[i]);
+    own[1] += key < previous ? 1U : 0U;
+    own[2] += static_cast<std::uint64_t>(key) * (static_cast<std::uint64_t>(own_share().keys_before) + i + 1);
+    previous = key;
+  }
+  std::array<std::uint64_t, 3> all{};
+  MPI_Allreduce(own.data(), all.data(), 3, MPI_UINT64_T, MPI_SUM, communicator_);
+  return {
+      .keys = static_cast<std::int64_t>(all[0]), .out_of_order = static_cast<std::int64_t>(all[1]), .digest = all[2]};
+}
+
+}  // namespace fabricbench::npb

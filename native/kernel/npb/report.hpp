@@ -1,0 +1,13 @@
+// What people read on rank 0: how fast, right or wrong, and where the time went.
+#pragma once
+
+#include <cstdio>
+
+#include "kernel/npb/npb.hpp"
+#include "kernel/npb/profile.hpp"
+
+namespace fabricbench::npb {
+
+void print_result(std::FILE* out, const Kernel& kernel, Class problem, const Result& result, const Profile& profile);
+
+}  // namespace fabricbench::npb

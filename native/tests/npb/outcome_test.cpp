@@ -1,0 +1,56 @@
+#include "kernel/npb/outcome.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace fabricbench::npb {
+namespace {
+
+Result result_with(double found, double tolerance = 1e-8) {
+  Result result;
+  result.checks = {{"right", 1, 1, 0}, {"in question", found, 2, tolerance}};
+  return result;
+}
+
+TEST(NpbOutcome, IsVerifiedWhereEveryNumberIsWithinItsTolerance) {
+  EXPECT_TRUE(is_verified(result_with(2)));
+  EXPECT_TRUE(is_verified(result_with(2 + 1e-8)));
+  EXPECT_EQ(after(Exit::verified, result_with(2)), Exit::verified);
+}
+
+TEST(NpbOutcome, IsWrongWhereOneNumberIsBeyondItsTolerance) {
+  EXPECT_EQ(after(Exit::verified, result_with(2 + 3e-8)), Exit::wrong);
+  EXPECT_EQ(after(Exit::verified, result_with(-2)), Exit::wrong);
+  EXPECT_EQ(after(Exit::verified, result_with(std::nextafter(2, 3), 0)), Exit::wrong);
+}
+
+TEST(NpbOutcome, IsWrongWhereANumberIsNone) {
+  EXPECT_EQ(after(Exit::verified, result_with(std::numeric_limits<double>::quiet_NaN())), Exit::wrong);
+  EXPECT_EQ(after(Exit::verified, result_with(std::numeric_limits<double>::infinity())), Exit::wrong);
+}
+
+TEST(NpbOutcome, IsWrongWhereNothingWasChecked) { EXPECT_EQ(after(Exit::verified, Result{}), Exit::wrong); }
+
+TEST(NpbOutcome, IsNotMadeGoodByLaterRuns) {
+  EXPECT_EQ(after(Exit::wrong, result_with(2)), Exit::wrong);
+  EXPECT_EQ(after(Exit::environment, result_with(0)), Exit::environment);
+}
+
+TEST(NpbOutcome, IsTheExitCodeThatScriptsRelyOn) {
+  EXPECT_EQ(static_cast<int>(Exit::verified), 0);
+  EXPECT_EQ(static_cast<int>(Exit::wrong), 1);
+  EXPECT_EQ(static_cast<int>(Exit::usage), 2);
+  EXPECT_EQ(static_cast<int>(Exit::environment), 3);
+}
+
+TEST(NpbOutcome, RatesAreMillionsOfOperationsASecond) {
+  Result result;
+  result.operations = 3e9;
+  result.seconds = 2;
+  EXPECT_DOUBLE_EQ(mops_total(result), 1500);
+}
+
+}  // namespace
+}  // namespace fabricbench::npb

@@ -1,0 +1,203 @@
+"""Kernels of NPB on the fabrics: times and rates, what the network is worth to each, speed-up.
+
+Times and their ratios are those of the cells (`measured`, `comparing`): the same launches, pairs, intervals and verdicts. What
+only a kernel tells of itself, rates and the split of its time, comes from its own record in `launch.json`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from statistics import fmean, median
+
+import numpy as np
+
+from fabricbench.analysis.findings import CellKey, Comparison, Interval, Verdict
+from fabricbench.analysis.kernel_findings import (
+    KernelFindings,
+    KernelName,
+    KernelOnFabric,
+    Reference,
+    Sensitivity,
+    SpeedUp,
+)
+from fabricbench.analysis.measured import Side, read_sides
+from fabricbench.errors import UsageError
+from fabricbench.model import Pattern
+from fabricbench.record.kernel_lines import KernelRun
+from fabricbench.record.launch import read_cells
+from fabricbench.record.store import Run, StoredLaunch
+from fabricbench.statistics.order import median_interval
+from fabricbench.statistics.ratios import paired_ratios
+
+VARIANT = re.compile(
+    r"(?P<benchmark>[A-Z]+)\.(?P<problem_class>[A-Z]) (?P<ranks>\d+) ranks?(,program=(?P<program>.*))?"
+)
+ORDER = ("EP", "MG", "CG", "FT", "IS", "LU", "SP", "BT")
+
+
+def find_kernels(
+    sides: Sequence[Side], cells: Sequence[Comparison], confidence: float, reference: Reference | None = None
+) -> KernelFindings | None:
+    """Return everything about kernels; None where none was run."""
+    results = [one for side in sides for one in _results(side, confidence, reference)]
+    if not results:
+        return None
+    return KernelFindings(
+        results=tuple(sorted(results, key=lambda one: _place(one.kernel))),
+        sensitivities=tuple(_sensitivities(cells)),
+        speed_ups=tuple(one for side in sides for one in _speed_ups(side, confidence)),
+        reference=reference,
+    )
+
+
+def kernel_of(key: CellKey | Comparison) -> KernelName | None:
+    """Return the kernel that a cell is; None if it is another kind of cell."""
+    found = VARIANT.fullmatch(key.variant) if key.pattern is Pattern.NPB else None
+    return None if found is None else KernelName(**{name: text for name, text in found.groupdict().items() if text})
+
+
+def reference_run(run: Run) -> Reference:
+    """Return a stored run as the machine to normalise to: of each kernel and class the run on the fewest ranks.
+
+    UsageError if no kernel was run there.
+    """
+    fewest: dict[str, tuple[int, float]] = {}
+    for side in read_sides([run]):
+        for key, cell in side.cells.items():
+            kernel = kernel_of(key)
+            if kernel is None:
+                continue
+            name = f"{kernel.benchmark}.{kernel.problem_class}"
+            found = (kernel.ranks, float(np.nanmedian(cell.launch_values)) * 1e-9)
+            fewest[name] = min(fewest.get(name, found), found)
+    if not fewest:
+        raise UsageError(f"no kernel was run in {run.path}", hint="give a run of a campaign with [[npb]]")
+    return Reference(
+        name=run.manifest.testbed.name,
+        source=f"run {run.path}, each kernel on its fewest ranks",
+        seconds={name: seconds for name, (_, seconds) in fewest.items()},
+    )
+
+
+def _place(kernel: KernelName) -> tuple[str, str, int, int]:
+    place = ORDER.index(kernel.benchmark) if kernel.benchmark in ORDER else len(ORDER)
+    return kernel.program, kernel.problem_class, place, kernel.ranks
+
+
+def _results(side: Side, confidence: float, reference: Reference | None) -> Iterable[KernelOnFabric]:
+    runs = _runs(side.launches)
+    for key, cell in side.cells.items():
+        kernel = kernel_of(key)
+        if kernel is None:
+            continue
+        of_kernel = runs.get(key.variant, [])
+        time = median_interval(cell.launch_values * 1e-9, confidence)
+        profiles = [run.profile for run in of_kernel if run.profile is not None]
+        known = None if reference is None else reference.seconds.get(f"{kernel.benchmark}.{kernel.problem_class}")
+        yield KernelOnFabric(
+            fabric=side.name,
+            kernel=kernel,
+            launches=int(np.count_nonzero(~np.isnan(cell.launch_values))),
+            seconds=Interval(value=time.value, low=time.low, high=time.high),
+            mops_total=_median(run.mops_total for run in of_kernel),
+            mops_per_process=_median(run.mops_per_process for run in of_kernel),
+            communication_share=fmean(one.communication_share for one in profiles) if profiles else None,
+            calls=_calls(of_kernel),
+            bytes_sent=median(sum(one.bytes_sent) for one in profiles) if profiles else None,
+            of_reference=None if known is None else known / time.value,
+        )
+
+
+def _runs(launches: Iterable[StoredLaunch]) -> dict[str, list[KernelRun]]:
+    """Return the runs whose result was right, by the variant of their cell."""
+    runs: dict[str, list[KernelRun]] = defaultdict(list)
+    for launch in launches:
+        kernel = launch.summary.kernel
+        if kernel is None:
+            continue
+        rows = read_cells(launch.directory)
+        if rows.height and rows["status"][0] == "done":
+            runs[str(rows["variant"][0])] += kernel.runs
+    return runs
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(median(known)) if known else None
+
+
+def _calls(runs: Sequence[KernelRun]) -> dict[str, float]:
+    """Return the share of the ranks' time in each kind of call, the largest first."""
+    seconds: dict[str, float] = defaultdict(float)
+    whole = 0.0
+    for run in runs:
+        if run.profile is not None:
+            whole += sum(run.profile.mpi_seconds) + sum(run.profile.compute_seconds)
+            for call in run.profile.calls:
+                seconds[call.call] += call.seconds
+    ordered = sorted(seconds.items(), key=lambda item: -item[1])
+    return {call: spent / whole for call, spent in ordered} if whole > 0 else {}
+
+
+def _sensitivities(cells: Sequence[Comparison]) -> Iterable[Sensitivity]:
+    """Yield what the network is worth to each kernel on its most ranks, pair by pair, class by class, the largest first."""
+    groups: dict[tuple[str, str, str, str], list[tuple[KernelName, Comparison]]] = defaultdict(list)
+    for cell in cells:
+        kernel = kernel_of(cell)
+        if kernel is not None and kernel.ranks > 1:
+            groups[cell.fabric_a, cell.fabric_b, kernel.program, kernel.problem_class].append((kernel, cell))
+    for group in groups.values():
+        most: dict[str, tuple[KernelName, Comparison]] = {}
+        for kernel, cell in group:
+            if kernel.benchmark not in most or kernel.ranks > most[kernel.benchmark][0].ranks:
+                most[kernel.benchmark] = (kernel, cell)
+        # The fabric on which they take longer together is the slower one, so that all ratios have one sense.
+        is_a_slower = fmean(float(np.log(cell.ratio)) for _, cell in most.values()) <= 0
+        made = [_sensitivity(kernel, cell, is_a_slower=is_a_slower) for kernel, cell in most.values()]
+        yield from sorted(made, key=lambda one: -one.ratio)
+
+
+def _sensitivity(kernel: KernelName, cell: Comparison, *, is_a_slower: bool) -> Sensitivity:
+    low, high = cell.ratio_low, cell.ratio_high
+    bounds = (high, low) if is_a_slower else (low, high)
+    turned = [None if bound is None else 1.0 / bound if is_a_slower else bound for bound in bounds]
+    return Sensitivity(
+        slower=cell.fabric_a if is_a_slower else cell.fabric_b,
+        faster=cell.fabric_b if is_a_slower else cell.fabric_a,
+        kernel=kernel,
+        ratio=1.0 / cell.ratio if is_a_slower else cell.ratio,
+        low=turned[0],
+        high=turned[1],
+        verdict=cell.verdict,
+        is_equivalent=cell.verdict is Verdict.EQUIVALENT,
+        launches=cell.launches,
+    )
+
+
+def _speed_ups(side: Side, confidence: float) -> Iterable[SpeedUp]:
+    groups: dict[tuple[str, str, str], list[tuple[KernelName, CellKey]]] = defaultdict(list)
+    for key in side.cells:
+        kernel = kernel_of(key)
+        if kernel is not None:
+            groups[kernel.program, kernel.problem_class, kernel.benchmark].append((kernel, key))
+    for group in groups.values():
+        ordered = sorted(group, key=lambda item: item[0].ranks)
+        first, base = ordered[0]
+        for kernel, key in ordered[1:]:
+            logs = side.cells[base].log_values - side.cells[key].log_values
+            ratios = paired_ratios(logs[np.newaxis, :], confidence)
+            if not ratios.launches[0]:
+                continue
+            low, high = float(ratios.low[0]), float(ratios.high[0])
+            yield SpeedUp(
+                fabric=side.name,
+                kernel=kernel,
+                fewest=first.ranks,
+                speed_up=Interval(
+                    value=float(ratios.ratio[0]),
+                    low=None if np.isnan(low) else low,
+                    high=None if np.isnan(high) else high,
+                ),
+            )

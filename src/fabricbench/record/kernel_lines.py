@@ -1,0 +1,130 @@
+"""The record of a kernel's run (of NPB say), one JSON object a line. `schema/kernel_record.json` is made from this.
+
+    kernel_header      once, first
+    kernel_run         for each repetition
+    kernel_footer      once, last; a file without it was cut short
+
+Lines are flushed after each run. What programs of others print (the official NPB) is brought into the same lines; what
+they do not tell is None.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
+
+from fabricbench.model import Model
+from fabricbench.record.lines import InterfaceBytes, RankInfo
+
+
+class KernelHeader(Model):
+    """First line: which kernel, of which size, run by which program on which ranks.
+
+    `ranks` is empty where the program does not tell where they ran; `rank_count` is known always.
+    """
+
+    type: Literal["kernel_header"] = "kernel_header"
+    schema_name: Literal["fabricbench/kernel-record/1"] = Field(default="fabricbench/kernel-record/1", alias="schema")
+    program: str
+    program_version: str
+    kernel: str
+    problem_class: str = Field(alias="class")
+    rank_count: int = Field(ge=1)
+    ranks: tuple[RankInfo, ...] = ()
+    mpi_library: str | None = None
+    clock_resolution_ns: float | None = None
+    """The smallest difference between two times that the program can tell."""
+    started_unix_ns: int | None = None
+
+    model_config = {**Model.model_config, "populate_by_name": True}
+
+
+class KernelCheck(Model):
+    """One number that the specification knows, beside the one found.
+
+    `tolerance` is relative, 0 asks for the same number. `found` is None where it was no finite number; such a check
+    does not hold.
+    """
+
+    name: str
+    found: float | None
+    expected: float
+    tolerance: float
+    holds: bool
+
+
+class CallTotal(Model):
+    """All calls of one MPI function in the timed section, summed over the ranks.
+
+    `bytes` are those handed over for other ranks.
+    """
+
+    call: str
+    number: int
+    seconds: float
+    bytes: int
+
+
+class MessageSizes(Model):
+    """How many messages of `from_bytes` to `to_bytes`, both included, all ranks sent in the timed section."""
+
+    from_bytes: int
+    to_bytes: int
+    number: int
+
+
+class KernelProfile(Model):
+    """Where the time of the timed section went: for each rank in order, and sums over all.
+
+    Computing is what a rank did not spend in MPI. A collective counts with the bytes that a rank hands over for others,
+    each once. `interfaces` is what the network interfaces of rank 0's host carried meanwhile.
+    """
+
+    compute_seconds: tuple[float, ...]
+    mpi_seconds: tuple[float, ...]
+    bytes_sent: tuple[int, ...]
+    calls: tuple[CallTotal, ...]
+    message_sizes: tuple[MessageSizes, ...]
+    interfaces: dict[str, InterfaceBytes] = {}
+
+    @property
+    def communication_share(self) -> float:
+        """The share of the ranks' time that they spent in MPI."""
+        mpi = sum(self.mpi_seconds)
+        return mpi / max(mpi + sum(self.compute_seconds), 1e-12)
+
+
+class KernelRun(Model):
+    """One repetition. `seconds` is that of the slowest rank over the part that the specification times.
+
+    `operations` is the official count of `operation_unit`; `mops_total` are millions of them in a second. `fingerprint`
+    is of the bits of the result: the same program on as many ranks gives the same.
+    """
+
+    type: Literal["kernel_run"] = "kernel_run"
+    repetition: int
+    size: str
+    iterations: int
+    seconds: float
+    operations: float | None = None
+    operation_unit: str
+    mops_total: float | None
+    mops_per_process: float | None
+    verified: bool
+    checks: tuple[KernelCheck, ...] = ()
+    fingerprint: str | None = None
+    profile: KernelProfile | None = None
+
+
+class KernelFooter(Model):
+    """Last line: the program came to its end, after so many runs, so many of them verified."""
+
+    type: Literal["kernel_footer"] = "kernel_footer"
+    finished_unix_ns: int | None = None
+    runs: int
+    verified: int
+
+
+KernelLine = Annotated[KernelHeader | KernelRun | KernelFooter, Field(discriminator="type")]
+KERNEL_LINE_ADAPTER: TypeAdapter[KernelHeader | KernelRun | KernelFooter] = TypeAdapter(KernelLine)

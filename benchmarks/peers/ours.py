@@ -1,23 +1,17 @@
-"""One run of our measurer over a lab's link: one cell, and its samples put through the statistic that the peer prints."""
+"""One launch of our measurer in a lab, and its samples put through the statistic that the peer prints."""
 
 from __future__ import annotations
 
 import statistics
-import subprocess
-import tempfile
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
+from benchmarks.launching import launch, unsatisfied
 from benchmarks.peers.link import Link
 
 from fabricbench.launch.lab import LabLauncher
 from fabricbench.model import Layer, Pattern, Receive
-from fabricbench.native import native_file
-from fabricbench.record.lines import LINE_ADAPTER, Cell, CellFailed, Phase, Samples
-from fabricbench.record.probe_plan import PlanFabric, PlanProbe, ProbePlan, Stopping
-
-TIME_LIMIT_S = 60
-
+from fabricbench.record.lines import Cell
+from fabricbench.record.probe_plan import PlanProbe
 
 NETPIPE_TRIALS = 7
 """NetPIPE repeats a size this often and prints the best trial's mean (TRIALS in its netpipe.h)."""
@@ -36,9 +30,8 @@ def best_trial_ns(times: Sequence[int]) -> float:
 
 def measure(
     link: Link, launcher: LabLauncher, layer: Layer, pattern: Pattern, message_bytes: int, seconds: float
-) -> tuple[Cell, list[int]]:
-    """Return the cell and its measured samples in ns."""
-    fabric = link.fabric
+) -> tuple[Cell, tuple[int, ...]]:
+    """Return a cell of two ranks and its measured samples in ns."""
     probe = PlanProbe(
         id=0,
         layer=layer,
@@ -46,26 +39,10 @@ def measure(
         message_bytes=message_bytes,
         receive=Receive.LIBRARY if layer is Layer.MPI else Receive.BLOCKING,
         warmup_samples=100,
-        # Never narrow enough: the whole time is used, as the peers do.
-        stopping=Stopping(maximum_seconds=seconds, relative_width=1e-9, maximum_samples=10_000_000),
+        stopping=unsatisfied(seconds, 10_000_000),
     )
-    with tempfile.TemporaryDirectory() as folder:
-        plan = ProbePlan(
-            launch_id="peers",
-            token=0x5EED,
-            fabric=PlanFabric(name=fabric.name, interface=fabric.interface, subnet=fabric.subnet, mtu=fabric.mtu),
-            output="records.jsonl",
-            probes=(probe,),
-        )
-        path = Path(folder) / "plan.json"
-        path.write_text(plan.model_dump_json(by_alias=True))
-        command = launcher.command(fabric, [str(native_file("fabricbench-probe")), str(path)], Path(folder), 2)
-        done = subprocess.run(
-            command.tokens, cwd=folder, capture_output=True, text=True, timeout=TIME_LIMIT_S, check=False
-        )
-        if done.returncode:
-            raise RuntimeError(f"the measurer ended with {done.returncode}: {done.stderr[-1000:]}")
-        return _samples((Path(folder) / "records.jsonl").read_text())
+    measured = launch(launcher, link.fabric, [probe], 2)[1][0]
+    return measured.cell, measured.times
 
 
 def ping_pong(
@@ -86,13 +63,3 @@ def stream(link: Link, launcher: LabLauncher, message_bytes: int, seconds: float
     cell, times = measure(link, launcher, Layer.TCP, Pattern.STREAM, message_bytes, seconds)
     rate = cell.bytes_per_sample * len(times) * 8e9 / sum(times)
     return rate, rate
-
-
-def _samples(records: str) -> tuple[Cell, list[int]]:
-    lines = [LINE_ADAPTER.validate_json(line) for line in records.splitlines()]
-    failed = [line.reason for line in lines if isinstance(line, CellFailed)]
-    if failed:
-        raise RuntimeError(failed[0])
-    cell = next(line for line in lines if isinstance(line, Cell))
-    measured = [line for line in lines if isinstance(line, Samples) and line.phase is Phase.MEASURED]
-    return cell, [time for line in measured for time in line.time_ns]

@@ -50,7 +50,7 @@ def netpipe_mpi_round_trip_ns(link: Link, program: Path, launcher: LabLauncher, 
         arguments = ["-l", str(message_bytes), "-u", str(message_bytes), "-p", "0", "-o", str(output)]
         library = ["env", f"LD_LIBRARY_PATH={same_mpich_as_ours()}"]
         command = launcher.command(link.fabric, [*library, str(program), *arguments], Path(folder), 2)
-        _checked(list(command.tokens), folder)
+        checked(list(command.tokens), folder)
         return _netpipe_round_trip_ns(output)
 
 
@@ -85,10 +85,11 @@ def _server(link: Link, command: Sequence[str], folder: str = "/") -> Iterator[N
 
 
 def _run(link: Link, command: Sequence[str]) -> str:
-    return _checked(_inside(link, 0, command, "/"), "/")
+    return checked(_inside(link, 0, command, "/"), "/")
 
 
-def _checked(command: Sequence[str], folder: str) -> str:
+def checked(command: Sequence[str], folder: str) -> str:
+    """Return what a program printed; one that fails or hangs is an error."""
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=TIME_LIMIT_S, check=False)
     if done.returncode:
         raise RuntimeError(f"{command[-6:]} ended with {done.returncode}: {(done.stdout + done.stderr)[-1000:]}")

@@ -43,10 +43,6 @@ void set_option(const Descriptor& socket, int level, int option, int value, std:
   }
 }
 
-void set_receive_bound(const Descriptor& socket, double seconds) {
-  set_time(socket, SO_RCVTIMEO, to_timeval(seconds), "setsockopt(SO_RCVTIMEO)");
-}
-
 void set_send_bound(const Descriptor& socket, double seconds) {
   set_time(socket, SO_SNDTIMEO, to_timeval(seconds), "setsockopt(SO_SNDTIMEO)");
 }

@@ -34,8 +34,6 @@ class Descriptor {
 Descriptor open_socket(int domain, int type, int protocol, std::string_view name);
 
 void set_option(const Descriptor& socket, int level, int option, int value, std::string_view name);
-/// Bound how long a blocking receive sleeps.
-void set_receive_bound(const Descriptor& socket, double seconds);
 /// Bound how long a blocking send or connect sleeps.
 void set_send_bound(const Descriptor& socket, double seconds);
 /// Let both sleep until there is something; a Watchdog bounds them from here on.

@@ -100,6 +100,10 @@ PlanCongestor read_congestor(const json& value, const std::string& path) {
   if (const json* parameters = reader.find("parameters")) {
     congestor.parameters = read_parameters(*parameters, reader.path_of("parameters"));
   }
+  if (const json* is_idle = reader.find("is_idle")) {
+    if (!is_idle->is_boolean()) throw PlanError(reader.path_of("is_idle"), "must be true or false");
+    congestor.is_idle = is_idle->get<bool>();
+  }
   reader.refuse_unknown();
   return congestor;
 }

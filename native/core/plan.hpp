@@ -38,6 +38,7 @@ struct PlanCongestor {
   std::size_t message_bytes = 0;
   std::vector<int> ranks;
   nlohmann::json parameters = nlohmann::json::object();
+  bool is_idle = false;  // there, but sends nothing: the control of what the method itself adds
 };
 
 struct PlanProbe {

@@ -33,11 +33,9 @@ void append_list(std::string& text, std::span<const Number> numbers) {
 }
 
 Line to_json(const PlanCongestor& congestor) {
-  return {{"layer", name_of(congestor.layer)},
-          {"pattern", name_of(congestor.pattern)},
-          {"message_bytes", congestor.message_bytes},
-          {"ranks", congestor.ranks},
-          {"parameters", congestor.parameters}};
+  return {{"layer", name_of(congestor.layer)},        {"pattern", name_of(congestor.pattern)},
+          {"message_bytes", congestor.message_bytes}, {"ranks", congestor.ranks},
+          {"parameters", congestor.parameters},       {"is_idle", congestor.is_idle}};
 }
 
 /// The ranks that really take part.
@@ -82,7 +80,7 @@ void RecordWriter::write_clock(const ClockModel& clock, int rank, std::string_vi
               {"exchanges", clock.exchanges}});
 }
 
-void RecordWriter::write_samples(int cell, std::string_view phase, const PhaseSamples& samples,
+void RecordWriter::write_samples(int cell, std::string_view phase, std::size_t begin, const PhaseSamples& samples,
                                  std::span<const std::uint32_t> missed) {
   std::string text;
   const std::span<const std::uint64_t> times = samples.time_ns;
@@ -92,7 +90,7 @@ void RecordWriter::write_samples(int cell, std::string_view phase, const PhaseSa
     text += R"({"type":"samples","cell":)";
     append_number(text, static_cast<std::uint64_t>(cell));
     text.append(R"(,"phase":")").append(phase).append(R"(","first_index":)");
-    append_number(text, first);
+    append_number(text, begin + first);
     text += R"(,"time_ns":)";
     append_list(text, times.subspan(first, count));
     if (!bytes.empty()) {
@@ -128,9 +126,11 @@ void RecordWriter::write_channel(int cell, const ChannelReport& channel) {
   file_.add(line);
 }
 
-void RecordWriter::write_cell(const PlanProbe& probe, const CellReport& report) {
+void RecordWriter::open_cell(const PlanProbe& probe, const CellReport& report) {
   const bool has_samples = !report.warmup.time_ns.empty() || !report.measured.time_ns.empty();
-  if (!report.failure || has_samples) {
+  warmup_ = report.warmup.time_ns.size();
+  measured_ = report.measured.time_ns.size();
+  if (!report.failure || has_samples || report.has_parts) {
     const bool is_stream = probe.pattern == Pattern::stream && probe.layer != Layer::memory;
     Line line({{"type", "cell"},
                {"id", probe.id},
@@ -147,10 +147,21 @@ void RecordWriter::write_cell(const PlanProbe& probe, const CellReport& report) 
                {"channels", report.outcome.channels}});
     if (probe.congestor) line["congestor"] = to_json(*probe.congestor);
     file_.add(line);
-    write_samples(probe.id, "warmup", report.warmup, {});
-    write_samples(probe.id, "measured", report.measured, report.findings.missed);
-    for (const ChannelReport& channel : report.findings.channels) write_channel(probe.id, channel);
+    write_samples(probe.id, "warmup", 0, report.warmup, {});
+    write_samples(probe.id, "measured", 0, report.measured, report.findings.missed);
   }
+}
+
+void RecordWriter::write_parts(const PlanProbe& probe, const CellParts& parts) {
+  write_samples(probe.id, "warmup", warmup_, parts.warmup, {});
+  write_samples(probe.id, "measured", measured_, parts.measured, {});
+  warmup_ += parts.warmup.time_ns.size();
+  measured_ += parts.measured.time_ns.size();
+  for (const ChannelReport& channel : parts.channels) write_channel(probe.id, channel);
+  file_.flush();
+}
+
+void RecordWriter::close_cell(const PlanProbe& probe, const CellReport& report) {
   if (report.failure) {
     write_failed(probe, *report.failure);
   } else {
@@ -169,8 +180,8 @@ void RecordWriter::write_end(const PlanProbe& probe, const CellReport& report) {
   file_.add({{"type", "cell_end"},
               {"cell", probe.id},
               {"stop", name_of(report.outcome.stop.value_or(StopReason::time))},
-              {"warmup", report.warmup.time_ns.size()},
-              {"measured", report.measured.time_ns.size()},
+              {"warmup", warmup_},
+              {"measured", measured_},
               {"seconds", report.outcome.seconds},
               {"sent", counters.sent},
               {"lost", counters.lost},

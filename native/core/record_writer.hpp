@@ -26,17 +26,23 @@ class RecordWriter {
                     const std::string& mpi_library);
   /// How a rank's clock is read against rank 0's, found at the "begin" or the "end" of the launch.
   void write_clock(const ClockModel& clock, int rank, std::string_view phase);
-  void write_cell(const PlanProbe& probe, const CellReport& report);
+  /// A cell: its opening, with the joined report's samples; then the parts of each rank that has some; then its end.
+  void open_cell(const PlanProbe& probe, const CellReport& report);
+  void write_parts(const PlanProbe& probe, const CellParts& parts);
+  void close_cell(const PlanProbe& probe, const CellReport& report);
   void write_footer();
 
  private:
-  void write_samples(int cell, std::string_view phase, const PhaseSamples& samples,
+  /// Those from position `begin` of the phase on.
+  void write_samples(int cell, std::string_view phase, std::size_t begin, const PhaseSamples& samples,
                      std::span<const std::uint32_t> missed);
   void write_channel(int cell, const ChannelReport& channel);
   void write_end(const PlanProbe& probe, const CellReport& report);
   void write_failed(const PlanProbe& probe, const CellFailure& failure);
 
   LineFile file_;
+  std::size_t warmup_ = 0;    // samples of the open cell so far
+  std::size_t measured_ = 0;  // likewise
   std::size_t cells_ = 0;
   std::size_t failed_ = 0;
 };

@@ -70,8 +70,6 @@ void merge_samples(CellReport& merged, const CellReport& other, Family family, s
       take_slowest(merged.*phase, other.*phase);
     } else if (family == Family::flood) {
       add_window(merged.*phase, other.*phase, times);
-    } else if (family == Family::matrix) {
-      append(merged.*phase, other.*phase);
     } else {
       merged.*phase = other.*phase;
     }
@@ -115,6 +113,7 @@ std::string pack(const CellReport& report) {
       {"measured", to_json(report.measured)},
       {"interfaces", interfaces},
       {"findings", to_json(report.findings)},
+      {"has_parts", report.has_parts},
   };
   const std::vector<std::uint8_t> bytes = json::to_cbor(value);
   return {bytes.begin(), bytes.end()};
@@ -136,7 +135,34 @@ CellReport unpack_report(const std::string& bytes) {
   report.measured = samples_from(value["measured"]);
   for (const auto& [name, pair] : value["interfaces"].items()) report.interfaces[name] = {pair[0], pair[1]};
   report.findings = findings_from(value["findings"]);
+  report.has_parts = value["has_parts"];
   return report;
+}
+
+CellParts take_parts(CellReport& report, Family family) {
+  CellParts parts;
+  std::swap(parts.channels, report.findings.channels);
+  if (family == Family::matrix) {
+    std::swap(parts.warmup, report.warmup);
+    std::swap(parts.measured, report.measured);
+  }
+  report.has_parts = !parts.channels.empty() || !parts.warmup.time_ns.empty() || !parts.measured.time_ns.empty();
+  return parts;
+}
+
+std::string pack(const CellParts& parts) {
+  const Findings findings{.channels = parts.channels, .missed = {}, .values = {}};
+  const json value{
+      {"warmup", to_json(parts.warmup)}, {"measured", to_json(parts.measured)}, {"findings", to_json(findings)}};
+  const std::vector<std::uint8_t> bytes = json::to_cbor(value);
+  return {bytes.begin(), bytes.end()};
+}
+
+CellParts unpack_parts(const std::string& bytes) {
+  const json value = json::from_cbor(bytes);
+  return {.warmup = samples_from(value["warmup"]),
+          .measured = samples_from(value["measured"]),
+          .channels = findings_from(value["findings"]).channels};
 }
 
 void append(PhaseSamples& samples, const PhaseSamples& others) {
@@ -156,6 +182,7 @@ CellReport merge(const std::vector<CellReport>& reports, Family family) {
     if (!other.measured.time_ns.empty()) ++times;
     if (merged.interfaces.empty()) merged.interfaces = other.interfaces;
     merge_findings(merged.findings, other.findings);
+    merged.has_parts = merged.has_parts || other.has_parts;
   }
   std::vector<std::uint32_t>& missed = merged.findings.missed;
   std::ranges::sort(missed);
@@ -183,6 +210,11 @@ void join_windows(CellReport& report, std::uint64_t least_bytes) {
     joined.bytes.push_back(bytes);
   }
   windows = std::move(joined);
+  if (total == 0 && !report.failure) {
+    report.failure = CellFailure{FailureCode::timeout,
+                                 "nothing arrived while it was measured: does a message take longer than the cell's "
+                                 "time? Give it more, or smaller messages"};
+  }
   report.outcome.bytes_per_sample = std::max<std::uint64_t>(1, total / samples);
 }
 

@@ -34,7 +34,21 @@ struct CellReport {
   PhaseSamples measured;
   std::map<std::string, InterfaceBytes> interfaces;
   Findings findings;
+  bool has_parts = false;
 };
+
+/// What of a rank's report nothing is to be joined with: it is written as it comes, rank by rank, so that rank 0 holds
+/// one rank's channels at a time and not those of all.
+struct CellParts {
+  PhaseSamples warmup;
+  PhaseSamples measured;
+  std::vector<ChannelReport> channels;
+};
+
+/// Take the parts out of a report: its channels, and of a matrix its samples too, which are those of its own pairs.
+CellParts take_parts(CellReport& report, Family family);
+std::string pack(const CellParts& parts);
+CellParts unpack_parts(const std::string& bytes);
 
 /// Put samples behind others of the same phase.
 void append(PhaseSamples& samples, const PhaseSamples& others);
@@ -54,7 +68,7 @@ CellReport merge(const std::vector<CellReport>& reports, Family family);
 
 /// Join so many windows of a flood's measured phase to one sample that it holds at least this much on average: a window
 /// in which hardly a message was complete tells more of the messages' ends than of the rate. Sets the mean bytes of a
-/// sample.
+/// sample. A cell in which nothing arrived has failed.
 void join_windows(CellReport& report, std::uint64_t least_bytes);
 
 }  // namespace fabricbench

@@ -1,12 +1,37 @@
 // MPI operations as cells: collective calls, one-sided access, and what else only MPI has. The time of a call is that
 // from a start that the ranks' clocks agree on to its end on the slowest rank.
+//
+// What message_bytes means and which bytes a sample counts (Outcome::bytes_per_sample, the `size` of the NCCL tests,
+// from which algorithm and bus bandwidth follow), with n ranks:
+//
+//   barrier                                     no message: message_bytes must be 0; counts 0
+//   bcast                                       the buffer; counts the buffer
+//   gather(v), scatter(v), allgather(v)         the block of each rank, as OSU has it; counts n blocks
+//   alltoall(v)                                 the block for each destination, as OSU has it; counts n blocks
+//   reduce, allreduce, scan, exscan             the vector of doubles; counts the vector
+//   reduce-scatter(-block)                      the block that each rank gets (OSU names the vector of n blocks);
+//                                               counts n blocks
+//   neighbor-allgather, neighbor-alltoall       the block for each of four neighbours; counts 4 blocks
+//   put, get, accumulate                        what is accessed; counts it
+//   fetch-and-op, compare-and-swap              one 64-bit integer: message_bytes must be 8; counts 8
+//   partitioned                                 the whole message each way; counts both ways
+//   threaded                                    the message of each thread each way; counts both ways of all threads
 #pragma once
 
 #include <mpi.h>
 
+#include <string>
+#include <vector>
+
 #include "core/measurement.hpp"
 
 namespace fabricbench {
+
+/// The parameters that an operation has. Others are refused.
+std::vector<std::string> operation_parameters(Pattern pattern);
+
+/// Whether the plan has an operation that calls MPI from several threads at once.
+bool needs_threads(const Plan& plan);
 
 /// The untimed calls with known contents before the timing; counts what is right and what is not. Collective over the
 /// communicator of the cell's ranks.

@@ -11,6 +11,11 @@
 
 namespace fabricbench {
 
+/// Whether a flood leaves a path so full that it is closed rather than emptied. A byte stream that has collapsed under
+/// too many flows would go on for minutes, each lost segment waiting for a timer.
+template <Transport T>
+inline constexpr bool is_used_up_by_flood = PolledTransport<T> && T::traits.is_reliable;
+
 template <Transport T>
 Outcome flood(std::span<LinkOver<T>> links, Task& task) {
   for (LinkOver<T>& link : links) link.path->set_bound(task.probe.reply_timeout_seconds);

@@ -20,8 +20,8 @@ struct FloodLinkState {
   bool can_receive = false;
   std::uint64_t sent_bytes = 0;
   std::uint64_t sent_messages = 0;
-  std::uint64_t sent_before = 0;    // messages before the measured phase
-  std::uint64_t sent_measured = 0;  // messages in it
+  std::uint64_t measured_first = 0;  // messages sent before the measured phase, and before its end
+  std::uint64_t measured_end = 0;
   std::uint64_t came_bytes = 0;
   std::uint64_t came_before = 0;
   FloodReceipt receipt;
@@ -58,16 +58,14 @@ class FloodLink {
   }
 
   void start_counting() {
-    state.sent_before = state.sent_messages;
+    state.measured_first = state.sent_messages;
     state.came_before = state.came_bytes;
   }
   void stop_counting() {
-    state.sent_measured = state.sent_messages - state.sent_before;
+    state.measured_end = state.sent_messages;
     state.receipt.bytes = state.came_bytes - state.came_before;
     state.receipt.counters.sent = state.receipt.bytes / message_bytes_;
   }
-  bool has_all(const FloodTally& tally) const { return state.came_bytes >= tally.bytes; }
-  void finish(const FloodTally&) {}
 
   FloodLinkState state;
 
@@ -110,21 +108,28 @@ class FloodLink<T> {
   }
 
   void start_counting() {
-    state.sent_before = state.sent_messages;
+    state.measured_first = state.sent_messages;
     state.came_before = state.came_bytes;
     tracker_.start_counting();
   }
   void stop_counting() {
-    state.sent_measured = state.sent_messages - state.sent_before;
+    state.measured_end = state.sent_messages;
     state.receipt.bytes = state.came_bytes - state.came_before;
     state.receipt.counters = tracker_.counters();
+    newest_measured_ = newest_;
+    came_until_end_ = state.came_bytes;
   }
   bool has_all(const FloodTally& tally) const { return newest_ >= tally.messages; }
 
-  /// A path on which nothing came has no numbers to count losses by; its sender knows how many there were.
+  /// A gap shows in the numbers when a message behind it comes. On a starved path that may be never: the sender knows
+  /// how many there were that should have come in the end, and those of them that it sent while it measured are lost.
   void finish(const FloodTally& tally) {
-    Counters& counters = state.receipt.counters;
-    if (counters.sent == 0 && state.receipt.bytes == 0) counters.sent = counters.lost = tally.measured_messages;
+    const std::uint64_t begin = std::max<std::uint64_t>(newest_measured_, tally.measured_first);
+    const std::uint64_t came_late = (state.came_bytes - came_until_end_) / message_bytes_;
+    const std::uint64_t lost_late = difference(difference(tally.messages, begin), came_late);
+    const std::uint64_t lost = std::min(lost_late, difference(tally.measured_end, begin));
+    state.receipt.counters.sent += lost;
+    state.receipt.counters.lost += lost;
     advance(static_cast<std::uint32_t>(tally.messages));
   }
   /// The numbers of the next cell lie behind those of this one.
@@ -134,10 +139,15 @@ class FloodLink<T> {
 
  private:
   static constexpr std::uint32_t half_of_all = 1U << 31U;
+
+  static std::uint64_t difference(std::uint64_t more, std::uint64_t less) { return more > less ? more - less : 0; }
+
   LinkOver<T>& link_;
   std::size_t message_bytes_;
   std::uint32_t first_;
-  std::uint32_t newest_ = 0;  // how many numbers there must have been
+  std::uint32_t newest_ = 0;  // how many numbers there must have been so far, and when the measured phase ended
+  std::uint32_t newest_measured_ = 0;
+  std::uint64_t came_until_end_ = 0;
   SequenceTracker tracker_;
 };
 
@@ -169,7 +179,10 @@ class PolledFlood {
     settle(tallies);
     if (is_congestor) return;
     std::vector<FloodReceipt> receipts;
-    for (const FloodLink<T>& link : states_) receipts.push_back(link.state.receipt);
+    for (FloodLink<T>& link : states_) {
+      link.state.receipt.all_bytes = link.state.came_bytes;
+      receipts.push_back(link.state.receipt);
+    }
     report_channels<T>(links_, receipts, windows.measured_ns(), task_);
   }
 
@@ -271,10 +284,12 @@ class PolledFlood {
   void settle(FloodTallies<T>& tallies) {
     tallies.tell_all([&](std::size_t i) {
       const FloodLinkState& state = states_[i].state;
-      return FloodTally{false, state.sent_bytes, state.sent_messages, state.sent_measured};
+      return FloodTally{false, state.sent_bytes, state.sent_messages, state.measured_first, state.measured_end};
     });
     for (std::size_t i = 0; i < links_.size(); ++i) advance(i);
-    take_the_rest(tallies.receive_all());
+    const std::vector<FloodTally> told = tallies.receive_all();
+    // A byte stream is closed instead (flood.hpp): what many flows have queued may take far longer than the cell.
+    if constexpr (!T::traits.is_reliable) take_the_rest(told);
   }
 
   void advance(std::size_t i) {

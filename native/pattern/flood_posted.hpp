@@ -49,7 +49,9 @@ class PostedFlood {
     if (is_congestor) return;
     std::vector<FloodReceipt> receipts;
     for (const State& state : states_) {
-      receipts.push_back({state.measured * message_bytes_, Counters{.sent = state.measured}});
+      receipts.push_back({.all_bytes = state.came * message_bytes_,
+                          .bytes = state.measured * message_bytes_,
+                          .counters = {.sent = state.measured}});
     }
     report_channels<T>(links_, receipts, windows.measured_ns(), task_);
   }
@@ -59,7 +61,6 @@ class PostedFlood {
     std::size_t first_buffer = 0;
     std::uint64_t sent = 0;  // posted
     std::uint64_t sending = 0;
-    std::uint64_t posted = 0;
     std::uint64_t came = 0;
     std::uint64_t before = 0;  // came before the measured phase
     std::uint64_t measured = 0;
@@ -103,9 +104,8 @@ class PostedFlood {
   }
 
   void post_receive(std::size_t link, std::size_t place) {
-    State& state = states_[link];
-    pool_.post_receive(place, *links_[link].path, in_[state.first_buffer + place - receiving_place(link)].span());
-    ++state.posted;
+    pool_.post_receive(place, *links_[link].path,
+                       in_[states_[link].first_buffer + place - receiving_place(link)].span());
   }
 
   void drive(FloodWindows& windows) {
@@ -147,29 +147,40 @@ class PostedFlood {
     }
   }
 
+  /// Go on receiving until everything has been sent and has come. The library moves messages only while it is called,
+  /// so nobody sleeps over the control plane meanwhile.
   void settle(FloodTallies<T>& tallies) {
-    tallies.tell_all([&](std::size_t link) {
-      return FloodTally{false, states_[link].sent * message_bytes_, states_[link].sent, 0};
-    });
-    const std::vector<FloodTally> told = tallies.receive_all();
-    const auto is_wanted = [&](std::size_t link) { return states_[link].posted < told[link].messages; };
-    const auto is_done = [&] {
-      for (std::size_t link = 0; link < links_.size(); ++link) {
-        const bool misses_some = links_[link].link.receives && states_[link].came < told[link].messages;
-        if (states_[link].sending > 0 || misses_some) return false;
-      }
-      return true;
-    };
-    while (!is_done()) {
+    bool has_told = false;
+    std::vector<std::uint64_t> wanted(links_.size(), 0);
+    std::size_t heard = 0;  // links before this one have their tally, or need none
+    for (;;) {
       progress([](std::size_t, std::size_t) {},
-               [&](std::size_t link, std::size_t place) {
-                 if (is_wanted(link)) post_receive(link, place);
-               });
+               [&](std::size_t link, std::size_t place) { post_receive(link, place); });
+      if (!has_told && std::ranges::all_of(states_, [](const State& state) { return state.sending == 0; })) {
+        tallies.tell_all([&](std::size_t link) {
+          return FloodTally{false, states_[link].sent * message_bytes_, states_[link].sent, 0, 0};
+        });
+        has_told = true;
+      }
+      for (; heard < links_.size(); ++heard) {
+        if (!links_[heard].link.receives) continue;
+        const auto tally = tallies.try_receive(heard);
+        if (!tally) break;
+        wanted[heard] = tally->messages;
+      }
+      if (has_told && heard == links_.size() && has_come(wanted)) break;
     }
     // What was posted for messages that will not come.
     for (std::size_t link = 0; link < links_.size(); ++link) {
       for (std::size_t i = 0; i < under_way_; ++i) pool_.cancel(receiving_place(link) + i);
     }
+  }
+
+  bool has_come(const std::vector<std::uint64_t>& wanted) const {
+    for (std::size_t link = 0; link < links_.size(); ++link) {
+      if (states_[link].came < wanted[link]) return false;
+    }
+    return true;
   }
 
   std::span<LinkOver<T>> links_;

@@ -2,6 +2,7 @@
 // on each path, and receivers take the rest, so that the paths can be used again. And what is said of each channel.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "core/failure.hpp"
@@ -16,7 +17,9 @@ struct FloodTally {
   bool has_failed = true;
   std::uint64_t bytes = 0;
   std::uint64_t messages = 0;
-  std::uint64_t measured_messages = 0;  // sent while this rank measured, by its own clock
+  // Of these the ones from `measured_first` to before `measured_end` were sent while the sender measured, by its clock.
+  std::uint64_t measured_first = 0;
+  std::uint64_t measured_end = 0;
 };
 
 /// Tells each sending link's tally once. However the flood ends, no receiver is left waiting.
@@ -36,6 +39,13 @@ class FloodTallies {
     for (; told_ < links_.size(); ++told_) tell(tally_of(told_));
   }
 
+  /// The tally of a link that receives if it has come, without waiting. To be asked for in the order of the links.
+  std::optional<FloodTally> try_receive(std::size_t link) const {
+    const auto tally = team_.try_receive<FloodTally>(links_[link].link.peer);
+    if (tally && tally->has_failed) throw_peer_failed();
+    return tally;
+  }
+
   /// The tallies of all links that receive, in their order; empty ones in between.
   std::vector<FloodTally> receive_all() const {
     std::vector<FloodTally> tallies(links_.size());
@@ -45,12 +55,16 @@ class FloodTallies {
       tallies[i] = team_.receive<FloodTally>(links_[i].link.peer);
       has_failed = has_failed || tallies[i].has_failed;
     }
-    // What failed is said by the rank that it happened to.
-    if (has_failed) throw Failure(FailureCode::timeout, "a peer gave up in the middle: see what it reports");
+    if (has_failed) throw_peer_failed();
     return tallies;
   }
 
  private:
+  /// What failed is said by the rank that it happened to.
+  [[noreturn]] static void throw_peer_failed() {
+    throw Failure(FailureCode::timeout, "a peer gave up in the middle: see what it reports");
+  }
+
   void tell(const FloodTally& tally) {
     const Link& link = links_[told_].link;
     if (link.sends) team_.send(link.peer, tally);
@@ -61,13 +75,14 @@ class FloodTallies {
   std::size_t told_ = 0;
 };
 
-/// What came over one link that receives, in the measured phase.
+/// What came over one link that receives: all of it, and what of it in the measured phase.
 struct FloodReceipt {
+  std::uint64_t all_bytes = 0;
   std::uint64_t bytes = 0;
   Counters counters;
 };
 
-/// Note what the links of this rank carried. Failure: nothing came at all.
+/// Note what the links of this rank carried. Failure: nothing came at all, before, while or after it was measured.
 template <Transport T>
 void report_channels(std::span<LinkOver<T>> links, std::span<const FloodReceipt> receipts, std::uint64_t measured_ns,
                      Task& task) {
@@ -76,7 +91,7 @@ void report_channels(std::span<LinkOver<T>> links, std::span<const FloodReceipt>
   for (std::size_t i = 0; i < links.size(); ++i) {
     if (!links[i].link.receives) continue;
     has_receiving = true;
-    bytes += receipts[i].bytes;
+    bytes += receipts[i].all_bytes;
     task.counters.add(receipts[i].counters);
     ChannelReport channel;
     channel.source = links[i].peer_rank;
@@ -90,9 +105,9 @@ void report_channels(std::span<LinkOver<T>> links, std::span<const FloodReceipt>
     task.findings.channels.push_back(std::move(channel));
   }
   if (has_receiving && bytes == 0) {
-    throw Failure(FailureCode::timeout,
-                  "nothing arrived while it was measured: is something filtering this protocol on the way, or does a "
-                  "message take longer than the cell's time?");
+    throw Failure(
+        FailureCode::timeout,
+        "nothing arrived while all sent as much as they could: is something filtering this protocol on the way?");
   }
 }
 

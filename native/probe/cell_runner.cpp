@@ -93,21 +93,10 @@ void CellRunner::agree(const CellTeam& team, const std::function<void()>& action
   }
 }
 
-CellReport CellRunner::run(const PlanProbe& probe, int ordinal, const std::function<bool()>& is_over,
-                           const std::function<void()>& begun) {
+CellReport CellRunner::run(const PlanProbe& probe, int ordinal, const std::function<bool()>& is_over) {
   const CellTeam team(surroundings_.control, members_of(probe), ordinal);
   CellReport report;
-  bool has_begun = false;
-  const auto begin_once = [&] {
-    if (!has_begun && begun) begun();
-    has_begun = true;
-  };
-  Cell cell{.probe = probe,
-            .team = team,
-            .layer = layer_entry(probe.layer),
-            .report = report,
-            .is_over = is_over,
-            .begun = begin_once};
+  Cell cell{.probe = probe, .team = team, .layer = layer_entry(probe.layer), .report = report, .is_over = is_over};
   samples_.warmup.prepare(0, false);
   samples_.measured.prepare(0, false);
   try {
@@ -117,7 +106,6 @@ CellReport CellRunner::run(const PlanProbe& probe, int ordinal, const std::funct
     // What failed is not used again: the next cell of this kind starts afresh on all its ranks.
     std::erase_if(endpoints_, [&](const auto& entry) { return std::get<Layer>(entry.first) == probe.layer; });
   }
-  begin_once();
   team.discard_leftovers();
   const Family family = facts_of(probe.pattern).family;
   if (family != Family::matrix) take_samples(cell, family == Family::flood);
@@ -125,7 +113,9 @@ CellReport CellRunner::run(const PlanProbe& probe, int ordinal, const std::funct
 }
 
 void CellRunner::take_samples(Cell& cell, bool always_bytes) {
-  const Timebase timebase = surroundings_.clock.timebase;
+  // Operations are timed by the clock that the ranks agree on, whose ticks are nanoseconds.
+  const bool is_operation = facts_of(cell.probe.pattern).family == Family::operation;
+  const Timebase timebase = is_operation ? Timebase{} : surroundings_.clock.timebase;
   append(cell.report.warmup, to_phase(samples_.warmup, cell.probe, timebase, always_bytes));
   append(cell.report.measured, to_phase(samples_.measured, cell.probe, timebase, always_bytes));
 }
@@ -301,7 +291,6 @@ void CellRunner::run_group(Cell& cell) {
     agree(cell.team, [&] {
       if (!members.empty()) members.front().endpoint->verify_group(members, task);
     });
-    if (cell.begun) cell.begun();
     if (is_flood) task.start_ns = common_start(cell.team);
     agree(cell.team, [&] {
       if (!members.empty()) {
@@ -310,6 +299,7 @@ void CellRunner::run_group(Cell& cell) {
         cell.report.outcome = rest_from_flood(task);
       }
     });
+    std::erase_if(endpoints_, [](const auto& entry) { return entry.second->is_used_up; });
   }
   if (cell.team.member() == 0) cell.report.interfaces = difference(before);
 }

@@ -39,9 +39,8 @@ class CellRunner {
   CellRunner& operator=(const CellRunner&) = delete;
 
   /// Take part in a cell; collective over its ranks. Never throws a Failure: it is in the report. With `is_over` it is
-  /// a congestor, which goes on until that says so; `begun` is called once it can begin or has failed.
-  CellReport run(const PlanProbe& probe, int ordinal, const std::function<bool()>& is_over = {},
-                 const std::function<void()>& begun = {});
+  /// a congestor, which goes on until that says so and asks it now and then from its first message on.
+  CellReport run(const PlanProbe& probe, int ordinal, const std::function<bool()>& is_over = {});
 
  private:
   // Layer, peer, flow, how its receiver waits: endpoints stay open from cell to cell.
@@ -54,7 +53,6 @@ class CellRunner {
     const LayerEntry& layer;
     CellReport& report;
     std::function<bool()> is_over;
-    std::function<void()> begun;
   };
 
   void run_or_fail(Cell& cell);

@@ -46,6 +46,7 @@ class Endpoint {
 
   std::uint32_t sequence = 1;  // of the next message, unreliable layers only
   std::uint32_t token = 0;     // that messages of this path carry
+  bool is_used_up = false;     // to be closed after the cell
 };
 
 /// Run the listed pattern of that name over a transport.
@@ -88,11 +89,21 @@ class EndpointOver final : public Endpoint {
   }
   Outcome run_group(std::span<const Member> links, bool is_counter_clock, Task& task) override {
     std::vector<LinkOver<T>> typed = typed_links(links);
-    if (facts_of(task.probe.pattern).family == Family::flood) return flood<T>(typed, task);
+    if (facts_of(task.probe.pattern).family == Family::flood) {
+      if constexpr (is_used_up_by_flood<T>) use_up(links);
+      return flood<T>(typed, task);
+    }
     return is_counter_clock ? lockstep<CounterClock, T>(typed, task) : lockstep<KernelClock, T>(typed, task);
   }
 
  private:
+  static void use_up(std::span<const Member> links) {
+    for (const Member& member : links) {
+      static_cast<EndpointOver&>(*member.endpoint).path_.abandon();
+      member.endpoint->is_used_up = true;
+    }
+  }
+
   static std::vector<LinkOver<T>> typed_links(std::span<const Member> links) {
     std::vector<LinkOver<T>> typed;
     for (const Member& member : links) {

@@ -16,6 +16,7 @@
 #include "core/plan.hpp"
 #include "core/record_writer.hpp"
 #include "core/whereabouts.hpp"
+#include "mpi_operation/operation.hpp"
 #include "probe/cell_runner.hpp"
 
 namespace fabricbench {
@@ -28,6 +29,7 @@ constexpr int order_tag = 0;
 constexpr int report_tag = 32001;
 constexpr int begun_tag = 32002;
 constexpr int stop_tag = 32003;
+constexpr int parts_tag = 32004;
 constexpr int no_more = -1;
 constexpr int check_clocks = -2;
 
@@ -37,8 +39,10 @@ struct Order {
   Exit exit = Exit::done;
 };
 
-json rank_info(const Surroundings& surroundings) {
-  return whereabouts(surroundings.control.rank(), surroundings.interface);
+json rank_info(const Surroundings& surroundings, std::uint64_t start_up_ns) {
+  json info = whereabouts(surroundings.control.rank(), surroundings.interface);
+  info["start_up_ns"] = start_up_ns;
+  return info;
 }
 
 std::string read_plan_text(const std::string& path) {
@@ -98,6 +102,15 @@ std::optional<CellFailure> stop_congestor(const Control& control, const PlanCong
   return failure;
 }
 
+/// Write what each rank has by itself, one rank after the other: a rank keeps its parts until it is asked.
+void write_parts(const Control& control, const PlanProbe& probe, const std::vector<int>& members, const CellParts& own,
+                 RecordWriter& writer) {
+  for (const int member : members) {
+    if (member != 0) control.send(member, parts_tag, "now");
+    writer.write_parts(probe, member == 0 ? own : unpack_parts(control.receive(member, parts_tag)));
+  }
+}
+
 void direct_cell(const Surroundings& surroundings, CellRunner& runner, int ordinal, RecordWriter& writer) {
   const Control& control = surroundings.control;
   const PlanProbe& probe = surroundings.plan.probes[static_cast<std::size_t>(ordinal)];
@@ -106,11 +119,15 @@ void direct_cell(const Surroundings& surroundings, CellRunner& runner, int ordin
   for (const int member : members) {
     if (member != 0) send_order(control, member, {.probe = ordinal});
   }
+  const Family family = facts_of(probe.pattern).family;
   std::optional<CellReport> own;
-  if (std::ranges::find(members, 0) != members.end()) own = runner.run(probe, ordinal);
+  CellParts own_parts;
+  if (std::ranges::find(members, 0) != members.end()) {
+    own = runner.run(probe, ordinal);
+    own_parts = take_parts(*own, family);
+  }
   std::vector<CellReport> reports;
   for (const int member : members) reports.push_back(report_of(control, member, own));
-  const Family family = facts_of(probe.pattern).family;
   CellReport report = merge(reports, family);
   if (family == Family::flood) {
     constexpr std::uint64_t messages_of_each_channel = 4;
@@ -120,7 +137,9 @@ void direct_cell(const Surroundings& surroundings, CellRunner& runner, int ordin
     const std::optional<CellFailure> failure = stop_congestor(control, *probe.congestor);
     if (!report.failure) report.failure = failure;
   }
-  writer.write_cell(probe, report);
+  writer.open_cell(probe, report);
+  write_parts(control, probe, members, own_parts, writer);
+  writer.close_cell(probe, report);
 }
 
 bool needs_clocks(const Plan& plan) { return std::ranges::any_of(plan.probes, needs_global_clock); }
@@ -175,12 +194,25 @@ Exit direct(const Surroundings& surroundings, const std::vector<json>& ranks, co
 
 /// Congest the fabric until rank 0 says that it is enough.
 CellReport congest(const Control& control, CellRunner& runner, const PlanProbe& probe, int ordinal) {
+  // From its first message to when it is taken as going: queues fill, and byte streams find their pace.
+  constexpr std::uint64_t settling_ns = 150'000'000;
+  std::uint64_t first_look = 0;
+  bool has_begun = false;
   bool is_over = false;
+  const auto say_once = [&] {
+    if (!has_begun) control.send(0, begun_tag, "begun");
+    has_begun = true;
+  };
   const auto ask = [&] {
+    const std::uint64_t now = KernelClock::now();
+    if (first_look == 0) first_look = now;
+    if (now - first_look > settling_ns) say_once();
     is_over = is_over || control.try_receive(0, stop_tag).has_value();
     return is_over;
   };
-  CellReport report = runner.run(congestor_probe(probe), ordinal, ask, [&] { control.send(0, begun_tag, "begun"); });
+  CellReport report;
+  if (!probe.congestor->is_idle) report = runner.run(congestor_probe(probe), ordinal, ask);
+  say_once();  // it may be idle, or have failed before
   if (!is_over) control.receive(0, stop_tag);
   return report;
 }
@@ -198,13 +230,19 @@ Exit obey(const Surroundings& surroundings) {
       continue;
     }
     const PlanProbe& probe = surroundings.plan.probes[static_cast<std::size_t>(order.probe)];
-    const CellReport report =
-        order.is_congestor ? congest(control, runner, probe, order.probe) : runner.run(probe, order.probe);
+    if (order.is_congestor) {
+      control.send(0, report_tag, pack(congest(control, runner, probe, order.probe)));
+      continue;
+    }
+    CellReport report = runner.run(probe, order.probe);
+    const CellParts parts = take_parts(report, facts_of(probe.pattern).family);
     control.send(0, report_tag, pack(report));
+    control.receive(0, parts_tag);
+    control.send(0, parts_tag, pack(parts));
   }
 }
 
-Exit follow_plan(const Control& control, const Plan& plan, RecordWriter* writer) {
+Exit follow_plan(const Control& control, const Plan& plan, RecordWriter* writer, std::uint64_t start_up_ns) {
   MPI_Comm data = MPI_COMM_NULL;
   MPI_Comm_dup(MPI_COMM_WORLD, &data);
   const Surroundings surroundings{
@@ -216,7 +254,9 @@ Exit follow_plan(const Control& control, const Plan& plan, RecordWriter* writer)
       .data_communicator = data,
       .global_clock = needs_clocks(plan) ? synchronise_clocks(data, clock_identity()) : ClockModel{}};
   std::vector<json> ranks;
-  for (const std::string& text : control.gather(rank_info(surroundings).dump())) ranks.push_back(json::parse(text));
+  for (const std::string& text : control.gather(rank_info(surroundings, start_up_ns).dump())) {
+    ranks.push_back(json::parse(text));
+  }
   std::vector<ClockModel> clocks;
   if (needs_clocks(plan)) clocks = gather_clocks(control, surroundings.global_clock);
   const Exit exit = control.rank() == 0 ? direct(surroundings, ranks, clocks, *writer) : obey(surroundings);
@@ -226,7 +266,15 @@ Exit follow_plan(const Control& control, const Plan& plan, RecordWriter* writer)
 
 }  // namespace
 
-Exit launch(const std::string& plan_path) {
+int wanted_thread_support(const std::string& plan_path) {
+  try {
+    return needs_threads(parse_plan(read_plan_text(plan_path))) ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
+  } catch (const PlanError&) {
+    return MPI_THREAD_SINGLE;  // rank 0 tells what is wrong, once MPI runs
+  }
+}
+
+Exit launch(const std::string& plan_path, std::uint64_t start_up_ns) {
   // Short sleeps of the control plane are to be short: the default slack would add 50 us to each.
   prctl(PR_SET_TIMERSLACK, 1000);
   const Control control;
@@ -237,7 +285,7 @@ Exit launch(const std::string& plan_path) {
   const Exit exit = value["exit"].get<Exit>();
   if (exit != Exit::done) return exit;
   const Plan plan = parse_plan(value["plan"].get<std::string>());
-  return follow_plan(control, plan, beginning.writer.get());
+  return follow_plan(control, plan, beginning.writer.get(), start_up_ns);
 }
 
 }  // namespace fabricbench

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "mpi_operation/operation.hpp"
 #include "probe/open.hpp"
 #include "transport/memory.hpp"
 
@@ -40,9 +41,12 @@ std::vector<std::string> parameters_of(Pattern pattern) {
       return pattern == Pattern::halo ? std::vector<std::string>{"dimensions"} : std::vector<std::string>{};
     case Family::matrix:
       return {"schedule"};
-    default:
-      return {"mode", "sync", "partitions", "threads"};  // each operation refuses those of others
+    case Family::operation:
+      return operation_parameters(pattern);
+    case Family::pair:
+      break;  // each is listed with its own
   }
+  return {};
 }
 
 // One line for each layer.

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "core/clock.hpp"
+#include "core/pattern_facts.hpp"
 #include "core/version.hpp"
 #include "core/vocabulary.hpp"
 #include "probe/launch.hpp"
@@ -17,7 +19,7 @@ constexpr std::string_view usage =
     "Measures the probes of a plan and writes the record to the plan's output, one JSON object a line.\n"
     "The plan and the record are described by schema/plan.json and schema/record.json.\n"
     "\n"
-    "  --list     the layers and the patterns that a plan may name\n"
+    "  --list     the layers that a plan may name, and a line for each pattern: its name, family and metric\n"
     "  --version  the version\n"
     "  --help     this text\n"
     "\n"
@@ -34,6 +36,32 @@ void print_words(std::string_view title) {
     print(word);
   }
   print("\n");
+}
+
+/// A line for each pattern, as src/fabricbench/patterns.py has them: its name, its family, its metric.
+void print_patterns() {
+  for (std::size_t i = 0; i < fabricbench::names_of<fabricbench::Pattern>.size(); ++i) {
+    const auto pattern = static_cast<fabricbench::Pattern>(i);
+    const fabricbench::PatternFacts facts = fabricbench::facts_of(pattern);
+    print("pattern");
+    for (const std::string_view word : {name_of(pattern), name_of(facts.family), name_of(facts.metric)}) {
+      print(" ");
+      print(word);
+    }
+    print("\n");
+  }
+}
+
+fabricbench::Exit measure(int argc, char** argv) {
+  const std::string plan_path = argv[1];
+  int provided = MPI_THREAD_SINGLE;
+  const int wanted = fabricbench::wanted_thread_support(plan_path);
+  const std::uint64_t begin = fabricbench::KernelClock::now();
+  MPI_Init_thread(&argc, &argv, wanted, &provided);
+  const std::uint64_t start_up_ns = fabricbench::KernelClock::now() - begin;
+  const fabricbench::Exit exit = fabricbench::launch(plan_path, start_up_ns);
+  MPI_Finalize();
+  return exit;
 }
 
 int refuse(const char* problem) {
@@ -54,14 +82,11 @@ int main(int argc, char** argv) {
     print("\n");
   } else if (argument == "--list") {
     print_words<fabricbench::Layer>("layers:");
-    print_words<fabricbench::Pattern>("patterns:");
+    print_patterns();
   } else if (argument.starts_with("--")) {
     return refuse("unknown option");
   } else {
-    MPI_Init(&argc, &argv);
-    const fabricbench::Exit exit = fabricbench::launch(argv[1]);
-    MPI_Finalize();
-    return static_cast<int>(exit);
+    return static_cast<int>(measure(argc, argv));
   }
   return 0;
 }

@@ -73,6 +73,13 @@ TEST(JoinWindows, HasOneSampleAtLeast) {
   EXPECT_EQ(report.measured.bytes, (std::vector<std::uint64_t>{8}));
 }
 
+TEST(JoinWindows, FailsTheCellInWhichNothingArrived) {
+  CellReport report = report_of({20, 20}, {0, 0});
+  join_windows(report, 1000);
+  ASSERT_TRUE(report.failure);
+  EXPECT_EQ(report.failure->code, FailureCode::timeout);
+}
+
 TEST(MergedFloods, AddUpTheBytesOfWindowsAndAverageTheirTimes) {
   const CellReport sender;
   const CellReport merged =

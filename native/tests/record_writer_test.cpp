@@ -34,10 +34,12 @@ class RecordWriting : public testing::Test {
   }
   ~RecordWriting() override { std::filesystem::remove(path); }
 
-  std::vector<json> write(const CellReport& report, const PlanProbe& probe) const {
+  std::vector<json> write(const CellReport& report, const PlanProbe& probe, const CellParts& parts = {}) const {
     RecordWriter writer(path);
     writer.write_header(plan, {json{{"rank", 0}, {"host", "n0"}, {"pid", 1}, {"cpus", {0}}}}, clock, "An MPI");
-    writer.write_cell(probe, report);
+    writer.open_cell(probe, report);
+    writer.write_parts(probe, parts);
+    writer.close_cell(probe, report);
     writer.write_footer();
     return read_lines(path);
   }
@@ -135,6 +137,26 @@ TEST(CellReports, MergeTakesSamplesFromWhoTookThemAndAddsCounters) {
   EXPECT_EQ(merged.measured.time_ns, receiver.measured.time_ns);
   EXPECT_EQ(merged.counters.lost, 3U);
   EXPECT_EQ(merged.interfaces.size(), 1U);
+}
+
+TEST_F(RecordWriting, WritesThePartsOfRanksBehindEachOther) {
+  CellReport report;
+  report.outcome = {.stop = StopReason::time, .seconds = 0.1, .bytes_per_sample = 128};
+  report.measured.time_ns = {10, 20};
+  report.findings.channels.push_back({});
+  report.findings.channels.back().time_ns = {10, 20};
+  PlanProbe probe = plan.probes[0];
+  probe.pattern = Pattern::pairs;
+  const CellParts parts = take_parts(report, Family::matrix);
+  EXPECT_TRUE(report.has_parts);
+  EXPECT_TRUE(report.measured.time_ns.empty());
+  const CellParts sent = unpack_parts(pack(parts));
+  EXPECT_EQ(sent.channels.size(), 1U);
+  const std::vector<json> lines = write(report, probe, sent);
+  ASSERT_EQ(lines.size(), 6U);  // header, cell, samples, channel, cell_end, footer
+  EXPECT_EQ(lines[2]["time_ns"], json({10, 20}));
+  EXPECT_EQ(lines[3]["type"], "channel");
+  EXPECT_EQ(lines[4]["measured"], 2);
 }
 
 }  // namespace

@@ -22,10 +22,10 @@ void attach(const Descriptor& socket, std::span<sock_filter> program) {
 
 }  // namespace
 
-void admit_only_token(const Descriptor& socket, std::uint32_t token) {
+void admit_only_token(const Descriptor& socket, std::uint32_t token, std::uint32_t offset) {
   // The token lies in the payload as this machine stores it; the filter reads big-endian.
   std::vector<sock_filter> program{
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htonl(token), 0, 1),
       BPF_STMT(BPF_RET | BPF_K, whole_packet),
       BPF_STMT(BPF_RET | BPF_K, 0),

@@ -7,8 +7,9 @@
 
 namespace fabricbench {
 
-/// Let only frames through whose payload begins with the token. What came before is dropped.
-void admit_only_token(const Descriptor& socket, std::uint32_t token);
+/// Let only packets through that have the token at `offset`, which counts from where the socket's user sees the packet
+/// begin. What came before is dropped.
+void admit_only_token(const Descriptor& socket, std::uint32_t token, std::uint32_t offset = 0);
 
 /// Let nothing through: for sockets that only send.
 void admit_nothing(const Descriptor& socket);

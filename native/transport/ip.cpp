@@ -10,6 +10,8 @@ namespace {
 constexpr int protocol_forth = 253;
 constexpr int protocol_back = 254;
 
+constexpr std::uint32_t ip_header_bytes = 20;  // without options
+
 Descriptor open_raw(int protocol) { return open_socket(AF_INET, SOCK_RAW, protocol, "SOCK_RAW"); }
 
 }  // namespace
@@ -24,6 +26,9 @@ IpSockets::IpSockets(const Site& site)
   // nothing.
   set_option(out_, IPPROTO_IP, IP_RECVERR, 1, "IP_RECVERR");
   enlarge_receive_buffer(in_);
+  // Every raw socket of this protocol on a host sees what any rank there is sent by that peer: without the filter the
+  // paths of a pattern of many ranks would fill each other's buffers.
+  admit_only_token(in_, site.token, ip_header_bytes);
   bind_to(in_, socket_address(own_address_, 0));
 }
 

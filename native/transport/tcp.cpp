@@ -29,6 +29,20 @@ bool wait_until(const Descriptor& descriptor, short event, std::uint64_t deadlin
   }
 }
 
+/// What became of a connection that is still being made: 0 or an errno.
+int error_of_connecting(const Descriptor& socket) {
+  if (!wait_until(socket, POLLOUT, KernelClock::now() + seconds_to_ns(meeting_bound_seconds))) return ETIMEDOUT;
+  int error = 0;
+  socklen_t size = sizeof error;
+  getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+  return error;
+}
+
+[[noreturn]] void fail_connecting(const sockaddr_in& peer, int error) {
+  fail_with_errno(error == EINPROGRESS || error == EAGAIN ? ETIMEDOUT : error,
+                  "connect(" + endpoint_text(ntohl(peer.sin_addr.s_addr), ntohs(peer.sin_port)) + ")");
+}
+
 }  // namespace
 
 TcpConnection::TcpConnection(const Site& site)
@@ -54,14 +68,20 @@ void TcpConnection::meet(std::string_view peer) {
   remove_bounds(socket_);
 }
 
+void TcpConnection::abandon() {
+  const linger at_once{.l_onoff = 1, .l_linger = 0};
+  setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+}
+
 void TcpConnection::connect_and_prove(const sockaddr_in& peer) {
   // From the fabric's own address, so that the route taken is the fabric's.
   bind_to(socket_, socket_address(own_address_, 0));
   // SO_SNDTIMEO bounds connect() too.
   set_send_bound(socket_, meeting_bound_seconds);
   if (connect(socket_.get(), reinterpret_cast<const sockaddr*>(&peer), sizeof peer) != 0) {
-    const int error = errno == EINPROGRESS || errno == EAGAIN ? ETIMEDOUT : errno;
-    fail_with_errno(error, "connect(" + endpoint_text(ntohl(peer.sin_addr.s_addr), ntohs(peer.sin_port)) + ")");
+    // Interrupted by the watchdog, the connection goes on being made.
+    const int error = errno == EINTR ? error_of_connecting(socket_) : errno;
+    if (error != 0) fail_connecting(peer, error);
   }
   const Greeting greeting{site_.token};
   if (::send(socket_.get(), &greeting, sizeof greeting, MSG_NOSIGNAL) != sizeof greeting) fail_with_errno("send(tcp)");
@@ -69,8 +89,9 @@ void TcpConnection::connect_and_prove(const sockaddr_in& peer) {
 
 bool TcpConnection::is_proven(const Descriptor& candidate) const {
   Greeting greeting{};
-  set_receive_bound(candidate, greeting_bound_seconds);
-  return recv(candidate.get(), &greeting, sizeof greeting, MSG_WAITALL) == sizeof greeting &&
+  // By poll(), which goes on after an interruption; so few bytes come all at once.
+  return wait_until(candidate, POLLIN, KernelClock::now() + seconds_to_ns(greeting_bound_seconds)) &&
+         recv(candidate.get(), &greeting, sizeof greeting, MSG_DONTWAIT) == sizeof greeting &&
          greeting.token == site_.token;
 }
 

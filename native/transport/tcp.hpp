@@ -22,6 +22,7 @@ class TcpConnection {
   void meet(std::string_view peer);
 
   const Descriptor& socket() const { return socket_; }
+  void abandon();
 
  private:
   void connect_and_prove(const sockaddr_in& peer);
@@ -57,6 +58,8 @@ class Tcp {
   }
 
   int descriptor() const { return socket_; }
+  /// Let go of everything that is still under way when the connection is closed; it cannot be used again.
+  void abandon() { connection_.abandon(); }
   int sending_descriptor() const { return socket_; }
   bool has_full_interface() const { return false; }  // the layer itself waits for the interface
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fabricbench.model import Layer, Metric
+from fabricbench.model import Layer
 from fabricbench.record.store import Run
 from support.synthetic_run import (
     Noise,
@@ -34,7 +34,7 @@ def scaled(
         if cell.layer is Layer.MEMORY:
             return cell.medians["slow"]
         slower = factor(cell)
-        return cell.medians["slow"] * (slower if cell.metric is Metric.ROUND_TRIP_TIME else 1.0 / slower)
+        return cell.medians["slow"] * (slower if cell.metric.is_time else 1.0 / slower)
 
     return [replace(cell, medians={name: median(cell, factor) for name, factor in factors.items()}) for cell in cells]
 

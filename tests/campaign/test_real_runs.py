@@ -102,6 +102,38 @@ def test_a_campaign_over_six_layers_runs_in_a_lab_of_its_own_and_every_path_is_p
 
 @pytest.mark.lab
 @pytest.mark.mpi
+def test_turns_and_matrices_of_four_nodes_are_measured_and_their_paths_proven(tmp_path: Path):
+    if lab_support().mode == "none":
+        pytest.skip(f"no lab can be had here: {lab_support().reason}")
+    patterns = (
+        *(Pattern.PINGPING, Pattern.SENDRECV, Pattern.EXCHANGE, Pattern.HALO),
+        *(Pattern.ONEWAY, Pattern.PACED, Pattern.BURST, Pattern.PAIRS, Pattern.PAIRS_STREAM),
+    )
+    experiments = tuple(
+        Experiment(layers=(Layer.UDP, Layer.TCP), pattern=pattern, message_bytes=(1024,), **SHORT)
+        for pattern in patterns
+    )
+    campaign = Campaign(name="tiny", blocks=2, experiments=experiments)
+    run, _ = measure(tmp_path / "run", campaign, OwnLab(nodes=4, fabrics=FABRICS[:1]))
+    assert [launch.is_valid for launch in run.launches] == [True] * 2, [
+        launch.summary.facts.invalid_because for launch in run.launches
+    ]
+    cells = run.cells()
+    assert set(cells["status"]) == {"done"}, cells.select("layer", "pattern", "reason").rows()
+    assert set(cells["pattern"]) == set(patterns)
+    assert run.launches[0].summary.clocks
+    channels = (
+        run.channels().join(cells.lazy().select("launch_id", "cell", "pattern"), on=["launch_id", "cell"]).collect()
+    )
+    pairs = channels.filter(pattern="pairs").select("source", "destination").unique().rows()
+    assert set(pairs) == {(one, other) for one in range(4) for other in range(one + 1, 4)}
+    streams = channels.filter(pattern="pairs-stream").select("source", "destination").unique().rows()
+    assert set(streams) == {(one, other) for one in range(4) for other in range(4) if one != other}
+    assert set(channels.filter(pattern="oneway")["quantity"]) == {"one_way"}
+
+
+@pytest.mark.lab
+@pytest.mark.mpi
 def test_mpi_that_takes_the_wrong_fabric_is_caught(tmp_path: Path, lab: Lab):
     right = lab.testbed().fabric("fast-ethernet").interface
     misled = rewired(lab.testbed(), "myrinet", FI_TCP_IFACE=str(right), OMPI_MCA_btl_tcp_if_include=str(right))

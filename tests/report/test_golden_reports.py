@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Callable
 
 import pytest
 
-from fabricbench.analysis.findings import Findings
+from fabricbench.analysis.findings import Findings, Interval
+from fabricbench.report.comma_separated import findings_csv
 from fabricbench.report.formats import FORMATS, Format
 from fabricbench.report.terminal import render_terminal
 from support.example_findings import before_after_findings, small_findings, three_fabric_findings
+
+NOTHING = Interval(value=0, low=None, high=None)
 
 
 def rendered(name: str, findings: Findings) -> str:
@@ -51,3 +56,50 @@ def test_a_report_says_emulated_only_where_numbers_are():
         body = rendered(name, real).partition("</head>")[2] if name == "html" else rendered(name, real)
         assert "mulated fabrics" not in body
         assert 'class="badge"' not in body
+
+
+def test_what_is_no_comparison_has_a_table_of_its_own_at_full_precision():
+    findings = small_findings()
+    tables = {name: list(csv.DictReader(io.StringIO(text))) for name, text in findings_csv(findings).items()}
+    assert list(tables) == [
+        "comparisons",
+        "topologies",
+        "congestion",
+        "operations",
+        "coefficients",
+        "start-up",
+        "one-way",
+        "pairs",
+        "slow",
+    ]
+    assert float(tables["topologies"][0]["channel_throughput"]) == findings.topologies[0].channel_throughput.value
+    assert float(tables["congestion"][0]["impact_p99_high"]) == (findings.congestions[0].impact_p99 or NOTHING).high
+    assert tables["congestion"][0]["congestor_flows"] == "16"
+    assert {row["variant"] for row in tables["operations"]} >= {"4 ranks", "4 ranks, mode=nonblocking"}
+    assert len(tables["pairs"]) == 12 * len(findings.maps)
+    assert [row["is_confirmed"] for row in tables["slow"]] == ["True", "False"]
+
+
+def test_tables_without_rows_are_left_out():
+    bare = small_findings().model_copy(update={"topologies": (), "maps": ()})
+    assert {"topologies", "pairs", "slow"}.isdisjoint(findings_csv(bare))
+    assert "Patterns of many ranks" not in rendered("markdown", bare)
+    assert "The map of the network" not in rendered("html", bare)
+    assert "Congestion" in rendered("text", bare)
+
+
+@pytest.mark.parametrize("name", ["markdown", "text", "html"])
+def test_every_form_has_every_section_and_calls_a_suspect_one(name: str):
+    body = rendered(name, small_findings())
+    for words in (
+        "Patterns of many ranks",
+        "Congestion",
+        "MPI operations",
+        "One-way latency",
+        "The map of the network",
+    ):
+        assert words in body, words
+    assert "n3 is slow with all others" in body
+    flat = " ".join(body.split())
+    assert "confirmed by a second run" in flat or name == "text"
+    assert "suspected: one run" in flat or name == "text"

@@ -61,6 +61,17 @@ def test_the_name_of_the_file_chooses_the_format(file: str, start: str, tmp_path
     assert (tmp_path / file).read_text().startswith(start)
 
 
+def test_csv_has_its_other_tables_beside_it(tmp_path: Path):
+    result = report(tmp_path, "-o", tmp_path / "a.csv")
+    names = [Path(line).name for line in result.stdout.split()]
+    assert names[:3] == ["a.csv", "a-topologies.csv", "a-congestion.csv"]
+    assert sorted(names) == sorted(path.name for path in tmp_path.iterdir())
+    assert (tmp_path / "a-one-way.csv").read_text().startswith("fabric,layer,pattern")
+    piped = report(tmp_path, "--format", "csv", "-o", "-")
+    assert piped.stdout.startswith("kind,layer")
+    assert len(list(tmp_path.iterdir())) == len(names)
+
+
 def test_a_minus_writes_to_stdout_and_no_path(tmp_path: Path):
     result = report(tmp_path, "--format", "markdown", "-o", "-")
     assert result.stdout.startswith("# fast-ethernet")

@@ -5,17 +5,23 @@ from __future__ import annotations
 import pytest
 
 from fabricbench.analysis.findings import Comparison, Interval, Verdict
-from fabricbench.model import Metric
+from fabricbench.cli.tables import value_text
+from fabricbench.model import Layer, Metric, Pattern, Receive
 from fabricbench.report.words import (
+    PATTERN_WORDS,
     advantage,
     effect_words,
+    factor_words,
     interval_words,
     lost_words,
     p_words,
+    probe_words,
     range_words,
+    share_interval_words,
     size_words,
     times_words,
     typographic,
+    value_words,
     verdict_words,
 )
 from support.example_findings import example_findings
@@ -80,6 +86,27 @@ def test_a_value_has_the_digits_that_its_interval_deserves(value: float, low: fl
     assert interval_words(Metric.ROUND_TRIP_TIME, Interval(value=value, low=low, high=high)) == words
 
 
+@pytest.mark.parametrize(
+    ("value", "low", "high", "is_signed", "words"),
+    [
+        (0.9731, 0.9693, 0.9768, False, "97.31 % (96.93 to 97.68 %)"),
+        (0.12, 0.101, 0.139, True, "+12.0 % (+10.1 to +13.9 %)"),
+        (-0.42, None, None, True, "−42.0 % (no interval)"),
+        (0.0, 0.0, 0.0, False, "0.00 % (0.00 to 0.00 %)"),
+    ],
+)
+def test_a_share_has_its_interval_and_a_change_its_sign(
+    value: float, low: float | None, high: float | None, is_signed: bool, words: str
+):
+    assert share_interval_words(Interval(value=value, low=low, high=high), is_signed=is_signed) == words
+
+
+def test_an_impact_is_told_as_a_factor():
+    assert factor_words(Interval(value=3.1, low=3.05, high=3.14)) == "3.10 × (3.05 to 3.14)"
+    assert factor_words(Interval(value=1.001, low=None, high=None)) == "1.001 × (no interval)"
+    assert factor_words(None) == "–"
+
+
 def test_a_layer_that_is_no_slower_than_the_one_below_loses_nothing():
     assert [lost_words(share) for share in (None, -0.02, 0.0, 0.023)] == ["–", "none", "none", "2.3 %"]
 
@@ -98,3 +125,27 @@ def test_small_p_values_are_bounded_and_units_are_set_with_their_signs():
         typographic("3.10 x faster: 71 us, not 5 xylophones or 3 users")
         == "3.10 × faster: 71 µs, not 5 xylophones or 3 users"
     )
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "words"),
+    [
+        (Metric.ROUND_TRIP_TIME, 71_200.0, "71.2 µs"),
+        (Metric.OPERATION_TIME, 71_200.0, "71.2 µs"),
+        (Metric.THROUGHPUT, 94.1e6, "94.1 Mbit/s"),
+        (Metric.MESSAGE_RATE, 1.25e6, "1.25 Mmessage/s"),
+        (Metric.MESSAGE_RATE, 840.0, "840 message/s"),
+    ],
+)
+def test_each_metric_has_its_own_units(metric: Metric, value: float, words: str):
+    assert value_words(metric, value) == words
+    assert value_text(value, metric) == words
+    unit = words.split(" ")[1]
+    assert range_words(metric, 0.99 * value, 1.01 * value).endswith(unit)
+
+
+def test_every_pattern_has_words():
+    assert {probe_words(Layer.MPI, pattern, Receive.LIBRARY) for pattern in Pattern} == {
+        f"mpi {PATTERN_WORDS[pattern]}" for pattern in Pattern
+    }
+    assert len(set(PATTERN_WORDS.values())) == len(Pattern)

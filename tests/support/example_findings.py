@@ -30,6 +30,7 @@ from fabricbench.analysis.findings import (
 from fabricbench.analysis.findings import Warning as FindingsWarning
 from fabricbench.model import Layer, Metric, Pattern, Receive
 from fabricbench.testbed.wire import Wire
+from support.example_patterns import other_patterns, small_patterns
 
 STARTED = "2026-03-14T15:09:26+00:00"
 SIZES = (8, 64, 256, 1024, 1472, 4096, 16384, 65536, 262144, 1048576)
@@ -111,6 +112,7 @@ def small_findings() -> Findings:
             "curves": tuple(item for item in whole.curves if is_kept(item)),
             "ladder": tuple(step for step in whole.ladder if step.layer in layers),
             "distributions": tuple(item for item in whole.distributions if is_kept(item.key))[:2],
+            **small_patterns(whole),
         }
     )
 
@@ -171,6 +173,7 @@ def _findings(
         crossovers=tuple(_crossovers(cells)),
         ladder=tuple(_ladder(fabrics, summaries)),
         distributions=tuple(_distributions(summaries, noise)),
+        **other_patterns(fabrics),
         warnings=WARNINGS,
         method=METHOD,
         inventory={f"n{node}": INVENTORY | {"hostname": f"n{node}"} for node in range(4)},

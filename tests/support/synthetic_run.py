@@ -37,6 +37,8 @@ from fabricbench.record.store import LaunchFacts, Manifest, PlannedLaunch, Run, 
 from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
 from fabricbench.testbed.wire import Wire
 
+START_UP_NS = 40_000_000
+"""What MPI_Init takes on rank 0; a millisecond more on each further rank."""
 STARTED_NS = 1_793_400_000_000_000_000
 
 
@@ -65,6 +67,8 @@ class SyntheticCell:
     missed: int = 0
     values: Mapping[str, float] = field(default_factory=dict)
     channel_shares: Mapping[tuple[int, int, int], float] = field(default_factory=dict)
+    lost_on: Mapping[tuple[int, int, int], int] = field(default_factory=dict)
+    """Of the messages of each channel, as many as of the cell: how many were lost."""
     pair_medians: Mapping[tuple[int, int], float] = field(default_factory=dict)
     one_way: tuple[float, float] | None = None
 
@@ -211,6 +215,7 @@ def synthetic_record(
             interface=interface,
             mtu=1500,
             address=f"10.98.1.{rank + 1}",
+            start_up_ns=START_UP_NS + rank * 1_000_000,
         )
         for rank, node in enumerate(testbed.nodes)
     )
@@ -267,6 +272,8 @@ def _channels(cell: SyntheticCell, noise: Noise, random: np.random.Generator) ->
     for (source, destination, flow), share in cell.channel_shares.items():
         transfer = channel(source, destination, Quantity.TRANSFER, np.array([cell.samples * 1_000_000]))
         transfer.flow, transfer.bytes = flow, np.array([round(moved * share)], dtype=np.uint64)
+        transfer.sent = cell.samples * cell.messages_per_sample
+        transfer.lost = cell.lost_on.get((source, destination, flow), 0)
         found.append(transfer)
     for (source, destination), median in cell.pair_medians.items():
         found.append(channel(source, destination, Quantity.ROUND_TRIP, scattered(median)))

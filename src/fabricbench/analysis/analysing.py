@@ -6,13 +6,18 @@ from collections.abc import Sequence
 
 from fabricbench.analysis.caution import Material, find_warnings
 from fabricbench.analysis.comparing import Pairing, compare_all, pair
+from fabricbench.analysis.congestion import find_congestions
 from fabricbench.analysis.crossovers import find_crossovers
-from fabricbench.analysis.findings import FabricFacts, Findings, Severity, Warning  # noqa: A004 - the field's word
+from fabricbench.analysis.findings import FabricFacts, Findings, NetworkMap, Severity, Warning  # noqa: A004 - the field's word
 from fabricbench.analysis.headline import write_headline
 from fabricbench.analysis.ladder import build_ladder
 from fabricbench.analysis.measured import Side, read_sides
 from fabricbench.analysis.method import method
+from fabricbench.analysis.network_map import confirmation_of, network_maps
+from fabricbench.analysis.one_way import find_one_ways
+from fabricbench.analysis.operations import find_coefficients, find_operations, find_start_ups
 from fabricbench.analysis.summary import distribution, summarise
+from fabricbench.analysis.topologies import find_topologies
 from fabricbench.analysis.wording import count, enumeration, percent
 from fabricbench.errors import UsageError
 from fabricbench.record.store import Run, StoredLaunch
@@ -43,7 +48,8 @@ def analyse(
     crossovers = find_crossovers(pairings, cells, confidence)
     ladder = build_ladder(sides, confidence)
     distributions = [one for side in sides for cell in side.cells.values() if (one := distribution(side, cell))]
-    warnings = find_warnings(Material(sides, pairings, cells, ladder, distributions, margin, confidence))
+    maps = _maps(sides)
+    warnings = find_warnings(Material(sides, pairings, cells, ladder, distributions, maps, margin, confidence))
     manifest = runs[0].manifest
     launches = [launch for side in sides for launch in side.launches]
     invalid = sum(len(side.invalid) for side in sides)
@@ -72,6 +78,13 @@ def analyse(
         crossovers=tuple(crossovers),
         ladder=tuple(ladder),
         distributions=tuple(distributions),
+        topologies=tuple(find_topologies(sides, confidence)),
+        congestions=tuple(find_congestions(sides, confidence)),
+        operations=tuple(find_operations(sides, confidence)),
+        coefficients=tuple(find_coefficients(cells)),
+        start_ups=tuple(find_start_ups(sides, confidence)),
+        one_ways=tuple(find_one_ways(sides, confidence)),
+        maps=tuple(maps),
         warnings=tuple(warnings),
         method=method(margin, confidence, is_paired=len(runs) == 1, seed=manifest.seed),
         inventory=manifest.inventory,
@@ -103,6 +116,20 @@ def arrange(sides: Sequence[Side], baseline: str | None, *, is_one_run: bool) ->
     first = names.index(baseline) if baseline is not None else 0
     ordered = [sides[first], *sides[:first], *sides[first + 1 :]]
     return ordered, [pair(ordered[0], other) for other in ordered[1:]]
+
+
+def _maps(sides: Sequence[Side]) -> list[NetworkMap]:
+    """Return the matrices of each side under its name."""
+    of_runs: dict[int, tuple[NetworkMap, ...]] = {}
+    for side in sides:
+        if id(side.run) not in of_runs:
+            of_runs[id(side.run)] = network_maps(side.run, confirmation=confirmation_of(side.run))
+    return [
+        one.model_copy(update={"fabric": side.name})
+        for side in sides
+        for one in of_runs[id(side.run)]
+        if one.fabric == side.fabric.name
+    ]
 
 
 def _title(sides: Sequence[Side], pairings: Sequence[Pairing]) -> str:

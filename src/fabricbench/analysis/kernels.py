@@ -1,6 +1,6 @@
 """Kernels of NPB on the fabrics: times and rates, what the network is worth to each, speed-up.
 
-Times and their ratios are those of the cells (`measured`, `comparing`): the same launches, pairs, intervals and verdicts. What only a
+Times and their ratios are those of the cells (`measured`, `comparing`): the same launches, pairs, intervals, verdicts. What only a
 kernel tells of itself, rates and the split of its time, comes from its own record in `launch.json`.
 """
 
@@ -31,7 +31,9 @@ from fabricbench.record.store import Run, StoredLaunch
 from fabricbench.statistics.order import median_interval
 from fabricbench.statistics.ratios import paired_ratios
 
-VARIANT = re.compile(r"(?P<benchmark>[A-Z]+)\.(?P<problem_class>[A-Z]) (?P<ranks>\d+) ranks?(,program=(?P<program>.*))?")
+VARIANT = re.compile(
+    r"(?P<benchmark>[A-Z]+)\.(?P<problem_class>[A-Z]) (?P<ranks>\d+) ranks?(,program=(?P<program>.*))?"
+)
 ORDER = ("EP", "MG", "CG", "FT", "IS", "LU", "SP", "BT")
 
 

@@ -8,9 +8,11 @@ sample once. Invalid launches are left out here, once, and named.
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -22,6 +24,7 @@ from fabricbench.model import Layer, Metric, Pattern, Receive
 from fabricbench.patterns import PATTERNS
 from fabricbench.record.launch import scan_samples
 from fabricbench.record.lines import Phase
+from fabricbench.record.probe_plan import PlanCongestor
 from fabricbench.record.store import Run, StoredLaunch
 from fabricbench.statistics.dependence import effective_samples, side_autocorrelation
 from fabricbench.testbed.model import Fabric
@@ -30,17 +33,37 @@ Floats = NDArray[np.float64]
 
 COUNTS = ("sent", "lost", "reordered", "duplicated", "corrupted", "verified", "warmup", "missed")
 
+TAILS = (0.99, 0.999)
+"""How bad it gets, kept for each launch: as good or better are so many of its samples."""
+
 BEFORE, AFTER = " (before)", " (after)"
 """Tell the two runs of one fabric apart where a run is compared with an earlier one."""
+
+
+@dataclass(frozen=True)
+class CellFacts:
+    """What a cell was, the same in all its launches. `operation_bytes` is the payload that one operation moves, both ways."""
+
+    ranks: tuple[int, ...] = (0, 1)
+    channels: int = 1
+    parameters: dict[str, str | int | float] = field(default_factory=dict)
+    congestor: PlanCongestor | None = None
+    operation_bytes: float = 0.0
+
+    @property
+    def flows(self) -> int:
+        """Parallel flows in each channel."""
+        return int(self.parameters.get("flows", 1))
 
 
 @dataclass
 class CellMeasured:
     """One cell on one side. Arrays over launches follow the side's `blocks`: one launch of a block measures a cell; NaN where none.
 
-    `pooled` holds all measured samples, sorted, in the metric's unit. `clock_share` is the resolution of the clock relative to a
-    sample, `overhead_share` the cost of reading it. `effective_share` is the median over launches of the share of its samples
-    that count as independent.
+    `tails` maps each of TAILS to the launches' own: the time that so many samples stay below, the rate that they stay above.
+    `values` are what else the pattern found in each launch. `pooled` holds all measured samples, sorted, in the metric's unit.
+    `clock_share` is the resolution of the clock relative to a sample, `overhead_share` the cost of reading it. `effective_share` is
+    the median over launches of the share of its samples that count as independent.
     """
 
     key: CellKey
@@ -52,12 +75,20 @@ class CellMeasured:
     clock_share: float
     overhead_share: float
     effective_share: float
+    facts: CellFacts = field(default_factory=CellFacts)
+    tails: dict[float, Floats] = field(default_factory=dict)
+    values: dict[str, Floats] = field(default_factory=dict)
 
     @property
     def log_values(self) -> Floats:
         """Logarithms of the launches' values; a rate of 0 (a stream that lost everything) has none and becomes NaN."""
-        is_positive = self.launch_values > 0
-        return np.where(is_positive, np.log(np.where(is_positive, self.launch_values, 1.0)), np.nan)
+        return log_of(self.launch_values)
+
+
+def log_of(values: Floats) -> Floats:
+    """Return logarithms, NaN for what has none."""
+    is_positive = values > 0
+    return np.where(is_positive, np.log(np.where(is_positive, values, 1.0)), np.nan)
 
 
 @dataclass
@@ -88,6 +119,9 @@ class _Parts:
     """What has been read of one cell so far."""
 
     launch_values: Floats
+    facts: CellFacts | None = None
+    tails: dict[float, Floats] = field(default_factory=dict)
+    extras: dict[str, Floats] = field(default_factory=dict)
     values: list[Floats] = field(default_factory=list)
     autocorrelations: list[tuple[int, float]] = field(default_factory=list)
     total_bytes: int = 0
@@ -175,8 +209,11 @@ def _read_launch(launch: StoredLaunch, index: int, rows: pl.DataFrame, parts: di
         where[int(cell[start])].append(slice(int(start), int(end)))
     clock = launch.summary.header.clock if launch.summary.header else None
     for row in rows.iter_rows(named=True):
-        key = _key(row)
+        key = key_of(row)
         part = parts[key]
+        part.facts = part.facts or _facts(row)
+        for name, value in json.loads(row["values"] or "{}").items():
+            part.extras.setdefault(name, np.full_like(part.launch_values, np.nan))[index] = value
         for name in COUNTS:
             part.counts[name] += row[name] or 0
         if clock is not None:
@@ -201,6 +238,9 @@ def _add(
     part.total_ns += int(time_ns.sum())
     part.autocorrelations.append((values.size, side_autocorrelation(values)))
     part.launch_values[index] = _launch_value(key, values, moved, time_ns)
+    for tail in TAILS:
+        bad = np.quantile(values, tail if is_time else 1.0 - tail)
+        part.tails.setdefault(tail, np.full_like(part.launch_values, np.nan))[index] = bad
 
 
 def _launch_value(key: CellKey, values: Floats, moved: NDArray[np.uint64], time_ns: NDArray[np.uint64]) -> float:
@@ -219,7 +259,8 @@ def rate(key: CellKey, total_bytes: int, total_ns: int) -> float:
     return total_bytes * rate_scale(key) / max(total_ns, 1)
 
 
-def _key(row: dict[str, object]) -> CellKey:
+def key_of(row: dict[str, Any]) -> CellKey:
+    """Return the cell of a row of `Run.cells`."""
     return CellKey(
         layer=Layer(str(row["layer"])),
         pattern=Pattern(str(row["pattern"])),
@@ -227,6 +268,18 @@ def _key(row: dict[str, object]) -> CellKey:
         message_bytes=int(str(row["message_bytes"])),
         metric=Metric(str(row["metric"])),
         variant=str(row["variant"]),
+    )
+
+
+def _facts(row: dict[str, Any]) -> CellFacts:
+    """Return the facts of a row of `Run.cells`."""
+    congestor = row["congestor"]
+    return CellFacts(
+        ranks=tuple(row["ranks"] or ()),
+        channels=row["channels"] or 1,
+        parameters=json.loads(row["parameters"] or "{}"),
+        congestor=None if congestor is None else PlanCongestor.model_validate_json(congestor),
+        operation_bytes=(row["bytes_per_sample"] or 0) / (row["operations_per_sample"] or 1),
     )
 
 
@@ -244,6 +297,9 @@ def _whole(key: CellKey, part: _Parts) -> CellMeasured:
         clock_share=part.resolution_ns / mean_ns,
         overhead_share=part.overhead_ns / mean_ns,
         effective_share=float(np.median(shares)),
+        facts=part.facts or CellFacts(),
+        tails=part.tails,
+        values=part.extras,
     )
 
 

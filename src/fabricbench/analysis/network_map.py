@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from fabricbench.analysis.findings import NetworkMap, Slow
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Metric, Model, Pattern
 from fabricbench.record.lines import Quantity
@@ -20,7 +21,6 @@ from fabricbench.statistics.culprits import (
     FEWEST_MEMBERS,
     Candidate,
     Culprit,
-    Touch,
     confirm_culprits,
     find_culprits,
 )
@@ -37,52 +37,14 @@ LEVEL = 0.01
 """Probability that a map names anybody where nothing differs, before the confirmation squares it."""
 
 
-class Slow(Model):
-    """A cause of slow pairs: what it touches, the hosts, and how much slower (0.2 is 20 %) with its interval.
-
-    `is_confirmed` once a second run has found it too; until then it is a suspect.
-    """
-
-    touch: Touch
-    hosts: tuple[str, ...]
-    slower: float
-    slower_low: float
-    slower_high: float
-    is_confirmed: bool
-
-    @property
-    def words(self) -> str:
-        """The cause as a sentence without its figures."""
-        first = self.hosts[0]
-        last = self.hosts[-1]
-        return {
-            Touch.MEMBER: f"{first} is slow with all others",
-            Touch.SENDING: f"{first} sends slowly to all others",
-            Touch.RECEIVING: f"{first} receives slowly from all others",
-            Touch.PAIR: f"{first} and {last} are slow with each other",
-            Touch.DIRECTION: f"{first} sends slowly to {last}",
-        }[self.touch]
+CONFIRMATION = "confirmation"
+"""The folder in a run directory that holds the second run of the same pairs."""
 
 
-class NetworkMap(Model):
-    """One matrix of one fabric: `matrix[i][j]` is the median over launches from host i to host j, None where there is none.
-
-    Round trips (ns) are the same both ways; throughputs (bit/s) are of each direction. `schedule` says whether pairs were measured
-    alone or in rounds of disjoint ones.
-    """
-
-    fabric: str
-    layer: Layer
-    pattern: Pattern
-    schedule: str
-    message_bytes: int
-    metric: Metric
-    launches: int
-    hosts: tuple[str, ...]
-    matrix: tuple[tuple[float | None, ...], ...]
-    slow: tuple[Slow, ...]
-    is_judged: bool
-    """False where fewer than four hosts leave cause and effect apart undecidable."""
+def confirmation_of(run: Run) -> Run | None:
+    """Return the run that measured the pairs of this one again; None where nobody did."""
+    folder = run.path / CONFIRMATION
+    return Run.open(folder) if folder.exists() else None
 
 
 def network_maps(
@@ -90,12 +52,11 @@ def network_maps(
 ) -> tuple[NetworkMap, ...]:
     """Return a map for each fabric and each cell of a matrix pattern; with a `confirmation`, only what that confirms is slow.
 
-    `margin` is the smallest relative slowness that matters. Empty where the run has no such cell.
+    `margin` is the smallest relative slowness that matters. What the confirmation did not measure stays suspected. Empty where the
+    run has no such cell.
     """
     again = {} if confirmation is None else {_key(values): values for values in _values(confirmation)}
-    return tuple(
-        _map(values, margin, again.get(_key(values)), is_confirming=confirmation is not None) for values in _values(run)
-    )
+    return tuple(_map(values, margin, again.get(_key(values))) for values in _values(run))
 
 
 def suspect_hosts(maps: Sequence[NetworkMap]) -> tuple[str, ...]:
@@ -141,7 +102,7 @@ def _key(values: _Values) -> tuple[str, str, str, str, int]:
     return values.fabric, values.layer, values.pattern, values.schedule, values.message_bytes
 
 
-def _map(values: _Values, margin: float, again: _Values | None, *, is_confirming: bool) -> NetworkMap:
+def _map(values: _Values, margin: float, again: _Values | None) -> NetworkMap:
     table, source, destination = values.columns()
     members = len(values.hosts)
     matrix: list[list[float | None]] = [[None] * members for _ in range(members)]
@@ -159,17 +120,18 @@ def _map(values: _Values, margin: float, again: _Values | None, *, is_confirming
         launches=len(values.launches),
         hosts=values.hosts,
         matrix=tuple(tuple(row) for row in matrix),
-        slow=_slow(values, margin, again, is_confirming=is_confirming),
+        slow=_slow(values, margin, again),
         is_judged=members >= FEWEST_MEMBERS,
+        is_measured_again=again is not None,
     )
 
 
-def _slow(values: _Values, margin: float, again: _Values | None, *, is_confirming: bool) -> tuple[Slow, ...]:
+def _slow(values: _Values, margin: float, again: _Values | None) -> tuple[Slow, ...]:
     goodness, source, destination = values.goodness()
     found = find_culprits(goodness, source, destination, margin=margin, level=LEVEL)
-    if not is_confirming:
+    if again is None:
         return tuple(_named(one, values.hosts, is_confirmed=False) for one in found)
-    if again is None or not found:
+    if not found:
         return ()
     suspects = [_moved(one.candidate, values.hosts, again.hosts) for one in found]
     new, new_source, new_destination = again.goodness()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fabricbench.analysis.findings import BASIC_PATTERNS, CellKey, Comparison, Verdict
-from fabricbench.model import Metric
+from fabricbench.model import Metric, Pattern
 from fabricbench.patterns import PATTERNS
 from fabricbench.quantity import format_bytes
 
@@ -33,7 +33,8 @@ def what(comparison: Comparison) -> str:
 def named_cell(one: CellKey | Comparison, message_bytes: int | None) -> str:
     """Return a cell or a curve in words. A plain round trip or throughput is that of a ping-pong or a stream."""
     variant = f"({one.variant})" if one.variant else ""
-    pattern = "" if one.pattern in BASIC_PATTERNS else one.pattern.value
+    goes_without_saying = one.pattern in (*BASIC_PATTERNS, Pattern.MESSAGE_RATE)
+    pattern = "" if goes_without_saying else one.pattern.value
     words = " ".join(filter(None, (one.layer.value, variant, pattern, METRIC_WORDS[one.metric])))
     if message_bytes is None:
         return f"{words} over all sizes"

@@ -186,6 +186,7 @@ class _Planner:
                             message_bytes=size,
                             ranks=ranks,
                             parameters=parameters,
+                            is_idle=congestor.idle,
                         ),
                         tuple(fabric.name for fabric in with_both),
                     )

@@ -76,6 +76,13 @@ CONGESTION = Campaign(
         ),
         experiment(
             (Layer.TCP,),
+            Pattern.PINGPONG,
+            (64,),
+            0.5,
+            Congestor(pattern=Pattern.INCAST, message_bytes=(64 * KIB,), idle=True),
+        ),
+        experiment(
+            (Layer.TCP,),
             Pattern.STREAM,
             (64 * KIB,),
             0.5,

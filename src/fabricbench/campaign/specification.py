@@ -31,6 +31,9 @@ from fabricbench.record.probe_plan import Stopping
 FEWEST_BLOCKS = 2
 """One block has no replication: nothing can be said about how far a repetition would differ."""
 
+NEVER_NARROW_ENOUGH = 1e-9
+"""A relative width that no cell of a real network reaches."""
+
 MOST_BLOCKS = 10_000
 """More is a slip of the hand: a run of that many blocks takes weeks."""
 
@@ -56,7 +59,7 @@ class Congestor(Model):
     """What other ranks do while a cell is measured once more: a flood pattern of their own.
 
     `layer` is the cell's own if not given, `ranks` are places of their own that the plan chooses (`members`); lists of sizes and of
-    parameter values give a congested cell each.
+    parameter values give a congested cell each. One that is `idle` sends nothing: the control of the others.
     """
 
     pattern: Pattern
@@ -64,6 +67,7 @@ class Congestor(Model):
     message_bytes: tuple[Bytes, ...] = Field(min_length=1)
     ranks: Ranks = ALL
     parameters: dict[str, Value | tuple[Value, ...]] = {}
+    idle: bool = False
 
     @field_validator("message_bytes", mode="before")
     @classmethod
@@ -142,12 +146,15 @@ class Experiment(Model):
 
     @property
     def stopping(self) -> Stopping:
-        """The stopping rule of each cell."""
+        """The stopping rule of each cell.
+
+        With a congestor every cell has its whole time, the isolated one too: queues come and go, and tails are compared.
+        """
         return Stopping(
             minimum_samples=self.minimum_samples,
             maximum_samples=self.maximum_samples,
             maximum_seconds=self.maximum_seconds,
-            relative_width=self.relative_width,
+            relative_width=self.relative_width if self.congestor is None else NEVER_NARROW_ENOUGH,
         )
 
 

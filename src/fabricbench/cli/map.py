@@ -13,9 +13,6 @@ from fabricbench.cli.campaign_options import NodesOption, SeedOption
 from fabricbench.cli.output import write_output
 from fabricbench.cli.tables import Format, share_option
 
-CONFIRMATION = "confirmation"
-"""The folder in the run directory that holds the second run."""
-
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -43,7 +40,7 @@ def register(app: typer.Typer) -> None:
 
         Examples: `fabricbench map runs/map --testbed lab:fast-ethernet`, `fabricbench map runs/today`
         """
-        from fabricbench.analysis.network_map import network_maps  # noqa: PLC0415 - keeps the start fast
+        from fabricbench.analysis.network_map import CONFIRMATION, confirmation_of, network_maps  # noqa: PLC0415 - keeps the start fast
         from fabricbench.cli.map_text import render  # noqa: PLC0415
         from fabricbench.record.store import Run  # noqa: PLC0415
 
@@ -54,8 +51,8 @@ def register(app: typer.Typer) -> None:
             if any(one.slow for one in network_maps(Run.open(run), margin=share)):
                 sys.stderr.write("somebody looks slow: the pairs are measured again before anybody is accused\n")
                 _measure(testbed, nodes, layer, blocks, seed, second)
-        confirmation = Run.open(second) if second.exists() else None
-        maps = network_maps(Run.open(run), margin=share, confirmation=confirmation)
+        opened = Run.open(run)
+        maps = network_maps(opened, margin=share, confirmation=confirmation_of(opened))
         write_output(render(maps, form) + "\n", output)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from fabricbench.analysis.network_map import NetworkMap, Slow
+from fabricbench.analysis.findings import NetworkMap, Slow
 from fabricbench.cli.tables import Format, Table, as_csv, as_json, as_markdown, as_text, value_text
 from fabricbench.quantity import format_bytes
 

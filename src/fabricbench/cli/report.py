@@ -15,7 +15,7 @@ from fabricbench.errors import UsageError
 
 if TYPE_CHECKING:
     from fabricbench.analysis.findings import Findings
-    from fabricbench.report.formats import FigureFormat
+    from fabricbench.report.formats import FigureFormat, Format
 
 
 class FormatName(StrEnum):
@@ -62,6 +62,8 @@ def register(app: typer.Typer) -> None:
 
         Example: `fabricbench report runs/today --open`
 
+        CSV holds the comparisons; topologies, congestion, operations and pairs go beside it (`x.csv`, `x-topologies.csv`).
+
         For a paper: `fabricbench report runs/today --format pdf --figure round-trip -o round-trip.pdf`
         """
         from fabricbench.analysis import analyse  # noqa: PLC0415 - keeps the start of the program fast
@@ -82,6 +84,7 @@ def register(app: typer.Typer) -> None:
             is_for_terminal = name is FormatName.TEXT and target == STDOUT
             content = _for_this_terminal(findings) if is_for_terminal else written.render(findings)
             path = _write(content, target or runs[0] / f"dossier{written.suffix}")
+            _write_others(findings, written, path)
         elif figure is not None:
             path = _write(written.render(findings, figure), target or runs[0] / f"{figure}{written.suffix}")
         else:
@@ -104,6 +107,14 @@ def _write(content: bytes, path: Path) -> Path:
     with opened_output(path) as stream:
         stream.write(content)
     return path
+
+
+def _write_others(findings: Findings, written: Format, path: Path) -> None:
+    """Write what does not fit into a format's one file beside it, and say where."""
+    if path == STDOUT or written.render_others is None:
+        return
+    for name, content in written.render_others(findings).items():
+        typer.echo(_write(content, path.with_stem(f"{path.stem}-{name}")))
 
 
 def _for_this_terminal(findings: Findings) -> bytes:

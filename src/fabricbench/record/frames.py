@@ -171,7 +171,8 @@ def variant(cell: Cell | PlanProbe) -> str:
     parts += _unusual(cell.pattern, cell.parameters)
     if cell.congestor is not None:
         one = cell.congestor
-        beside = f"beside {one.pattern} {one.layer} {format_bytes(one.message_bytes)} of {len(one.ranks)} ranks"
+        idle = "idle " if one.is_idle else ""
+        beside = f"beside {idle}{one.pattern} {one.layer} {format_bytes(one.message_bytes)} of {len(one.ranks)} ranks"
         parts.append(" ".join([beside, *_unusual(one.pattern, one.parameters)]))
     return ",".join(parts)
 

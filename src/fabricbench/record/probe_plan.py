@@ -34,13 +34,17 @@ class Stopping(Model):
 
 
 class PlanCongestor(Model):
-    """What other ranks do meanwhile: a flood pattern among `ranks`, from before the cell's first sample to after its last."""
+    """What other ranks do meanwhile: a flood pattern among `ranks`, from before the cell's first sample to after its last.
+
+    One that `is_idle` is there and sends nothing: the control that shows what the method itself adds.
+    """
 
     layer: Layer
     pattern: Pattern
     message_bytes: int = Field(ge=0)
     ranks: tuple[int, ...]
     parameters: dict[str, str | int | float] = {}
+    is_idle: bool = False
 
 
 class PlanProbe(Model):

@@ -1,11 +1,14 @@
-"""Comma-separated values: every comparison at full precision (times in ns, rates in bit/s), and tables as they are shown."""
+"""Comma-separated values: every finding at full precision (times in ns, rates in bit/s), and tables as they are shown."""
 
 from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from fabricbench.analysis.findings import Comparison, Findings
+from fabricbench.model import Model
 from fabricbench.report.tables import Table
 
 
@@ -24,4 +27,64 @@ def table_csv(table: Table) -> str:
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerows((table.columns, *table.rows))
+    return text.getvalue()
+
+
+COMPARISONS = "comparisons"
+
+
+def findings_csv(findings: Findings) -> dict[str, str]:
+    """Return every table of findings that has rows, by its name: the comparisons first, which are always there."""
+    tables: dict[str, Iterable[Model]] = {
+        "topologies": findings.topologies,
+        "congestion": findings.congestions,
+        "operations": findings.operations,
+        "coefficients": findings.coefficients,
+        "start-up": findings.start_ups,
+        "one-way": findings.one_ways,
+    }
+    rows = {name: [flat(one.model_dump(mode="json")) for one in models] for name, models in tables.items()}
+    rows["pairs"] = [
+        {
+            **{name: getattr(one, name) for name in ("fabric", "layer", "pattern", "schedule", "message_bytes")},
+            "metric": one.metric,
+            "source": source,
+            "destination": destination,
+            "value": value,
+        }
+        for one in findings.maps
+        for source, row in zip(one.hosts, one.matrix, strict=True)
+        for destination, value in zip(one.hosts, row, strict=True)
+        if value is not None
+    ]
+    rows["slow"] = [
+        {
+            **{name: getattr(one, name) for name in ("fabric", "layer", "pattern", "schedule", "message_bytes")},
+            **flat(slow.model_dump(mode="json")),
+        }
+        for one in findings.maps
+        for slow in one.slow
+    ]
+    return {COMPARISONS: comparisons_csv(findings)} | {name: _csv(each) for name, each in rows.items() if each}
+
+
+def flat(fields: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested fields as columns: `time`, `time_low`, `time_high` of an interval; those of a cell's key as they are."""
+    row: dict[str, Any] = {}
+    for name, value in fields.items():
+        column = prefix if name == "value" and prefix else f"{prefix}_{name}" if prefix else name
+        if isinstance(value, Mapping):
+            row |= flat(value, "" if name == "key" else column)
+        else:
+            row[column] = ";".join(map(str, value)) if isinstance(value, list) else value
+    return row
+
+
+def _csv(rows: list[dict[str, Any]]) -> str:
+    """Return rows under all their columns; an interval that one row lacks leaves its columns empty there."""
+    text = io.StringIO(newline="")
+    names = dict.fromkeys(name for row in rows for name in row)
+    writer = csv.DictWriter(text, fieldnames=list(names), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
     return text.getvalue()

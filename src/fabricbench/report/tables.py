@@ -33,8 +33,15 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
     numeric: frozenset[int] = frozenset()
 
+    def without(self, column: int) -> Table:
+        """Return the table without a column that would say the same in every row."""
+        numeric = frozenset(index - (index > column) for index in self.numeric if index != column)
+        rows = tuple(row[:column] + row[column + 1 :] for row in self.rows)
+        return Table(self.columns[:column] + self.columns[column + 1 :], rows, numeric)
 
-def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[int] = ()) -> Table:
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[int] = ()) -> Table:
+    """Return a table from any sequences."""
     return Table(tuple(columns), tuple(tuple(row) for row in rows), frozenset(numeric))
 
 
@@ -72,7 +79,7 @@ def ladder_table(findings: Findings) -> Table:
         "Lost here",
         "Of possible payload rate",
     )
-    return _table(columns, rows, range(3, 10))
+    return table(columns, rows, range(3, 10))
 
 
 def summary_table(summaries: Sequence[CellSummary]) -> Table:
@@ -104,7 +111,7 @@ def summary_table(summaries: Sequence[CellSummary]) -> Table:
         "Samples",
         "Lost",
     )
-    return _table(columns, rows, range(2, 9))
+    return table(columns, rows, range(2, 9))
 
 
 def comparison_table(comparisons: Sequence[Comparison]) -> Table:
@@ -125,8 +132,8 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Table:
         )
         for item in comparisons
     ]
-    table = _table(("Probe", "Message", "B : A", *medians, *OUTCOME), rows, (1, 3, 4, 5, 6, 7))
-    return _without(table, 2) if len(pairs) == 1 else table
+    made = table(("Probe", "Message", "B : A", *medians, *OUTCOME), rows, (1, 3, 4, 5, 6, 7))
+    return made.without(2) if len(pairs) == 1 else made
 
 
 def curve_table(curves: Sequence[Comparison]) -> Table:
@@ -139,8 +146,8 @@ def curve_table(curves: Sequence[Comparison]) -> Table:
         )
         for item in curves
     ]
-    table = _table(("Probe", "B : A", *OUTCOME), rows, (2, 3, 4))
-    return _without(table, 1) if len({(item.fabric_a, item.fabric_b) for item in curves}) == 1 else table
+    made = table(("Probe", "B : A", *OUTCOME), rows, (2, 3, 4))
+    return made.without(1) if len({(item.fabric_a, item.fabric_b) for item in curves}) == 1 else made
 
 
 OUTCOME = ("Times faster (interval)", "p, corrected", "n", "Verdict")
@@ -149,13 +156,6 @@ OUTCOME = ("Times faster (interval)", "p, corrected", "n", "Verdict")
 def _outcome(item: Comparison) -> tuple[str, str, str, str]:
     n = f"{item.launches} {'pairs' if item.is_paired else 'launches'}"
     return effect_words(item), p_words(item.p_adjusted), n, verdict_words(item)
-
-
-def _without(table: Table, column: int) -> Table:
-    """Return the table without a column that would say the same in every row."""
-    numeric = frozenset(index - (index > column) for index in table.numeric if index != column)
-    rows = tuple(row[:column] + row[column + 1 :] for row in table.rows)
-    return Table(table.columns[:column] + table.columns[column + 1 :], rows, numeric)
 
 
 def crossover_table(crossovers: Sequence[Crossover]) -> Table:
@@ -169,7 +169,7 @@ def crossover_table(crossovers: Sequence[Crossover]) -> Table:
         )
         for item in crossovers
     ]
-    return _table(("Probe", "Faster below", "Crossover (interval)", "Faster above"), rows, (2,))
+    return table(("Probe", "Faster below", "Crossover (interval)", "Faster above"), rows, (2,))
 
 
 def distribution_table(distributions: Sequence[Distribution], summaries: Sequence[CellSummary]) -> Table:
@@ -183,7 +183,7 @@ def distribution_table(distributions: Sequence[Distribution], summaries: Sequenc
         values = [value_words(item.key.metric, quantiles.get(name)) for name in names]
         rows.append((cell_words(item.key), item.fabric, *values, f"{sum(item.counts):,}"))
     columns = ("Cell", "Fabric", *(f"{float(name) * 100:g} %" for name in names), "Samples")
-    return _table(columns, rows, range(2, 9))
+    return table(columns, rows, range(2, 9))
 
 
 def fabric_table(findings: Findings) -> Table:
@@ -199,7 +199,7 @@ def fabric_table(findings: Findings) -> Table:
         )
         for fabric in findings.fabrics
     ]
-    return _table(("Fabric", "Description", "Kind", "Line rate", "MTU", "Price"), rows, (3, 4, 5))
+    return table(("Fabric", "Description", "Kind", "Line rate", "MTU", "Price"), rows, (3, 4, 5))
 
 
 def inventory_table(findings: Findings) -> Table:
@@ -213,7 +213,7 @@ def inventory_table(findings: Findings) -> Table:
         (what, value, f"all {everyone} hosts" if len(hosts) == everyone > 1 else ", ".join(hosts))
         for (what, value), hosts in sorted(hosts_of.items(), key=lambda item: item[0][0])
     ]
-    return _table(("What", "Value", "Where"), rows)
+    return table(("What", "Value", "Where"), rows)
 
 
 def published_table(findings: Findings, figures: Sequence[PublishedFigure]) -> Table:
@@ -241,4 +241,4 @@ def published_table(findings: Findings, figures: Sequence[PublishedFigure]) -> T
         )
         for figure in figures
     ]
-    return _table(("Fabric", "Layer", "Quantity", "Value", "Condition", "Source"), rows, (3,))
+    return table(("Fabric", "Layer", "Quantity", "Value", "Condition", "Source"), rows, (3,))

@@ -16,6 +16,8 @@ from fabricbench.analysis.findings import CellSummary, Comparison, Findings, Lad
 from fabricbench.analysis.findings import Warning as FindingsWarning
 from fabricbench.model import Layer, Metric
 from fabricbench.report.palette import terminal_colour
+from fabricbench.report.pattern_tables import SECTIONS
+from fabricbench.report.tables import Table
 from fabricbench.report.words import (
     METRIC_WORDS,
     NOTHING,
@@ -68,6 +70,7 @@ def _report(findings: Findings, width: int) -> RenderableType:
     facts = Text(" · ".join(f"{what} {value}" for what, value in facts_words(findings)[:6]), style="dim")
     parts: list[RenderableType] = [*_verdict(findings, findings.headline.effects), facts]
     parts += [*_curves(findings, width), *_ladder(findings), *_sparklines(findings)]
+    parts += _patterns(findings)
     if findings.crossovers:
         parts.append(_heading("Crossovers"))
         parts += [_indented(Text(crossover_words(item))) for item in findings.crossovers]
@@ -259,6 +262,25 @@ def _spark_table(findings: Findings, curves: dict[tuple[str, str], list[CellSumm
             value_words(first.metric, values[-1]),
         )
         last = probe
+    return table
+
+
+def _patterns(findings: Findings) -> list[RenderableType]:
+    """Return the tables about patterns of many ranks, congestion, MPI operations, one-way latencies and pairs."""
+    parts: list[RenderableType] = []
+    for title, tables_of in SECTIONS:
+        for name, content in tables_of(findings):
+            if content.rows:
+                parts += [_heading(f"{title}: {name}" if name else title), _as_rich(content)]
+    return parts
+
+
+def _as_rich(content: Table) -> RichTable:
+    table = _rich_table(*map(escape, content.columns))
+    for index in content.numeric:
+        table.columns[index].justify = "right"
+    for row in content.rows:
+        table.add_row(*map(escape, row))
     return table
 
 

@@ -125,6 +125,31 @@ def share_words(share: float | None) -> str:
     return NOTHING if share is None else f"{share * 100:.1f} %"
 
 
+def share_interval_words(share: Interval | None, *, is_signed: bool = False) -> str:
+    """Return a share and its interval with the same digits: `97.3 % (96.9 to 97.6 %)`, `+12.0 % (+10.1 to +13.9 %)` of a change."""
+    if share is None:
+        return NOTHING
+    if share.low is None or share.high is None:
+        return f"{_percent(share.value, 1, is_signed)} % (no interval)"
+    decimals = max(0, min(_decimals(100 * share.low, 100 * share.high), 2))
+    value, low, high = (_percent(one, decimals, is_signed) for one in (share.value, share.low, share.high))
+    return f"{value} % ({low} to {high} %)"
+
+
+def _percent(share: float, decimals: int, is_signed: bool) -> str:
+    return _number(100.0 * share, decimals) if not is_signed or share < 0 else f"+{_number(100.0 * share, decimals)}"
+
+
+def factor_words(factor: Interval | None) -> str:
+    """Return a factor with its interval: `3.10 × (3.05 to 3.14)`."""
+    if factor is None:
+        return NOTHING
+    times = f"{times_words(factor.value)} ×"
+    if factor.low is None or factor.high is None:
+        return f"{times} (no interval)"
+    return f"{times} ({times_words(factor.low)} to {times_words(factor.high)})"
+
+
 def lost_words(share: float | None) -> str:
     """Return what a layer loses of the line rate: `2.3 %`, or `none` where it is as fast as the layer below, or faster."""
     return "none" if share is not None and share < NO_LOSS else share_words(share)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from fabricbench.analysis.caution import data, machine, noise
+from fabricbench.analysis.caution import data, machine, network, noise
 from fabricbench.analysis.caution.material import Material
 from fabricbench.analysis.findings import Severity, Warning  # noqa: A004 - the field's word
 
@@ -28,6 +28,8 @@ CHECKS: tuple[Callable[[Material], Iterator[Warning]], ...] = (
     machine.beyond_the_wire,
     machine.emulated,
     machine.unpaired_runs,
+    network.slow_pairs,
+    network.missed_starts,
     noise.clock_cost,
     noise.dependent_samples,
     noise.two_modes,

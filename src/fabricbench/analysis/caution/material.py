@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fabricbench.analysis.comparing import Pairing
-from fabricbench.analysis.findings import Comparison, Distribution, LadderStep, Severity, Warning  # noqa: A004 - the field's word
+from fabricbench.analysis.findings import Comparison, Distribution, LadderStep, NetworkMap, Severity, Warning  # noqa: A004 - the field's word
 from fabricbench.analysis.measured import CellMeasured, Side
 from fabricbench.analysis.wording import enumeration, named_cell
 
@@ -23,6 +23,7 @@ class Material:
     cells: Sequence[Comparison]
     ladder: Sequence[LadderStep]
     distributions: Sequence[Distribution]
+    maps: Sequence[NetworkMap]
     margin: float
     confidence: float
 

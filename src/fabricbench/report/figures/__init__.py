@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING, Protocol
 
 from fabricbench.analysis.findings import Findings
 from fabricbench.errors import UsageError
+from fabricbench.report.figures.congestion import congestion, incast
 from fabricbench.report.figures.curves import round_trip_curves, throughput_curves
 from fabricbench.report.figures.distributions import distributions
 from fabricbench.report.figures.figure import Figure, Panel, Spec, compose
 from fabricbench.report.figures.forest import round_trip_forest, throughput_forest, verdict_forest
+from fabricbench.report.figures.heat import collectives, matrix
 from fabricbench.report.figures.ladder import ladder
+from fabricbench.report.figures.one_way import one_way
 from fabricbench.report.figures.published import published
+from fabricbench.report.figures.topologies import topologies
 
 if TYPE_CHECKING:
     import altair as alt
@@ -37,6 +41,12 @@ FIGURES: dict[str, Builder] = {
     "throughput": throughput_curves,
     "round-trip-ratios": round_trip_forest,
     "throughput-ratios": throughput_forest,
+    "topologies": topologies,
+    "congestion": congestion,
+    "incast": incast,
+    "collectives": collectives,
+    "one-way": one_way,
+    "matrix": matrix,
     "distributions": distributions,
     "published": published,
 }

@@ -61,9 +61,9 @@ def emulated_note(findings: Findings) -> str:
     return f"Emulated: {', '.join(emulated)}."
 
 
-def interval_note(findings: Findings) -> str:
-    """Return how the intervals came to be, with n."""
-    n = span_words(summary.launches for summary in findings.summaries)
+def interval_note(findings: Findings, launches: Iterable[int] | None = None) -> str:
+    """Return how the intervals came to be, with n: of `launches`, or of all cells."""
+    n = span_words((summary.launches for summary in findings.summaries) if launches is None else launches)
     if all(summary.median.low is None for summary in findings.summaries):
         return f"n = {n} launches a point: too few for {findings.confidence * 100:g} % intervals."
     return f"n = {n} launches a point; {findings.confidence * 100:g} % nonparametric intervals over launches."
@@ -79,6 +79,11 @@ def span_words(counts: Iterable[int]) -> str:
     """Return `10`, or `3 to 10`."""
     ordered = sorted(set(counts)) or [0]
     return str(ordered[0]) if len(ordered) == 1 else f"{ordered[0]} to {ordered[-1]}"
+
+
+def sentences(*parts: str) -> str:
+    """Return a caption from its parts, the empty ones left out."""
+    return " ".join(filter(None, parts))
 
 
 def mark(

@@ -63,4 +63,6 @@ def vega_config(ink: Ink, font: str = SANS) -> dict[str, Any]:
         },
         "text": {"color": ink.muted, "fontSize": 11},
         "rule": {"color": ink.muted},
+        "tick": {"color": ink.text},
+        "style": {"frame": {"stroke": ink.text}},
     }

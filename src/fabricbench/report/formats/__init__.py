@@ -14,10 +14,12 @@ from fabricbench.report.formats import csv, html, image, json, markdown, text
 
 @dataclass(frozen=True)
 class Format:
-    """A format that holds the whole report in one file."""
+    """A format that holds the whole report, in one file if it can."""
 
     suffix: str
     render: Callable[[Findings], bytes]
+    render_others: Callable[[Findings], dict[str, bytes]] | None = None
+    """What does not fit into the one file, by name: files beside it, where it is a file."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ FORMATS: dict[str, Format | FigureFormat] = {
     "html": Format(".html", html.render),
     "markdown": Format(".md", markdown.render),
     "json": Format(".json", json.render),
-    "csv": Format(".csv", csv.render),
+    "csv": Format(".csv", csv.render, csv.render_others),
     "text": Format(".txt", text.render),
     "svg": FigureFormat(".svg", image.render_svg),
     "png": FigureFormat(".png", image.render_png),

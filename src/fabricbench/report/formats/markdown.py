@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fabricbench.analysis.findings import Findings
+from fabricbench.report.pattern_tables import SECTIONS
 from fabricbench.report.tables import (
     Table,
     comparison_table,
@@ -53,17 +54,31 @@ def _lines(findings: Findings) -> Iterable[str]:
         ("How many times faster, layer by layer", curve_table(findings.curves)),
         ("Crossovers", crossover_table(findings.crossovers)),
         ("How many times faster, size by size", comparison_table(findings.cells)),
-        ("Inventory", inventory_table(findings)),
     ):
         if table.rows:
             yield from (f"## {title}", "", *_table(table), "")
+    yield from _sections(findings)
+    inventory = inventory_table(findings)
+    if inventory.rows:
+        yield from ("## Inventory", "", *_table(inventory), "")
     yield from ("## Method", "")
     for paragraph in findings.method:
         yield from (_text(paragraph), "")
 
 
+def _sections(findings: Findings) -> Iterable[str]:
+    """Yield the sections about patterns of many ranks, congestion, operations and pairs that have anything to show."""
+    for title, tables_of in SECTIONS:
+        shown = [(name, table) for name, table in tables_of(findings) if table.rows]
+        if shown:
+            yield from (f"## {title}", "")
+        for name, table in shown:
+            yield from ((f"### {_text(name)}", "") if name else ())
+            yield from (*_table(table), "")
+
+
 def _table(table: Table) -> Iterable[str]:
-    yield "| " + " | ".join(table.columns) + " |"
+    yield "| " + " | ".join(map(_text, table.columns)) + " |"
     yield "| " + " | ".join("---:" if index in table.numeric else "---" for index in range(len(table.columns))) + " |"
     yield from ("| " + " | ".join(map(_text, row)) + " |" for row in table.rows)
 

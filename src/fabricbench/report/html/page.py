@@ -18,6 +18,7 @@ from fabricbench.report.comma_separated import comparisons_csv
 from fabricbench.report.figures import Figure, present
 from fabricbench.report.figures.theme import DARK, LIGHT, vega_config
 from fabricbench.report.palette import colour_range, shape_range
+from fabricbench.report.pattern_tables import map_verdict, operation_table, slow_table, start_up_table
 from fabricbench.report.tables import Table, comparison_table, crossover_table, fabric_table, inventory_table
 from fabricbench.report.words import RECEIVE_WORDS, facts_words, size_words, typographic
 
@@ -82,6 +83,18 @@ class Effect:
 
 
 @dataclass(frozen=True)
+class Section:
+    """A part of the page about one family of patterns: figures by their names, and tables that belong to no figure."""
+
+    id: str
+    entry: str
+    title: str
+    figures: tuple[str, ...]
+    lines: tuple[str, ...] = ()
+    tables: tuple[tuple[str, Table], ...] = ()
+
+
+@dataclass(frozen=True)
 class Page:
     """All that the template shows."""
 
@@ -98,6 +111,7 @@ class Page:
     tables: dict[str, Table]
     csv_address: str
     data: Markup
+    sections: tuple[Section, ...]
 
 
 def build_page(findings: Findings) -> Page:
@@ -137,6 +151,40 @@ def build_page(findings: Findings) -> Page:
                 "config": {"light": vega_config(LIGHT), "dark": vega_config(DARK)},
             }
         ),
+        sections=_sections(findings, figures),
+    )
+
+
+def _sections(findings: Findings, figures: dict[str, Figure]) -> tuple[Section, ...]:
+    """Return the sections of patterns that the findings hold something of."""
+    operations = (
+        ("Times and bandwidths of the operations", operation_table(findings)),
+        ("Starting MPI", start_up_table(findings)),
+    )
+    found = (
+        Section("topologies", "Many ranks", "Patterns of many ranks", ("topologies",)),
+        Section("congestion", "Congestion", "Congestion", ("congestion", "incast")),
+        Section(
+            "operations",
+            "MPI operations",
+            "MPI operations",
+            ("collectives",),
+            tables=operations if findings.operations else (),
+        ),
+        Section("oneway", "One-way", "One-way latency", ("one-way",)),
+        Section(
+            "map",
+            "Network map",
+            "The map of the network",
+            ("matrix",),
+            lines=(map_verdict(findings.maps),) if findings.maps else (),
+            tables=(("Who is slow", slow_table(findings.maps)),),
+        ),
+    )
+    return tuple(
+        section
+        for section in found
+        if any(name in figures for name in section.figures) or any(table.rows for _, table in section.tables)
     )
 
 

@@ -1,0 +1,167 @@
+"""hpcc's b_eff beside our pairs and exchange, both on one Open MPI: ping-pong of all pairs, natural and random rings.
+
+b_eff (bench_lat_bw in hpcc's sources) measures a ping-pong of 8 bytes in 5 trials of 8 round trips for each pair of ranks, one
+of 2,000,000 bytes in 2 trials of one, and prints half the best trial's mean, averaged over pairs. On a ring each rank sends to
+and receives from both neighbours, by two MPI_Sendrecv or by MPI_Isend and MPI_Irecv, whichever was faster: 5 trials of 8 turns of
+8 bytes, 3 of 2 turns of 2,000,000; it prints half the best trial's turn on the slowest rank. Our samples go through the same.
+Ours differ in one thing: a turn is that of its slowest rank, turn by turn, where b_eff takes the slowest rank's mean.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.launching import Measured, launch, unsatisfied
+from benchmarks.peers.link import Link
+from benchmarks.peers.programs import library_path
+from benchmarks.peers.theirs import checked
+
+from fabricbench.launch.lab import LabLauncher
+from fabricbench.model import Layer, Pattern, Receive
+from fabricbench.record.probe_plan import PlanProbe
+
+RANKS = 4
+SMALL_BYTES = 8
+LARGE_BYTES = 2_000_000
+SMALL = (8, 5)
+"""Turns in a trial, and trials, of small messages."""
+LARGE_PAIR = (1, 2)
+LARGE_RING = (2, 3)
+
+NATURAL = (0, 1, 2, 3)
+RINGS = (NATURAL, (0, 2, 1, 3), (0, 1, 3, 2))
+"""All rings of four ranks there are: b_eff draws some of them at random, again and again."""
+
+FIGURES = (
+    "mpi ping-pong, all pairs, 8 B / hpcc, same Open MPI",
+    "mpi ring of 4, 8 B / hpcc",
+    "mpi random rings of 4, 8 B / hpcc",
+    "mpi ping-pong, all pairs, 2 MB / hpcc",
+    "mpi ring of 4, 2 MB / hpcc",
+    "mpi random rings of 4, 2 MB / hpcc",
+)
+"""The first three are times, the others rates."""
+TIMES = 3
+
+NAMES = (
+    "AvgPingPongLatency_usec",
+    "NaturallyOrderedRingLatency_usec",
+    "RandomlyOrderedRingLatency_usec",
+    "AvgPingPongBandwidth_GBytes",
+    "NaturallyOrderedRingBandwidth_GBytes",
+    "RandomlyOrderedRingBandwidth_GBytes",
+)
+
+# HPL and the other parts of hpcc are made as small as they get: they cannot be left out.
+HPCC_INPUT = """HPLinpack benchmark input file
+Innovative Computing Laboratory, University of Tennessee
+HPL.out output file name (if any)
+8 device out (6=stdout,7=stderr,file)
+1 # of problems sizes (N)
+64 Ns
+1 # of NBs
+16 NBs
+0 PMAP process mapping (0=Row-,1=Column-major)
+1 # of process grids (P x Q)
+2 Ps
+2 Qs
+16.0 threshold
+1 # of panel fact
+2 PFACTs (0=left, 1=Crout, 2=Right)
+1 # of recursive stopping criterium
+4 NBMINs (>= 1)
+1 # of panels in recursion
+2 NDIVs
+1 # of recursive panel fact.
+1 RFACTs (0=left, 1=Crout, 2=Right)
+1 # of broadcast
+1 BCASTs (0=1rg,1=1rM,2=2rg,3=2rM,4=Lng,5=LnM)
+1 # of lookahead depth
+1 DEPTHs (>=0)
+2 SWAP (0=bin-exch,1=long,2=mix)
+64 swapping threshold
+0 L1 in (0=transposed,1=no-transposed) form
+0 U in (0=transposed,1=no-transposed) form
+1 Equilibration (0=no,1=yes)
+8 memory alignment in double (> 0)
+##### ignored
+0 Number of additional problem sizes for PTRANS
+64 values of N
+0 number of additional blocking sizes for PTRANS
+16 values of NB
+"""
+
+
+def best_trial_ns(times: Sequence[int], trial: tuple[int, int]) -> float:
+    """Return the best of b_eff's trials, averaged over as many sets of trials as our samples make."""
+    turns, trials = trial
+    means = [statistics.fmean(times[at : at + turns]) for at in range(0, len(times) - turns + 1, turns)]
+    sets = [min(means[at : at + trials]) for at in range(0, len(means) - trials + 1, trials)]
+    return statistics.fmean(sets)
+
+
+def rate_bit_s(turn_ns: float) -> float:
+    """Return what b_eff calls a bandwidth: a message in half a turn."""
+    return LARGE_BYTES * 8e9 / (turn_ns / 2)
+
+
+def ours_beside_hpcc(link: Link, launcher: LabLauncher, probe: Path, seconds: float) -> list[tuple[float, float]]:
+    """Return our figures by b_eff's statistics, and by the median of the same samples."""
+    shapes = [
+        (Pattern.PAIRS, SMALL_BYTES, NATURAL, 3 * seconds),
+        *((Pattern.EXCHANGE, SMALL_BYTES, ring, seconds) for ring in RINGS),
+        (Pattern.PAIRS, LARGE_BYTES, NATURAL, 3 * seconds),
+        *((Pattern.EXCHANGE, LARGE_BYTES, ring, seconds) for ring in RINGS),
+    ]
+    probes = [
+        PlanProbe(
+            id=index,
+            layer=Layer.MPI,
+            pattern=pattern,
+            message_bytes=message_bytes,
+            receive=Receive.LIBRARY,
+            ranks=ranks,
+            warmup_samples=1,
+            stopping=unsatisfied(time),
+        )
+        for index, (pattern, message_bytes, ranks, time) in enumerate(shapes)
+    ]
+    _, cells = launch(launcher, link.fabric, probes, RANKS, probe)
+    small, large = cells[: 1 + len(RINGS)], cells[1 + len(RINGS) :]
+    times = [_pairs(small[0], SMALL), *_rings(small[1:], SMALL)]
+    rates = [_pairs(large[0], LARGE_PAIR), *_rings(large[1:], LARGE_RING)]
+    return [(best / 2, median / 2) for best, median in times] + [
+        (rate_bit_s(best), rate_bit_s(median)) for best, median in rates
+    ]
+
+
+def hpcc(link: Link, program: Path, launcher: LabLauncher) -> list[float]:
+    """Return what hpcc prints, in ns and bit/s, started exactly as our measurer is."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "hpccinf.txt").write_text(HPCC_INPUT)
+        tokens = ["env", f"LD_LIBRARY_PATH={library_path()}", str(program)]
+        checked(list(launcher.command(link.fabric, tokens, Path(folder), RANKS).tokens), folder)
+        text = (Path(folder) / "hpccoutf.txt").read_text()
+    found = dict(re.findall(r"^(\w+)=([0-9.eE+-]+)$", text, re.MULTILINE))
+    figures = [float(found[name]) for name in NAMES]
+    return [value * 1e3 for value in figures[:TIMES]] + [value * 8e9 for value in figures[TIMES:]]
+
+
+def _pairs(cell: Measured, trial: tuple[int, int]) -> tuple[float, float]:
+    pairs = [channel.time_ns for channel in cell.channels]
+    return (
+        statistics.fmean(best_trial_ns(times, trial) for times in pairs),
+        statistics.fmean(statistics.median(times) for times in pairs),
+    )
+
+
+def _rings(cells: Sequence[Measured], trial: tuple[int, int]) -> list[tuple[float, float]]:
+    """Return the natural ring, and the geometric mean over all rings."""
+    each = [(best_trial_ns(cell.times, trial), statistics.median(cell.times)) for cell in cells]
+    best, median = ([math.log(value) for value in side] for side in zip(*each, strict=True))
+    return [each[0], (math.exp(statistics.fmean(best)), math.exp(statistics.fmean(median)))]

@@ -1,0 +1,200 @@
+// A cell of a collective: verification and timing, written once for all collectives and modes.
+#pragma once
+
+#include <time.h>
+
+#include <concepts>
+
+#include "core/failure.hpp"
+#include "mpi_operation/collective.hpp"
+#include "mpi_operation/computing.hpp"
+#include "mpi_operation/conductor.hpp"
+#include "mpi_operation/contents.hpp"
+#include "mpi_operation/mpi_error.hpp"
+#include "mpi_operation/parameters.hpp"
+
+namespace fabricbench {
+
+template <class Op>
+struct BlockingCall {
+  const Operands& operands;
+  int operator()() { return Op::call(operands); }
+};
+
+template <class Op>
+struct NonblockingCall {
+  const Operands& operands;
+  MPI_Request request = MPI_REQUEST_NULL;
+  int operator()() {
+    const int error = Op::start(operands, &request);
+    return error == MPI_SUCCESS ? MPI_Wait(&request, MPI_STATUS_IGNORE) : error;
+  }
+};
+
+template <class Op>
+struct OverlappedCall {
+  const Operands& operands;
+  const Computing& computing;
+  MPI_Request request = MPI_REQUEST_NULL;
+  int operator()() {
+    const int error = Op::start(operands, &request);
+    computing();
+    return error == MPI_SUCCESS ? MPI_Wait(&request, MPI_STATUS_IGNORE) : error;
+  }
+};
+
+/// Made once, then started again and again.
+template <class Op>
+class PersistentCall {
+ public:
+  explicit PersistentCall(const Operands& operands) { check_mpi(Op::init(operands, &request_), Op::name); }
+  ~PersistentCall() {
+    if (request_ != MPI_REQUEST_NULL) MPI_Request_free(&request_);
+  }
+  PersistentCall(const PersistentCall&) = delete;
+  PersistentCall& operator=(const PersistentCall&) = delete;
+
+  int operator()() {
+    const int error = MPI_Start(&request_);
+    return error == MPI_SUCCESS ? MPI_Wait(&request_, MPI_STATUS_IGNORE) : error;
+  }
+
+ private:
+  MPI_Request request_ = MPI_REQUEST_NULL;
+};
+
+template <class Op>
+concept OnGrid = Op::on_grid;
+
+template <class Op>
+CollectiveMemory memory_of(MPI_Comm communicator, const PlanProbe& probe) {
+  return CollectiveMemory(communicator, probe, Op::kind, OnGrid<Op>, Op::sizes);
+}
+
+/// The mode of a plan, where this MPI has it.
+inline CallMode mode_of(const PlanProbe& probe) {
+  const auto mode = word_parameter<CallMode>(probe, "mode");
+  if (mode != CallMode::persistent || has_mpi4) return mode;
+  throw Failure(FailureCode::unsupported, "persistent collectives came with MPI 4, this measurer was built with MPI " +
+                                              std::to_string(MPI_VERSION) + ": build it with a newer library");
+}
+
+template <class Op>
+void fill_sent(CollectiveMemory& memory, std::uint64_t turn) {
+  const int rank = memory.shape().rank;
+  if constexpr (Op::kind == CollectiveKind::sums) {
+    fill_vector(as_doubles(memory.sent()), rank, turn);
+  } else {
+    for (int i = 0; i < memory.blocks().sent; ++i) {
+      fill_block(memory.sent_block(i), {static_cast<std::uint64_t>(rank), static_cast<std::uint64_t>(i), turn});
+    }
+  }
+}
+
+template <class Op>
+void compare_received(CollectiveMemory& memory, std::uint64_t turn, Counters& counters) {
+  if constexpr (Op::kind == CollectiveKind::sums) {
+    const Summed summed = Op::result(memory.shape());
+    if (memory.blocks().received == 0 || summed.first_ranks == 0) return;
+    count_result(counters, is_sum(as_doubles(memory.received()), weight_of_first(summed.first_ranks),
+                                  static_cast<std::size_t>(summed.block) * memory.block_elements(), turn));
+  } else {
+    for (int i = 0; i < memory.blocks().received; ++i) {
+      const Origin origin = Op::origin(memory.shape(), i);
+      const auto is_from = [&](int block) {
+        return is_block(memory.received_block(i),
+                        {static_cast<std::uint64_t>(origin.source), static_cast<std::uint64_t>(block), turn});
+      };
+      count_result(counters, is_from(origin.block) || is_from(origin.other_block));
+    }
+  }
+}
+
+/// A barrier brings nothing; it holds if nobody leaves before the last has come. Another rank comes late each time.
+template <class Call>
+void verify_barrier(Call& call, MPI_Comm communicator, const Shape& shape, std::uint64_t turn, Task& task) {
+  constexpr timespec late{0, 2'000'000};
+  if (turn % static_cast<std::uint64_t>(shape.ranks) == static_cast<std::uint64_t>(shape.rank)) {
+    nanosleep(&late, nullptr);
+  }
+  std::int64_t came_ns = task.clock.to_global(KernelClock::now());
+  check_mpi(call(), "MPI_Barrier");
+  const std::int64_t left_ns = task.clock.to_global(KernelClock::now());
+  // Clocks agree within their errors only.
+  came_ns -= static_cast<std::int64_t>(task.clock.error_ns);
+  check_mpi(MPI_Allreduce(MPI_IN_PLACE, &came_ns, 1, MPI_INT64_T, MPI_MAX, communicator), "MPI_Allreduce");
+  count_result(task.counters, left_ns + static_cast<std::int64_t>(task.clock.error_ns) >= came_ns);
+}
+
+template <class Op, class Call>
+void verify_calls(CollectiveMemory& memory, Call& call, MPI_Comm communicator, Task& task) {
+  for (std::uint64_t turn = 0; turn < task.probe.verify_messages; ++turn) {
+    if constexpr (Op::pattern == Pattern::barrier) {
+      verify_barrier(call, communicator, memory.shape(), turn, task);
+    } else {
+      fill_sent<Op>(memory, turn);
+      wipe(memory.received());
+      check_mpi(call(), Op::name);
+      compare_received<Op>(memory, turn, task.counters);
+    }
+  }
+}
+
+template <class Op>
+void verify_collective(MPI_Comm communicator, Task& task) {
+  const CallMode mode = mode_of(task.probe);
+  CollectiveMemory memory = memory_of<Op>(communicator, task.probe);
+  const auto verify = [&](auto&& call) { verify_calls<Op>(memory, call, communicator, task); };
+  if (mode == CallMode::blocking) {
+    verify(BlockingCall<Op>{memory.operands()});
+  } else if (mode == CallMode::nonblocking) {
+    verify(NonblockingCall<Op>{memory.operands()});
+  } else {
+    verify(PersistentCall<Op>(memory.operands()));
+  }
+}
+
+/// What is hidden is found by three kinds of batches: the pure call, computing alone, and both.
+template <class Op>
+Outcome run_nonblocking(MPI_Comm communicator, const Operands& operands, Task& task) {
+  Computing computing;
+  NonblockingCall<Op> pure{operands};
+  OverlappedCall<Op> overlapped{operands, computing};
+  const auto compute_only = [&] {
+    computing();
+    return MPI_SUCCESS;
+  };
+  Conductor conductor(communicator, task, [&](const CallOrder& order, CallTimes& times) {
+    if (order.phase == CallPhase::calibrate) return computing.calibrate(order.compute_ns);
+    if (order.phase == CallPhase::computing) return take_calls(compute_only, order, task.clock, times);
+    if (order.phase == CallPhase::overlapped) return take_calls(overlapped, order, task.clock, times);
+    take_calls(pure, order, task.clock, times);
+  });
+  return conductor.run(true);
+}
+
+template <class Call>
+Outcome run_calls(MPI_Comm communicator, Call&& call, Task& task) {
+  Conductor conductor(communicator, task,
+                      [&](const CallOrder& order, CallTimes& times) { take_calls(call, order, task.clock, times); });
+  return conductor.run(false);
+}
+
+template <class Op>
+Outcome run_collective(MPI_Comm communicator, Task& task) {
+  const CallMode mode = mode_of(task.probe);
+  CollectiveMemory memory = memory_of<Op>(communicator, task.probe);
+  const Operands& operands = memory.operands();
+  Outcome outcome;
+  if (mode == CallMode::blocking) {
+    outcome = run_calls(communicator, BlockingCall<Op>{operands}, task);
+  } else if (mode == CallMode::nonblocking) {
+    outcome = run_nonblocking<Op>(communicator, operands, task);
+  } else {
+    outcome = run_calls(communicator, PersistentCall<Op>(operands), task);
+  }
+  outcome.bytes_per_sample = memory.counted_bytes();
+  return outcome;
+}
+
+}  // namespace fabricbench

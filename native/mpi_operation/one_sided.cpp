@@ -1,0 +1,344 @@
+// put, get, accumulate, fetch-and-op and compare-and-swap: the first rank accesses a window of the second. A sample is
+// the access and what closes its epoch, so that it is complete at the target:
+//
+//   fence   the access and MPI_Win_fence, which the target calls as well
+//   lock    MPI_Win_lock (shared), the access, MPI_Win_unlock
+//   flush   the access and MPI_Win_flush, in an epoch that stays open
+//
+// Where the target calls nothing it waits in MPI_Recv, so that libraries which need it for progress have it.
+#include <cstring>
+#include <limits>
+
+#include "core/message_buffer.hpp"
+#include "mpi_operation/conductor.hpp"
+#include "mpi_operation/contents.hpp"
+#include "mpi_operation/mpi_error.hpp"
+#include "mpi_operation/pairs.hpp"
+#include "mpi_operation/parameters.hpp"
+
+namespace fabricbench {
+namespace {
+
+constexpr int origin = 0;
+constexpr int target = 1;
+constexpr int done_tag = 1;
+
+/// The arguments of an access.
+struct Access {
+  MPI_Win window = MPI_WIN_NULL;
+  void* local = nullptr;    // what goes there, or where it comes to
+  void* result = nullptr;   // what was there before
+  void* compare = nullptr;  // what must be there
+  int count = 0;
+};
+
+/// What an access leaves behind, given what was in the window and what the origin had; for verification.
+enum class Leaves { local_in_window, window_at_origin, sum, integer_sum, swapped };
+
+struct Put {
+  static constexpr Leaves leaves = Leaves::local_in_window;
+  static int call(const Access& access) {
+    return MPI_Put(access.local, access.count, MPI_BYTE, target, 0, access.count, MPI_BYTE, access.window);
+  }
+};
+
+struct Get {
+  static constexpr Leaves leaves = Leaves::window_at_origin;
+  static int call(const Access& access) {
+    return MPI_Get(access.result, access.count, MPI_BYTE, target, 0, access.count, MPI_BYTE, access.window);
+  }
+};
+
+struct Accumulate {
+  static constexpr Leaves leaves = Leaves::sum;
+  static int call(const Access& access) {
+    return MPI_Accumulate(access.local, access.count, MPI_DOUBLE, target, 0, access.count, MPI_DOUBLE, MPI_SUM,
+                          access.window);
+  }
+};
+
+struct FetchAndOp {
+  static constexpr Leaves leaves = Leaves::integer_sum;
+  static int call(const Access& access) {
+    return MPI_Fetch_and_op(access.local, access.result, MPI_INT64_T, target, 0, MPI_SUM, access.window);
+  }
+};
+
+struct CompareAndSwap {
+  static constexpr Leaves leaves = Leaves::swapped;
+  static int call(const Access& access) {
+    return MPI_Compare_and_swap(access.local, access.compare, access.result, MPI_INT64_T, target, 0, access.window);
+  }
+};
+
+template <class Kind>
+constexpr bool is_integer = Kind::leaves == Leaves::integer_sum || Kind::leaves == Leaves::swapped;
+
+struct Fence {
+  static constexpr bool target_takes_part = true;
+  static int open(MPI_Win window) { return MPI_Win_fence(0, window); }
+  static int close(MPI_Win window) { return MPI_Win_fence(MPI_MODE_NOSUCCEED, window); }
+  template <class Kind>
+  static int call(const Access& access) {
+    const int error = Kind::call(access);
+    return error == MPI_SUCCESS ? MPI_Win_fence(0, access.window) : error;
+  }
+};
+
+struct Lock {
+  static constexpr bool target_takes_part = false;
+  static int open(MPI_Win) { return MPI_SUCCESS; }
+  static int close(MPI_Win) { return MPI_SUCCESS; }
+  template <class Kind>
+  static int call(const Access& access) {
+    int error = MPI_Win_lock(MPI_LOCK_SHARED, target, 0, access.window);
+    if (error == MPI_SUCCESS) error = Kind::call(access);
+    return error == MPI_SUCCESS ? MPI_Win_unlock(target, access.window) : error;
+  }
+};
+
+struct Flush {
+  static constexpr bool target_takes_part = false;
+  static int open(MPI_Win window) { return MPI_Win_lock_all(0, window); }
+  static int close(MPI_Win window) { return MPI_Win_unlock_all(window); }
+  template <class Kind>
+  static int call(const Access& access) {
+    const int error = Kind::call(access);
+    return error == MPI_SUCCESS ? MPI_Win_flush(target, access.window) : error;
+  }
+};
+
+std::size_t checked_bytes(const PlanProbe& probe, bool integer) {
+  const std::size_t bytes = probe.message_bytes;
+  const auto most = static_cast<std::size_t>(std::numeric_limits<int>::max());
+  if (integer && bytes != sizeof(std::int64_t)) {
+    throw Failure(FailureCode::unsupported, std::string(name_of(probe.pattern)) +
+                                                " is of one 64-bit integer: message_bytes must be 8, found " +
+                                                std::to_string(bytes));
+  }
+  if (probe.pattern == Pattern::accumulate && bytes % sizeof(double) != 0) {
+    throw Failure(FailureCode::unsupported,
+                  "doubles are summed: message_bytes must be a multiple of 8, found " + std::to_string(bytes));
+  }
+  if (bytes == 0 || bytes > most) {
+    throw Failure(FailureCode::unsupported, "message_bytes must be from 1 to " + std::to_string(most));
+  }
+  return bytes;
+}
+
+/// The target's window and the origin's buffers.
+class Memory {
+ public:
+  Memory(MPI_Comm communicator, const PlanProbe& probe, bool integer)
+      : local_(checked_bytes(probe, integer)), result_(probe.message_bytes) {
+    int rank = 0;
+    MPI_Comm_rank(communicator, &rank);
+    is_origin_ = rank == origin;
+    const auto bytes = static_cast<MPI_Aint>(is_origin_ ? 0 : probe.message_bytes);
+    void* memory = nullptr;
+    check_mpi(MPI_Win_allocate(bytes, 1, MPI_INFO_NULL, communicator, &memory, &window_), "MPI_Win_allocate");
+    MPI_Win_set_errhandler(window_, MPI_ERRORS_RETURN);
+    exposed_ = {static_cast<std::byte*>(memory), static_cast<std::size_t>(bytes)};
+    std::ranges::fill(exposed_, std::byte{0});
+  }
+  ~Memory() {
+    if (window_ != MPI_WIN_NULL) MPI_Win_free(&window_);
+  }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+  bool is_origin() const { return is_origin_; }
+  MPI_Win window() const { return window_; }
+  std::span<std::byte> exposed() const { return exposed_; }
+  std::span<std::byte> local() { return local_.span(); }
+  std::span<std::byte> result() { return result_.span(); }
+  std::int64_t& compared() { return compared_; }
+
+  Access access(bool of_doubles) {
+    const std::size_t count = of_doubles ? local_.size() / sizeof(double) : local_.size();
+    return {.window = window_,
+            .local = local_.data(),
+            .result = result_.data(),
+            .compare = &compared_,
+            .count = static_cast<int>(count)};
+  }
+
+ private:
+  MessageBuffer local_;
+  MessageBuffer result_;
+  std::int64_t compared_ = 0;
+  MPI_Win window_ = MPI_WIN_NULL;
+  std::span<std::byte> exposed_;
+  bool is_origin_ = false;
+};
+
+/// One of the kinds of access, closed in one of the ways.
+template <class Kind, class Sync>
+class OneSided {
+ public:
+  OneSided(MPI_Comm communicator, Task& task)
+      : communicator_(communicator),
+        task_(task),
+        memory_(communicator, task.probe, is_integer<Kind>),
+        access_(memory_.access(Kind::leaves == Leaves::sum)) {}
+
+  void verify() {
+    for (std::uint64_t turn = 0; turn < task_.probe.verify_messages; ++turn) verify_turn(turn);
+  }
+
+  Outcome run() {
+    check_mpi(Sync::open(access_.window), "opening the epoch");
+    const Outcome outcome = Conductor(communicator_, task_, [this](const CallOrder& order, CallTimes& times) {
+                              take(order, times);
+                            }).run(false);
+    check_mpi(Sync::close(access_.window), "closing the epoch");
+    return outcome;
+  }
+
+ private:
+  void take(const CallOrder& order, CallTimes& times) {
+    const auto access = [this] { return Sync::template call<Kind>(access_); };
+    const auto fence = [this] { return MPI_Win_fence(0, access_.window); };
+    if (memory_.is_origin()) {
+      take_calls(access, order, task_.clock, times);
+      if constexpr (!Sync::target_takes_part) tell_target();
+    } else if constexpr (Sync::target_takes_part) {
+      take_calls(fence, order, task_.clock, times);
+      times.forget_times();
+    } else {
+      wait_for_origin();
+    }
+  }
+
+  void tell_target() { check_mpi(MPI_Send(nullptr, 0, MPI_BYTE, target, done_tag, communicator_), "MPI_Send"); }
+  void wait_for_origin() {
+    check_mpi(MPI_Recv(nullptr, 0, MPI_BYTE, origin, done_tag, communicator_, MPI_STATUS_IGNORE), "MPI_Recv");
+  }
+
+  /// Both know what the window and the origin had, so each compares what it has afterwards.
+  void verify_turn(std::uint64_t turn) {
+    if (memory_.is_origin()) {
+      fill(memory_.local(), origin, turn);
+      wipe(memory_.result());
+      memory_.compared() = integer_of(target, turn) + (is_matching(turn) ? 0 : 1);
+    } else {
+      expose([&] { fill(memory_.exposed(), target, turn); });
+    }
+    check_mpi(MPI_Barrier(communicator_), "MPI_Barrier");
+    check_mpi(Sync::open(access_.window), "opening the epoch");
+    if (memory_.is_origin()) {
+      check_mpi(Sync::template call<Kind>(access_), "the access");
+      if constexpr (!Sync::target_takes_part) tell_target();
+    } else if constexpr (Sync::target_takes_part) {
+      check_mpi(MPI_Win_fence(0, access_.window), "MPI_Win_fence");
+    } else {
+      wait_for_origin();
+    }
+    check_mpi(Sync::close(access_.window), "closing the epoch");
+    if (memory_.is_origin()) {
+      if (Kind::leaves == Leaves::window_at_origin || is_integer<Kind>) {
+        count_result(task_.counters, is_filled(memory_.result(), target, turn));
+      }
+    } else {
+      expose([&] { count_result(task_.counters, is_as_left(turn)); });
+    }
+    check_mpi(MPI_Barrier(communicator_), "MPI_Barrier");
+  }
+
+  /// The target's own look at its window is an access as well.
+  template <class Look>
+  void expose(Look look) {
+    check_mpi(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, access_.window), "MPI_Win_lock");
+    look();
+    check_mpi(MPI_Win_unlock(target, access_.window), "MPI_Win_unlock");
+  }
+
+  static std::int64_t integer_of(int rank, std::uint64_t turn) {
+    return (static_cast<std::int64_t>(rank + 3) << 40) + static_cast<std::int64_t>(turn) * 1000 + rank;
+  }
+  static bool is_matching(std::uint64_t turn) { return turn % 2 == 0; }
+
+  static void fill(std::span<std::byte> bytes, int rank, std::uint64_t turn) {
+    if constexpr (is_integer<Kind>) {
+      const std::int64_t integer = integer_of(rank, turn);
+      std::memcpy(bytes.data(), &integer, sizeof integer);
+    } else if constexpr (Kind::leaves == Leaves::sum) {
+      fill_vector(as_doubles(bytes), rank, turn);
+    } else {
+      fill_block(bytes, {static_cast<std::uint64_t>(rank), 0, turn});
+    }
+  }
+
+  static bool is_filled(std::span<const std::byte> bytes, int rank, std::uint64_t turn) {
+    std::vector<std::byte> expected(bytes.size());
+    fill(expected, rank, turn);
+    return std::ranges::equal(bytes, expected);
+  }
+
+  bool is_as_left(std::uint64_t turn) const {
+    const std::span<std::byte> window = memory_.exposed();
+    std::int64_t integer = 0;
+    if constexpr (is_integer<Kind>) std::memcpy(&integer, window.data(), sizeof integer);
+    switch (Kind::leaves) {
+      case Leaves::local_in_window:
+        return is_filled(window, origin, turn);
+      case Leaves::window_at_origin:
+        return is_filled(window, target, turn);
+      case Leaves::sum:
+        return is_sum(as_doubles(window), weight_of(origin) + weight_of(target), 0, turn);
+      case Leaves::integer_sum:
+        return integer == integer_of(origin, turn) + integer_of(target, turn);
+      case Leaves::swapped:
+        return integer == integer_of(is_matching(turn) ? origin : target, turn);
+    }
+    return false;
+  }
+
+  MPI_Comm communicator_;
+  Task& task_;
+  Memory memory_;
+  Access access_;
+};
+
+template <class Kind, class Action>
+void with_synchronisation(MPI_Comm communicator, Task& task, Action action) {
+  switch (word_parameter<Synchronisation>(task.probe, "sync")) {
+    case Synchronisation::fence:
+      return action(OneSided<Kind, Fence>(communicator, task));
+    case Synchronisation::lock:
+      return action(OneSided<Kind, Lock>(communicator, task));
+    case Synchronisation::flush:
+      return action(OneSided<Kind, Flush>(communicator, task));
+  }
+}
+
+template <class Action>
+void with_access(MPI_Comm communicator, Task& task, Action action) {
+  switch (task.probe.pattern) {
+    case Pattern::put:
+      return with_synchronisation<Put>(communicator, task, action);
+    case Pattern::get:
+      return with_synchronisation<Get>(communicator, task, action);
+    case Pattern::accumulate:
+      return with_synchronisation<Accumulate>(communicator, task, action);
+    case Pattern::fetch_and_op:
+      return with_synchronisation<FetchAndOp>(communicator, task, action);
+    default:
+      return with_synchronisation<CompareAndSwap>(communicator, task, action);
+  }
+}
+
+}  // namespace
+
+void verify_one_sided(MPI_Comm communicator, Task& task) {
+  with_access(communicator, task, [](auto&& cell) { cell.verify(); });
+}
+
+Outcome run_one_sided(MPI_Comm communicator, Task& task) {
+  Outcome outcome;
+  with_access(communicator, task, [&](auto&& cell) { outcome = cell.run(); });
+  outcome.bytes_per_sample = task.probe.message_bytes;
+  return outcome;
+}
+
+}  // namespace fabricbench

@@ -1,0 +1,90 @@
+// The timing loop of every MPI operation: call k begins on all ranks when the global clock shows T_k = T_0 + k windows,
+// and its time on a rank is that rank's end minus T_k (window-synchronised start; Hoefler and Belli, SC'15; Hunold and
+// Carpen-Amarie 2015). Nothing but clocks keeps the ranks together, so no barrier's own exit skew is in a sample.
+#pragma once
+
+#include <mpi.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/clock.hpp"
+#include "core/global_clock.hpp"
+
+namespace fabricbench {
+
+/// What a batch of calls is for. calibrate sets the computing loop and calls nothing; over ends the cell.
+enum class CallPhase { over, estimate, warmup, measured, calibrate, computing, overlapped };
+
+/// What the first rank tells all: take so many calls, from then on, one a window.
+struct CallOrder {
+  CallPhase phase = CallPhase::over;
+  std::uint32_t calls = 0;
+  std::int64_t start_ns = 0;      // global time of the first
+  std::int64_t window_ns = 0;     // 0: one right after the other
+  std::int64_t tolerance_ns = 0;  // who begins later than that has missed the window
+  std::int64_t compute_ns = 0;    // how long the computing loop is to be
+};
+
+/// What the calls of one order took on this rank. One flat list, so that one reduction joins those of all ranks.
+class CallTimes {
+ public:
+  explicit CallTimes(std::size_t calls) : calls_(calls), values_(2 * calls + 1) {}
+
+  std::span<const std::uint64_t> times() const { return std::span(values_).first(calls_); }
+  std::span<const std::uint64_t> lateness() const { return std::span(values_).subspan(calls_, calls_); }
+  int error() const { return static_cast<int>(values_.back()); }
+  std::span<std::uint64_t> values() { return values_; }
+
+  void note(std::size_t call, std::int64_t time_ns, std::int64_t late_ns, int error) {
+    values_[call] = static_cast<std::uint64_t>(std::max<std::int64_t>(time_ns, 0));
+    values_[calls_ + call] = static_cast<std::uint64_t>(std::max<std::int64_t>(late_ns, 0));
+    values_.back() = std::max(values_.back(), static_cast<std::uint64_t>(error));
+  }
+  /// For the rank of a pair that only answers: the time is the other's, and the slowest of the two must be it.
+  void forget_times() { std::ranges::fill(std::span(values_).first(calls_), 0); }
+  /// Join those of another thread: a call lasts as long as on the slowest.
+  void take_slowest(const CallTimes& other) {
+    std::ranges::transform(values_, other.values_, values_.begin(), [](auto a, auto b) { return std::max(a, b); });
+  }
+
+ private:
+  std::size_t calls_;
+  std::vector<std::uint64_t> values_;
+};
+
+// A sleeping thread comes back late by up to some 50 us (idle states, timers); the rest is spun away. Long spins would
+// take the processor from ranks that share it.
+inline constexpr std::uint64_t wake_early_ns = 60'000;
+
+/// Wait, asleep and at last spinning, until this rank's clock shows `local_ns`; when it was seen to.
+inline std::uint64_t wait_until(std::uint64_t local_ns) {
+  std::uint64_t now = KernelClock::now();
+  if (now + wake_early_ns < local_ns) {
+    const std::uint64_t wake_ns = local_ns - wake_early_ns;
+    const timespec wake{static_cast<time_t>(wake_ns / 1'000'000'000U), static_cast<long>(wake_ns % 1'000'000'000U)};
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &wake, nullptr);
+    now = KernelClock::now();
+  }
+  while (now < local_ns) now = KernelClock::now();
+  return now;
+}
+
+/// Take the calls of an order. `call()` returns MPI's error code.
+template <class Call>
+void take_calls(Call& call, const CallOrder& order, const ClockModel& clock, CallTimes& times) {
+  std::int64_t start_ns = order.start_ns;
+  for (std::size_t i = 0; i < order.calls; ++i, start_ns += order.window_ns) {
+    const std::uint64_t began = wait_until(clock.to_local(start_ns));
+    const int error = call();
+    const std::uint64_t ended = KernelClock::now();
+    times.note(i, clock.to_global(ended) - start_ns, clock.to_global(began) - start_ns, error);
+    if (error != MPI_SUCCESS) [[unlikely]]
+      break;
+  }
+}
+
+}  // namespace fabricbench

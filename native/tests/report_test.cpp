@@ -1,0 +1,85 @@
+#include "core/report.hpp"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+
+namespace fabricbench {
+namespace {
+
+CellReport report_of(std::vector<std::uint64_t> time_ns, std::vector<std::uint32_t> missed = {}) {
+  CellReport report;
+  report.measured.time_ns = std::move(time_ns);
+  report.findings.missed = std::move(missed);
+  return report;
+}
+
+CellReport flood_of(std::vector<std::uint64_t> time_ns, std::vector<std::uint64_t> bytes) {
+  CellReport report = report_of(std::move(time_ns));
+  report.measured.bytes = std::move(bytes);
+  return report;
+}
+
+using Times = std::vector<std::uint64_t>;
+using Positions = std::vector<std::uint32_t>;
+
+TEST(Merge, AnOperationLastsAsLongAsOnItsSlowestRank) {
+  const CellReport merged =
+      merge({report_of({10, 50, 30}), report_of({20, 40, 30}), report_of({5, 60, 10})}, Family::operation);
+  EXPECT_EQ(merged.measured.time_ns, (Times{20, 60, 30}));
+}
+
+TEST(Merge, WhatNotAllRanksHaveIsNoSample) {
+  const CellReport merged = merge({report_of({10, 50, 30}), report_of({20, 40})}, Family::lockstep);
+  EXPECT_EQ(merged.measured.time_ns, (Times{20, 50}));
+}
+
+TEST(Merge, ARankWithoutTimesOfItsOwnLeavesThoseOfTheOthers) {
+  const CellReport merged = merge({report_of({10, 50}), report_of({0, 0}), report_of({})}, Family::operation);
+  EXPECT_EQ(merged.measured.time_ns, (Times{10, 50}));
+}
+
+TEST(Merge, ASampleIsMissedIfAnyRankMissedItAndCountsOnce) {
+  const CellReport merged = merge(
+      {report_of({1, 2, 3, 4}, {3, 1}), report_of({1, 2, 3, 4}, {1}), report_of({1, 2, 3, 4}, {0})}, Family::operation);
+  EXPECT_EQ(merged.findings.missed, (Positions{0, 1, 3}));
+}
+
+TEST(Merge, NoSampleIsMissedThatIsNotThere) {
+  const CellReport merged = merge({report_of({1, 2, 3}, {2}), report_of({1, 2}, {0})}, Family::operation);
+  EXPECT_EQ(merged.findings.missed, (Positions{0}));
+}
+
+TEST(Merge, TheWindowsOfAFloodAddUpOverItsReceivers) {
+  const CellReport merged =
+      merge({report_of({}), flood_of({100, 100}, {7, 8}), flood_of({104, 98}, {1, 2}), flood_of({102, 102}, {10, 20})},
+            Family::flood);
+  EXPECT_EQ(merged.measured.bytes, (Times{18, 30}));
+  EXPECT_EQ(merged.measured.time_ns, (Times{102, 100}));
+}
+
+TEST(Merge, CountersAddUpAndOneFailureIsTheCells) {
+  CellReport fine = report_of({1});
+  fine.counters.verified = 3;
+  CellReport failed = report_of({});
+  failed.counters.verified = 2;
+  failed.failure = CellFailure{FailureCode::corrupted, "wrong"};
+  const CellReport merged = merge({fine, failed}, Family::operation);
+  EXPECT_EQ(merged.counters.verified, 5U);
+  ASSERT_TRUE(merged.failure);
+  EXPECT_EQ(merged.failure->code, FailureCode::corrupted);
+}
+
+TEST(Merge, AReportSurvivesPacking) {
+  CellReport report = flood_of({1, 2}, {3, 4});
+  report.findings.missed = {1};
+  report.findings.values = {{"overlap", 0.5}};
+  const CellReport unpacked = unpack_report(pack(report));
+  EXPECT_EQ(unpacked.measured.time_ns, report.measured.time_ns);
+  EXPECT_EQ(unpacked.measured.bytes, report.measured.bytes);
+  EXPECT_EQ(unpacked.findings.missed, report.findings.missed);
+  EXPECT_EQ(unpacked.findings.values, report.findings.values);
+}
+
+}  // namespace
+}  // namespace fabricbench

@@ -1,0 +1,106 @@
+"""What the logical channels of floods and of one-way cells did, an array over the launches of a side for each cell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from fabricbench.analysis.findings import CellKey
+from fabricbench.analysis.measured import Side, key_of
+from fabricbench.model import Pattern
+from fabricbench.patterns import PATTERNS, Family
+from fabricbench.record.lines import Quantity
+
+Floats = NDArray[np.float64]
+
+FLOODS = tuple(pattern for pattern, facts in PATTERNS.items() if facts.family is Family.FLOOD)
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """How the channels of a flood shared what there was: Jain's index and the share of messages that were lost."""
+
+    fairness: Floats
+    loss_share: Floats
+
+
+@dataclass(frozen=True)
+class Directions:
+    """The median latency of each direction, from the first rank to the second (`forth`) and `back`, in ns."""
+
+    source: int
+    destination: int
+    forth: Floats
+    back: Floats
+
+
+def read_sharing(side: Side) -> dict[CellKey, Sharing]:
+    """Return how the channels of each flood shared, launch by launch."""
+    rows = _channels(side, FLOODS, Quantity.TRANSFER)
+    found: dict[CellKey, Sharing] = {}
+    for key, index, channels in rows:
+        sharing = found.setdefault(key, Sharing(*(np.full(len(side.launches), np.nan) for _ in range(2))))
+        bytes_moved, time_ns = (channels[name].to_numpy().astype(np.float64) for name in ("bytes", "time_ns"))
+        sharing.fairness[index] = jain_index(bytes_moved / np.maximum(time_ns, 1.0))
+        sent = int(channels["sent"].sum())
+        if sent:
+            sharing.loss_share[index] = channels["lost"].sum() / sent
+    return found
+
+
+def read_directions(side: Side) -> dict[CellKey, Directions]:
+    """Return the latency of both directions of each one-way cell, launch by launch; cells that lack a direction are left out."""
+    found: dict[CellKey, Directions] = {}
+    for key, index, channels in _channels(side, (Pattern.ONEWAY,), Quantity.ONE_WAY):
+        source, destination = side.cells[key].facts.ranks[:2]
+        medians = {(row["source"], row["destination"]): row["median_ns"] for row in channels.iter_rows(named=True)}
+        if medians.keys() >= {(source, destination), (destination, source)}:
+            empty = [np.full(len(side.launches), np.nan) for _ in range(2)]
+            one = found.setdefault(key, Directions(source, destination, *empty))
+            one.forth[index], one.back[index] = medians[source, destination], medians[destination, source]
+    return found
+
+
+def jain_index(rates: Floats) -> float:
+    """Return how even rates are: 1 if all are the same, 1/n if one has everything; NaN where there is nothing to share.
+
+    Source: Jain, Chiu and Hawe, "A Quantitative Measure of Fairness and Discrimination", DEC-TR-301 (1984).
+    """
+    squares = float(np.square(rates).sum())
+    return float(rates.sum()) ** 2 / (rates.size * squares) if squares > 0 else float("nan")
+
+
+def _channels(side: Side, patterns: tuple[Pattern, ...], quantity: Quantity) -> list[tuple[CellKey, int, pl.DataFrame]]:
+    """Return for each launch and cell a row for each channel: what it moved, how long that took, its median, what was lost."""
+    if not any(key.pattern in patterns for key in side.cells):
+        return []
+    place = {launch.launch_id: index for index, launch in enumerate(side.launches)}
+    cells = side.run.cells().filter(
+        pl.col("status") == "done",
+        pl.col("pattern").cast(pl.String).is_in([pattern.value for pattern in patterns]),
+        pl.col("launch_id").cast(pl.String).is_in(list(place)),
+    )
+    keys = {(str(row["launch_id"]), row["cell"]): key_of(row) for row in cells.iter_rows(named=True)}
+    channel = ["launch_id", "cell", "source", "destination", "flow", "round"]
+    rows = (
+        side.run.channels()
+        .filter(pl.col("quantity").cast(pl.String) == quantity.value)
+        .join(cells.lazy().select("launch_id", "cell"), on=["launch_id", "cell"], how="semi")
+        .group_by(channel)
+        .agg(
+            pl.col("bytes").sum(),
+            pl.col("time_ns").sum(),
+            pl.col("time_ns").median().alias("median_ns"),
+            pl.col("sent").first(),
+            pl.col("lost").first(),
+        )
+        .sort(channel)
+        .collect()
+    )
+    grouped: dict[tuple[str, int], pl.DataFrame] = {}
+    for (launch, cell), of_cell in rows.partition_by("launch_id", "cell", as_dict=True).items():
+        grouped[str(launch), int(str(cell))] = of_cell
+    return [(keys[name], place[name[0]], of_cell) for name, of_cell in grouped.items() if keys[name] in side.cells]

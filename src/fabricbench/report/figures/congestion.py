@@ -1,0 +1,238 @@
+"""Congestion: how many times worse a victim fares beside each congestor, and what an incast carries over its flows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fabricbench.analysis.findings import CellKey, Congestion, Findings, Interval, Topology
+from fabricbench.model import Layer, Metric
+from fabricbench.report.figures.axes import nice_steps, value_channel
+from fabricbench.report.figures.encodings import (
+    CHOSEN,
+    HAS_INTERVAL,
+    colour_channel,
+    reader_params,
+    shape_channel,
+)
+from fabricbench.report.figures.figure import (
+    Figure,
+    Panel,
+    Spec,
+    emulated_note,
+    interval_note,
+    mark,
+    sentences,
+    span_words,
+    tooltip,
+)
+from fabricbench.report.figures.theme import UNDECIDED
+from fabricbench.report.palette import fabric_names
+from fabricbench.report.pattern_tables import (
+    congestion_table,
+    congestor_words,
+    in_report_order,
+    incast_table,
+    incasts,
+    victim_words,
+)
+from fabricbench.report.words import (
+    NOTHING,
+    RECEIVE_WORDS,
+    factor_words,
+    interval_words,
+    share_interval_words,
+    share_words,
+    size_words,
+    value_words,
+)
+
+ROW_HEIGHT = 24
+STATISTICS = ("median", "p99", "p99.9")
+WIDE = 8.0
+"""From this range on, impacts read better on a logarithmic axis."""
+
+
+def congestion(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
+    """Return the congestion impact factors: a panel for each victim and statistic, a row for each congestor."""
+    groups: dict[CellKey, list[Congestion]] = {}
+    for one in sorted(findings.congestions, key=lambda one: in_report_order(one.key)):
+        groups.setdefault(one.key, []).append(one)
+    panels = tuple(
+        panel
+        for key, group in groups.items()
+        for statistic in STATISTICS
+        if (panel := _impact_panel(findings, key, group, statistic, is_interactive))
+    )
+    if not panels:
+        return None
+    pairs = span_words(one.launches for one in findings.congestions)
+    samples = span_words(one.samples_a_launch for one in findings.congestions)
+    caption = sentences(
+        "Congestion impact factor: beside the congestor over alone, the inverse of rates, so that right of 1 is worse. "
+        f"Geometric mean over n = {pairs} launches, each against itself, {findings.confidence * 100:g} % intervals (t on "
+        f"log ratios). Tails are each launch's, from {samples} samples: of fewer than 1,000, p99.9 is nearly the worst.",
+        emulated_note(findings),
+    )
+    return Figure("congestion", "What a congestor does", caption, panels, congestion_table(findings.congestions))
+
+
+def _impact_of(one: Congestion, statistic: str) -> Interval | None:
+    return {"median": one.impact, "p99": one.impact_p99, "p99.9": one.impact_p999}[statistic]
+
+
+def _impact_panel(
+    findings: Findings, key: CellKey, group: list[Congestion], statistic: str, is_interactive: bool
+) -> Panel | None:
+    rows: list[dict[str, Any]] = []
+    labels = list(dict.fromkeys(_congestor_label(one) for one in group))
+    for one in group:
+        impact = _impact_of(one, statistic)
+        if impact is not None:
+            rows.append(
+                {
+                    "label": _congestor_label(one),
+                    "fabric": one.fabric,
+                    "receive": RECEIVE_WORDS[key.receive],
+                    "value": impact.value,
+                    "low": impact.low,
+                    "high": impact.high,
+                    "victim": victim_words(key),
+                    "beside": congestor_words(one.congestor),
+                    "impact": factor_words(impact),
+                    "alone": interval_words(key.metric, one.isolated),
+                    "congested": interval_words(key.metric, one.congested),
+                    "n": f"{one.launches} pairs, {one.samples_a_launch:,} samples a launch",
+                }
+            )
+    if not rows:
+        return None
+    x = _impact_channel([row[part] for row in rows for part in ("value", "low", "high") if row[part]])
+    y: Spec = {
+        "field": "label",
+        "type": "nominal",
+        "sort": labels,
+        "title": None,
+        "axis": {"grid": True, "labelLimit": 150},
+    }
+    dodge: Spec = {"field": "fabric", "type": "nominal", "sort": fabric_names(findings)}
+    shared = {"y": y, "yOffset": dodge, "color": colour_channel(findings, has_legend=not is_interactive)}
+    point = {
+        **shared,
+        "x": x,
+        "shape": shape_channel(findings, has_legend=not is_interactive),
+        "tooltip": tooltip("victim", "beside", "fabric", "impact", "alone", "congested", "n"),
+    }
+    layers = [
+        mark("rule", {"x": x}, rows=[{"value": 1}], color=UNDECIDED),
+        mark(
+            "rule",
+            {**shared, "x": {**x, "field": "low"}, "x2": {"field": "high"}},
+            keep=[CHOSEN, HAS_INTERVAL],
+            strokeWidth=2,
+        ),
+        mark("point", point, keep=[CHOSEN], filled=True, size=40, opacity=1),
+    ]
+    spec: Spec = {"data": {"values": rows}, "params": reader_params(findings), "layer": layers}
+    height = max(ROW_HEIGHT, 10 * len(findings.fabrics)) * len(labels) + 6
+    return Panel(f"{victim_words(key)}: {statistic}", spec, {"layer": key.layer.value}, height=height)
+
+
+def _congestor_label(one: Congestion) -> str:
+    other = one.congestor
+    layer = "" if other.layer is one.key.layer else f"{other.layer.value} "
+    return f"{layer}{other.pattern.value} {size_words(other.message_bytes)} × {other.flows}"
+
+
+def _impact_channel(ends: list[float]) -> Spec:
+    low, high = min([*ends, 0.98]), max([*ends, 1.1])
+    air = (high / low) ** 0.05
+    low, high = low / air, high * air
+    axis: Spec = {"labelExpr": "format(datum.value, '.4~g') + ' ×'", "title": "times worse", "labelOverlap": "greedy"}
+    if high / low < WIDE:
+        step = next(size for size in nice_steps(high - low) if (high - low) / size < 5)
+        axis["values"] = [round(step * index, 9) for index in range(int(low / step), int(high / step) + 2)]
+        scale: Spec = {"domain": [low, high], "zero": False, "nice": False}
+    else:
+        axis["values"] = [float(f"{digit}e{power}") for power in range(-3, 10) for digit in (1, 2, 5)]
+        scale = {"type": "log", "domain": [low, high], "nice": False}
+    return {"field": "value", "type": "quantitative", "scale": scale, "axis": axis}
+
+
+def incast(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
+    """Return the goodput at an incast's receiver over the number of flows: a panel for each layer and message size."""
+    groups: dict[tuple[Layer, int], list[Topology]] = {}
+    for one in incasts(findings):
+        groups.setdefault((one.key.layer, one.key.message_bytes), []).append(one)
+    if not groups:
+        return None
+    panels = tuple(_goodput_panel(findings, group, is_interactive) for group in groups.values())
+    senders = span_words(one.ranks - 1 for one in incasts(findings))
+    caption = sentences(
+        f"{senders} senders to one receiver: what arrives, over the flows from each sender. Dotted level: the payload "
+        "rate of the receiver's link.",
+        interval_note(findings, (one.launches for one in incasts(findings))),
+        "What was lost and how evenly the channels shared: in the table, and under the pointer.",
+        emulated_note(findings),
+    )
+    title = "Incast: goodput at the receiver"
+    return Figure("incast", title, caption, panels, incast_table(findings), is_switchable=True)
+
+
+def _goodput_panel(findings: Findings, group: list[Topology], is_interactive: bool) -> Panel:
+    rows = [
+        {
+            "fabric": one.fabric,
+            "receive": RECEIVE_WORDS[one.key.receive],
+            "size": one.flows,
+            "value": one.throughput.value,
+            "low": one.throughput.low,
+            "high": one.throughput.high,
+            "link": None if one.arithmetic is None else one.arithmetic * one.channels,
+            "flows": f"{one.flows} from each of {one.ranks - 1} senders",
+            "goodput": interval_words(Metric.THROUGHPUT, one.throughput),
+            "of the link": share_interval_words(one.share_of_arithmetic),
+            "payload rate": value_words(
+                Metric.THROUGHPUT, None if one.arithmetic is None else one.arithmetic * one.channels
+            ),
+            "lost": share_words(None if one.loss_share is None else one.loss_share.value),
+            "fairness": NOTHING if one.fairness is None else f"{one.fairness.value:.3f}",
+        }
+        for one in group
+    ]
+    flows = sorted({one.flows for one in group})
+    x: Spec = {
+        "field": "size",
+        "type": "quantitative",
+        "scale": {"type": "log", "base": 2, "nice": False, "domain": [flows[0] / 1.3, flows[-1] * 1.3]},
+        "axis": {"values": flows, "grid": False, "title": "flows from each sender", "labelExpr": "datum.value"},
+    }
+    ends = [end for row in rows for end in (row["value"], row["low"], row["high"], row["link"]) if end]
+    y = value_channel(Metric.THROUGHPUT, [float(str(end)) for end in ends])
+    y["axis"]["title"] = "goodput"
+    shared = {"x": x, "color": colour_channel(findings, has_legend=not is_interactive)}
+    point = {
+        **shared,
+        "y": y,
+        "shape": shape_channel(findings, has_legend=not is_interactive),
+        "tooltip": tooltip("fabric", "flows", "goodput", "of the link", "payload rate", "lost", "fairness"),
+    }
+    layers = [
+        mark(
+            "rule",
+            {"y": {**y, "field": "link"}, "color": colour_channel(findings)},
+            keep=[CHOSEN, "isValid(datum.link)"],
+            strokeDash=[1, 3],
+            strokeWidth=1.25,
+        ),
+        mark("line", {**shared, "y": y}, keep=[CHOSEN], strokeWidth=1.75),
+        mark(
+            "rule",
+            {**shared, "y": {**y, "field": "low"}, "y2": {"field": "high"}},
+            keep=[CHOSEN, HAS_INTERVAL],
+            strokeWidth=2,
+        ),
+        mark("point", point, keep=[CHOSEN], filled=True, size=40, opacity=1),
+    ]
+    key = group[0].key
+    spec: Spec = {"data": {"values": rows}, "params": reader_params(findings), "layer": layers}
+    return Panel(f"{key.layer.value}, {size_words(key.message_bytes)}", spec, {"layer": key.layer.value}, height=180)

@@ -1,0 +1,370 @@
+"""The tables of patterns of many ranks, congestion, MPI operations, one-way latencies and pairs, as plain text cells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from fabricbench.analysis.findings import (
+    CellKey,
+    Coefficient,
+    Comparison,
+    Congestion,
+    CongestorFacts,
+    Findings,
+    NetworkMap,
+    Topology,
+    Verdict,
+)
+from fabricbench.model import Layer, Metric, Pattern
+from fabricbench.patterns import PATTERNS
+from fabricbench.report.tables import Table, table
+from fabricbench.report.words import (
+    NOTHING,
+    PATTERN_WORDS,
+    effect_words,
+    factor_words,
+    interval_words,
+    probe_words,
+    share_interval_words,
+    share_words,
+    size_words,
+    value_words,
+    verdict_words,
+)
+
+NOT_AGAIN = "suspected: one run, not measured again"
+
+
+def in_report_order(key: CellKey) -> tuple[int, int, str, str, int]:
+    """Sort cells as tables and figures of patterns show them: up the layers, then by pattern, variant and size."""
+    order = list(Layer).index(key.layer), list(Pattern).index(key.pattern)
+    return (*order, key.receive, key.variant, key.message_bytes)
+
+
+def topology_table(findings: Findings) -> Table:
+    """A row for each pattern on each layer and fabric: what all and each of its channels carry, beside arithmetic."""
+    rows = [
+        (
+            group_words(one.key),
+            size_words(one.key.message_bytes),
+            one.fabric,
+            interval_words(Metric.OPERATION_TIME, one.time),
+            interval_words(_rate(one), one.throughput),
+            str(one.channels),
+            interval_words(_rate(one), one.channel_throughput),
+            value_words(_rate(one), one.arithmetic),
+            share_interval_words(one.share_of_arithmetic),
+            _against(findings, one),
+        )
+        for one in sorted(findings.topologies, key=lambda one: in_report_order(one.key))
+    ]
+    columns = (
+        "Pattern",
+        "Message",
+        "Fabric",
+        "Time of a turn",
+        "All channels",
+        "Channels",
+        "Mean of a channel",
+        "By arithmetic",
+        "Of arithmetic",
+        "Times faster (interval), verdict",
+    )
+    made = table(columns, rows, (1, 3, 4, 5, 6, 7, 8))
+    return made if any(one.time for one in findings.topologies) else made.without(3)
+
+
+def group_words(key: CellKey) -> str:
+    """Return `tcp incast, 4 ranks, flows=16`; how a socket waits is told where it spins."""
+    return probe_words(key.layer, key.pattern, key.receive, key.variant).replace(", blocking", "")
+
+
+def _rate(one: Topology) -> Metric:
+    return Metric.MESSAGE_RATE if one.key.metric is Metric.MESSAGE_RATE else Metric.THROUGHPUT
+
+
+def _against(findings: Findings, one: Topology) -> str:
+    """Return the comparison with the baseline, on the row of the fabric that is compared with it."""
+    found = [cell for cell in findings.cells if cell.fabric_b == one.fabric and _is_of(cell, one.key)]
+    return f"{effect_words(found[0])}, {verdict_words(found[0])}" if found else NOTHING
+
+
+def _is_of(cell: Comparison, key: CellKey) -> bool:
+    same = (cell.layer, cell.pattern, cell.receive, cell.variant, cell.message_bytes)
+    return same == (key.layer, key.pattern, key.receive, key.variant, key.message_bytes)
+
+
+def incasts(findings: Findings) -> list[Topology]:
+    """Return the incasts, the fabrics side by side."""
+    found = [one for one in findings.topologies if one.key.pattern is Pattern.INCAST]
+    return sorted(
+        found, key=lambda one: (list(Layer).index(one.key.layer), one.key.receive, one.key.message_bytes, one.flows)
+    )
+
+
+def incast_table(findings: Findings) -> Table:
+    """A row for each size, number of flows and fabric: goodput at the receiver, what was lost, how even the channels were."""
+    rows = [
+        (
+            f"{one.key.layer.value}, {one.ranks - 1} to 1",
+            size_words(one.key.message_bytes),
+            str(one.flows),
+            one.fabric,
+            interval_words(Metric.THROUGHPUT, one.throughput),
+            share_interval_words(one.share_of_arithmetic),
+            share_words(None if one.loss_share is None else one.loss_share.value),
+            NOTHING if one.fairness is None else f"{one.fairness.value:.3f}",
+        )
+        for one in incasts(findings)
+    ]
+    columns = (
+        "Incast",
+        "Message",
+        "Flows",
+        "Fabric",
+        "Goodput at the receiver",
+        "Of its link's payload rate",
+        "Lost",
+        "Fairness (Jain)",
+    )
+    return table(columns, rows, (1, 2, 4, 5, 6, 7))
+
+
+def congestion_table(congestions: Sequence[Congestion]) -> Table:
+    """A row for each congested cell: alone, beside the congestor, and how many times worse its median and tails are."""
+    rows = [
+        (
+            victim_words(one.key),
+            congestor_words(one.congestor),
+            one.fabric,
+            interval_words(one.key.metric, one.isolated),
+            interval_words(one.key.metric, one.congested),
+            factor_words(one.impact),
+            factor_words(one.impact_p99),
+            factor_words(one.impact_p999),
+            f"{one.launches} × {one.samples_a_launch:,}",
+        )
+        for one in congestions
+    ]
+    columns = (
+        "Victim",
+        "Beside",
+        "Fabric",
+        "Alone",
+        "Congested",
+        "Impact, median",
+        "Impact, p99",
+        "Impact, p99.9",
+        "Launches × samples",
+    )
+    return table(columns, rows, range(3, 9))
+
+
+def victim_words(key: CellKey) -> str:
+    """Return `tcp ping-pong, 64 B`."""
+    return f"{group_words(key)}, {size_words(key.message_bytes)}"
+
+
+def congestor_words(congestor: CongestorFacts) -> str:
+    """Return `tcp incast of 64 KiB, 16 flows`."""
+    flows = f", {congestor.flows} flow{'s' if congestor.flows > 1 else ''}"
+    return f"{congestor.layer.value} {PATTERN_WORDS[congestor.pattern]} of {size_words(congestor.message_bytes)}{flows}"
+
+
+def operation_words(key: CellKey) -> str:
+    """Return `allreduce, 4 ranks, mode=nonblocking`."""
+    return ", ".join(filter(None, (PATTERN_WORDS[key.pattern], key.variant)))
+
+
+def operation_size_words(key: CellKey) -> str:
+    """Return the size of an operation; nothing where it has none."""
+    return size_words(key.message_bytes) if PATTERNS[key.pattern].has_size else NOTHING
+
+
+def operation_table(findings: Findings) -> Table:
+    """A row for each operation, size and fabric: time, bandwidths, what hides behind computing, late starts."""
+    rows = [
+        (
+            operation_words(one.key),
+            operation_size_words(one.key),
+            one.fabric,
+            interval_words(one.key.metric, one.time),
+            interval_words(Metric.THROUGHPUT, one.algorithm_bandwidth),
+            NOTHING if one.bus_bandwidth is None else value_words(Metric.THROUGHPUT, one.bus_bandwidth.value),
+            share_interval_words(one.overlap),
+            share_words(one.missed_share),
+            f"{one.launches}",
+        )
+        for one in sorted(findings.operations, key=lambda one: in_report_order(one.key))
+    ]
+    columns = (
+        "Operation",
+        "Message",
+        "Fabric",
+        "Time",
+        "Algorithm bandwidth",
+        "Bus bandwidth",
+        "Overlap",
+        "Late starts",
+        "Launches",
+    )
+    made = table(columns, rows, (1, *range(3, 9)))
+    return made if any(one.overlap for one in findings.operations) else made.without(6)
+
+
+def coefficient_table(coefficients: Sequence[Coefficient]) -> Table:
+    """A row for each operation and size: the coefficient of B against A, and the verdict."""
+    rows = [
+        (
+            operation_words(one.key),
+            operation_size_words(one.key),
+            f"{one.fabric_b} : {one.fabric_a}",
+            share_interval_words(one.coefficient, is_signed=True),
+            coefficient_verdict(one),
+            f"{one.launches}",
+        )
+        for one in sorted(coefficients, key=lambda one: in_report_order(one.key))
+    ]
+    columns = ("Operation", "Message", "B : A", "(t_B − t_A) / t_A", "Verdict", "n")
+    made = table(columns, rows, (1, 3, 5))
+    return made.without(2) if len({(one.fabric_a, one.fabric_b) for one in coefficients}) == 1 else made
+
+
+def coefficient_verdict(one: Coefficient) -> str:
+    """Return `myrinet faster`, `equivalent` or `not enough data`."""
+    faster = {Verdict.A_FASTER: one.fabric_a, Verdict.B_FASTER: one.fabric_b}.get(one.verdict)
+    return one.verdict.value if faster is None else f"{faster} faster"
+
+
+def start_up_table(findings: Findings) -> Table:
+    """A row for each fabric: what starting MPI took on the slowest rank."""
+    rows = [
+        (one.fabric, str(one.ranks), interval_words(Metric.OPERATION_TIME, one.time), str(one.launches))
+        for one in findings.start_ups
+    ]
+    return table(("Fabric", "Ranks", "MPI_Init on the slowest rank", "Launches"), rows, (1, 2, 3))
+
+
+def one_way_table(findings: Findings) -> Table:
+    """A row for each layer, size and fabric: both directions, their sum beside the round trip, the bound of the clocks."""
+    trip = Metric.ROUND_TRIP_TIME
+    rows = [
+        (
+            f"{group_words(one.key).replace(' one-way', '')}",
+            size_words(one.key.message_bytes),
+            one.fabric,
+            interval_words(trip, one.forth),
+            interval_words(trip, one.back),
+            bound_words(one.clock_bound_ns, is_shared=one.is_shared_clock),
+            interval_words(trip, one.asymmetry),
+            value_words(trip, one.total.value),
+            interval_words(trip, one.round_trip),
+            value_words(trip, one.round_trip.value / 2),
+        )
+        for one in sorted(findings.one_ways, key=lambda one: in_report_order(one.key))
+    ]
+    columns = (
+        "Layer",
+        "Message",
+        "Fabric",
+        "Forth",
+        "Back",
+        "Clocks within",
+        "Forth − back",
+        "Forth + back",
+        "Round trip",
+        "Half of it",
+    )
+    return table(columns, rows, (1, *range(3, 10)))
+
+
+def bound_words(bound_ns: float | None, *, is_shared: bool) -> str:
+    """Return how far the clocks of two ranks may be apart."""
+    if is_shared:
+        return "one clock"
+    return "unknown" if bound_ns is None else f"± {value_words(Metric.ROUND_TRIP_TIME, bound_ns)}"
+
+
+def map_words(one: NetworkMap) -> str:
+    """Return what a matrix is of: `myrinet, tcp pairs, 64 B`."""
+    rounds = ", disjoint pairs at once" if one.schedule == "rounds" else ""
+    return f"{one.fabric}, {one.layer.value} {PATTERN_WORDS[one.pattern]}, {size_words(one.message_bytes)}{rounds}"
+
+
+def slow_table(maps: Sequence[NetworkMap]) -> Table:
+    """A row for each cause of slow pairs: who, by how much, and whether a second run confirmed it."""
+    rows = [
+        (
+            map_words(one),
+            slow.words,
+            f"{slow.slower:.0%} ({slow.slower_low:.0%} to {slow.slower_high:.0%})".replace("%", " %"),
+            "confirmed by a second run" if slow.is_confirmed else NOT_AGAIN,
+        )
+        for one in maps
+        for slow in one.slow
+    ]
+    return table(("Matrix", "Finding", "Slower by", "Grade"), rows, (2,))
+
+
+def map_verdict(maps: Sequence[NetworkMap]) -> str:
+    """Return what the matrices come to, in a sentence."""
+    causes = [slow for one in maps for slow in one.slow]
+    if not any(one.is_judged for one in maps):
+        return "Fewer than four hosts: causes cannot be told apart, so nobody is judged."
+    if not causes:
+        return "No node, pair or direction is slow."
+    grades = {slow.is_confirmed for slow in causes}
+    if grades == {True}:
+        return "Named here is what a second run of the same pairs found again."
+    again = "fabricbench map measures the pairs again before it accuses anybody."
+    return f"Suspects only: {again}" if grades == {False} else f"Some are confirmed, others suspects only: {again}"
+
+
+def matrix_table(one: NetworkMap) -> Table:
+    """The matrix: a row for each host that sends, a column for each that receives."""
+    rows = [
+        (host, *(value_words(one.metric, value) for value in row))
+        for host, row in zip(one.hosts, one.matrix, strict=True)
+    ]
+    return table(("from \\ to", *one.hosts), rows, range(1, len(one.hosts) + 1))
+
+
+def pairs_table(maps: Sequence[NetworkMap]) -> Table:
+    """A row for each pair and direction of every matrix."""
+    rows = [
+        (map_words(one), source, destination, value_words(one.metric, value))
+        for one in maps
+        for source, row in zip(one.hosts, one.matrix, strict=True)
+        for destination, value in zip(one.hosts, row, strict=True)
+        if value is not None
+    ]
+    return table(("Matrix", "From", "To", "Median over launches"), rows, (3,))
+
+
+SECTIONS: tuple[tuple[str, Callable[[Findings], list[tuple[str, Table]]]], ...] = (
+    ("Patterns of many ranks", lambda findings: [("", topology_table(findings))]),
+    (
+        "Congestion",
+        lambda findings: [
+            ("What a congestor does", congestion_table(findings.congestions)),
+            ("Incast", incast_table(findings)),
+        ],
+    ),
+    (
+        "MPI operations",
+        lambda findings: [
+            ("How the fabrics compare", coefficient_table(findings.coefficients)),
+            ("Times and bandwidths", operation_table(findings)),
+            ("Starting MPI", start_up_table(findings) if findings.operations else table((), ())),
+        ],
+    ),
+    ("One-way latency", lambda findings: [("", one_way_table(findings))]),
+    (
+        "The map of the network",
+        lambda findings: [
+            ("Who is slow", slow_table(findings.maps)),
+            *((map_words(one), matrix_table(one)) for one in findings.maps),
+        ],
+    ),
+)
+"""The sections of a report in text: a title, and the tables in it with theirs. One without rows is left out."""

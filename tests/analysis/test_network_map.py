@@ -1,0 +1,120 @@
+"""The map of a network in runs whose truth is known: slow nodes, healthy networks, suspects that a second run clears or confirms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from fabricbench.analysis import analyse
+from fabricbench.analysis.findings import Severity
+from fabricbench.analysis.network_map import CONFIRMATION, confirmation_of, network_maps, suspect_hosts
+from fabricbench.model import Layer, Pattern
+from fabricbench.record.store import Run
+from fabricbench.statistics.culprits import Touch
+from support.synthetic_run import Noise, SyntheticCell, synthetic_testbed, write_synthetic_run
+
+PAIRS = tuple((one, other) for one in range(4) for other in range(one + 1, 4))
+TRIP_NS = 1e5
+
+
+def write(
+    directory: Path, slower: Mapping[tuple[int, int], float], *, nodes: int = 4, seed: int = 1, blocks: int = 3
+) -> Run:
+    """A run of `pairs` in which some pairs take that many times longer."""
+    pairs = [pair for pair in PAIRS if max(pair) < nodes]
+    cell = SyntheticCell(
+        Layer.TCP,
+        Pattern.PAIRS,
+        1024,
+        {"net": TRIP_NS},
+        samples=40,
+        ranks=tuple(range(nodes)),
+        pair_medians={pair: TRIP_NS * (1 + 0.002 * sum(pair)) * slower.get(pair, 1.0) for pair in pairs},
+    )
+    return write_synthetic_run(
+        directory,
+        cells=[cell],
+        blocks=blocks,
+        seed=seed,
+        noise=Noise(launch=0.005, sample=0.02),
+        testbed=synthetic_testbed({"net": 100e6}, nodes=nodes),
+    )
+
+
+def with_slow_node(node: int, factor: float) -> dict[tuple[int, int], float]:
+    return {pair: factor for pair in PAIRS if node in pair}
+
+
+def test_a_slow_node_is_suspected_by_one_run_and_named_by_two(tmp_path: Path):
+    run = write(tmp_path / "run", with_slow_node(2, 1.25))
+    (alone,) = network_maps(run)
+    (suspect,) = alone.slow
+    assert (suspect.touch, suspect.hosts, suspect.is_confirmed) == (Touch.MEMBER, ("n2",), False)
+    assert suspect.slower == pytest.approx(0.2, abs=0.02)
+    assert suspect.slower_low <= suspect.slower <= suspect.slower_high
+    assert not alone.is_measured_again
+    assert suspect_hosts([alone]) == ("n2",)
+    (confirmed,) = network_maps(run, confirmation=write(tmp_path / "again", with_slow_node(2, 1.25), seed=2))
+    assert [(one.hosts, one.is_confirmed) for one in confirmed.slow] == [(("n2",), True)]
+    assert confirmed.is_measured_again
+
+
+def test_a_slow_pair_is_told_from_a_slow_node(tmp_path: Path):
+    (one,) = network_maps(write(tmp_path, {(1, 3): 1.3}))
+    assert [(slow.touch, slow.hosts) for slow in one.slow] == [(Touch.PAIR, ("n1", "n3"))]
+
+
+def test_nobody_is_accused_in_a_healthy_network(tmp_path: Path):
+    for seed in range(1, 7):
+        (one,) = network_maps(write(tmp_path / str(seed), {}, seed=seed))
+        assert one.slow == ()
+        assert one.is_judged
+
+
+def test_a_second_run_clears_who_was_only_slow_once(tmp_path: Path):
+    run = write(tmp_path / "run", with_slow_node(1, 1.3))
+    assert network_maps(run)[0].slow
+    (cleared,) = network_maps(run, confirmation=write(tmp_path / "again", {}, seed=2))
+    assert cleared.slow == ()
+    assert cleared.is_measured_again
+
+
+def test_the_matrix_has_the_medians_both_ways_and_nothing_on_its_diagonal(tmp_path: Path):
+    (one,) = network_maps(write(tmp_path, {(0, 1): 2.0}))
+    assert one.hosts == ("n0", "n1", "n2", "n3")
+    assert [one.matrix[host][host] for host in range(4)] == [None] * 4
+    assert one.matrix[0][1] == one.matrix[1][0]
+    assert one.matrix[0][1] == pytest.approx(2.0 * TRIP_NS * 1.002, rel=0.02)
+
+
+def test_three_hosts_are_shown_and_not_judged(tmp_path: Path):
+    (one,) = network_maps(write(tmp_path, {(0, 1): 2.0}, nodes=3))
+    assert not one.is_judged
+    assert one.slow == ()
+
+
+def test_a_run_without_pairs_has_no_map(tmp_path: Path):
+    cell = SyntheticCell(Layer.TCP, Pattern.PINGPONG, 64, {"net": 1e5}, samples=20)
+    assert network_maps(write_synthetic_run(tmp_path, cells=[cell], blocks=2)) == ()
+
+
+def test_the_report_calls_a_suspect_a_suspect_until_the_folder_beside_it_confirms(tmp_path: Path):
+    run = write(tmp_path, with_slow_node(3, 1.25))
+    suspected = analyse([run])
+    assert [slow.is_confirmed for slow in suspected.maps[0].slow] == [False]
+    (note,) = [one for one in suspected.warnings if "n3" in one.text]
+    assert note.severity is Severity.NOTE
+    assert "suspected by one run" in note.text
+    write(tmp_path / CONFIRMATION, with_slow_node(3, 1.25), seed=2)
+    assert confirmation_of(Run.open(tmp_path)) is not None
+    confirmed = analyse([Run.open(tmp_path)])
+    assert [slow.is_confirmed for slow in confirmed.maps[0].slow] == [True]
+    (warning,) = [one for one in confirmed.warnings if "n3" in one.text]
+    assert warning.severity is Severity.WARNING
+
+
+def test_before_and_after_have_maps_of_their_own(tmp_path: Path):
+    found = analyse([write(tmp_path / "a", {}), write(tmp_path / "b", with_slow_node(0, 1.3), seed=3)])
+    assert [(one.fabric, len(one.slow)) for one in found.maps] == [("net (before)", 0), ("net (after)", 1)]

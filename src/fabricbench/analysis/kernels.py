@@ -13,8 +13,10 @@ from statistics import fmean, median
 
 import numpy as np
 
-from fabricbench.analysis.findings import CellKey, Comparison, Interval, Verdict
-from fabricbench.analysis.kernel_findings import (
+from fabricbench.analysis.findings import (
+    CellKey,
+    Comparison,
+    Interval,
     KernelFindings,
     KernelName,
     KernelOnFabric,
@@ -171,7 +173,6 @@ def _sensitivity(kernel: KernelName, cell: Comparison, *, is_a_slower: bool) -> 
         low=turned[0],
         high=turned[1],
         verdict=cell.verdict,
-        is_equivalent=cell.verdict is Verdict.EQUIVALENT,
         launches=cell.launches,
     )
 

@@ -45,6 +45,8 @@ std::vector<std::string> parameters_of(Pattern pattern) {
       return operation_parameters(pattern);
     case Family::pair:
       break;  // each is listed with its own
+    case Family::workload:
+      return {};
   }
   return {};
 }

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from benchmarks.launching import PROBE, plan_of, unsatisfied
 
+from fabricbench.campaign.starts import PROBE
 from fabricbench.launch.launcher import Launcher
 from fabricbench.model import Layer, Pattern
 from fabricbench.native import native_file
@@ -138,7 +139,7 @@ def _tcp_pages_bytes() -> int:
 
 def _measurers(plan: str) -> Iterator[Path]:
     """Yield the measurers that follow our plan, and nobody else's."""
-    program = str(native_file("fabricbench-probe"))
+    program = str(native_file(PROBE))
     for process in Path("/proc").glob("[0-9]*"):
         try:
             tokens: Sequence[str] = (process / "cmdline").read_text().split("\0")

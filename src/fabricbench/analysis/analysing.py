@@ -8,8 +8,10 @@ from fabricbench.analysis.caution import Material, find_warnings
 from fabricbench.analysis.comparing import Pairing, compare_all, pair
 from fabricbench.analysis.congestion import find_congestions
 from fabricbench.analysis.crossovers import find_crossovers
-from fabricbench.analysis.findings import FabricFacts, Findings, NetworkMap, Severity, Warning  # noqa: A004 - the field's word
+from fabricbench.analysis.findings import FabricFacts, Findings, NetworkMap, Reference, Severity, Warning  # noqa: A004 - the field's word
 from fabricbench.analysis.headline import write_headline
+from fabricbench.analysis.kernel_headline import with_kernels
+from fabricbench.analysis.kernels import find_kernels
 from fabricbench.analysis.ladder import build_ladder
 from fabricbench.analysis.measured import Side, read_sides
 from fabricbench.analysis.method import method
@@ -34,11 +36,13 @@ def analyse(
     baseline: str | None = None,
     margin: float = DEFAULT_MARGIN,
     confidence: float = DEFAULT_CONFIDENCE,
+    reference: Reference | None = None,
 ) -> Findings:
     """Return everything that a report shows about one run, or about two runs of the same fabrics (before, after).
 
     In one run all fabrics are compared with `baseline` (default: the testbed's first), which is A. `margin` is the
-    smallest relative difference that matters. UsageError if the arguments make no sense or nothing was measured.
+    smallest relative difference that matters. Rates of kernels are normalised to `reference`. UsageError if the arguments
+    make no sense or nothing was measured.
     """
     check_levels(margin, confidence)
     sides = read_sides(runs)
@@ -50,6 +54,7 @@ def analyse(
     distributions = [one for side in sides for cell in side.cells.values() if (one := distribution(side, cell))]
     maps = _maps(sides)
     warnings = find_warnings(Material(sides, pairings, cells, ladder, distributions, maps, margin, confidence))
+    kernels = find_kernels(sides, cells, confidence, reference)
     manifest = runs[0].manifest
     launches = [launch for side in sides for launch in side.launches]
     invalid = sum(len(side.invalid) for side in sides)
@@ -71,7 +76,7 @@ def analyse(
         margin=margin,
         is_emulated=any(side.fabric.is_emulated for side in sides),
         fabrics=tuple(_facts(side, letter) for side, letter in zip(sides, LETTERS, strict=False)),
-        headline=write_headline(cells, curves, crossovers, ladder, margin, conditions),
+        headline=with_kernels(write_headline(cells, curves, crossovers, ladder, margin, conditions), kernels, cells),
         summaries=tuple(summaries),
         cells=tuple(cells),
         curves=tuple(curves),
@@ -85,6 +90,7 @@ def analyse(
         start_ups=tuple(find_start_ups(sides, confidence)),
         one_ways=tuple(find_one_ways(sides, confidence)),
         maps=tuple(maps),
+        kernels=kernels,
         warnings=tuple(warnings),
         method=method(margin, confidence, is_paired=len(runs) == 1, seed=manifest.seed),
         inventory=manifest.inventory,

@@ -42,7 +42,7 @@ def read_sharing(side: Side) -> dict[CellKey, Sharing]:
     rows = _channels(side, FLOODS, Quantity.TRANSFER)
     found: dict[CellKey, Sharing] = {}
     for key, index, channels in rows:
-        sharing = found.setdefault(key, Sharing(*(np.full(len(side.launches), np.nan) for _ in range(2))))
+        sharing = found.setdefault(key, Sharing(*(np.full(len(side.blocks), np.nan) for _ in range(2))))
         bytes_moved, time_ns = (channels[name].to_numpy().astype(np.float64) for name in ("bytes", "time_ns"))
         sharing.fairness[index] = jain_index(bytes_moved / np.maximum(time_ns, 1.0))
         sent = int(channels["sent"].sum())
@@ -58,7 +58,7 @@ def read_directions(side: Side) -> dict[CellKey, Directions]:
         source, destination = side.cells[key].facts.ranks[:2]
         medians = {(row["source"], row["destination"]): row["median_ns"] for row in channels.iter_rows(named=True)}
         if medians.keys() >= {(source, destination), (destination, source)}:
-            empty = [np.full(len(side.launches), np.nan) for _ in range(2)]
+            empty = [np.full(len(side.blocks), np.nan) for _ in range(2)]
             one = found.setdefault(key, Directions(source, destination, *empty))
             one.forth[index], one.back[index] = medians[source, destination], medians[destination, source]
     return found
@@ -77,7 +77,7 @@ def _channels(side: Side, patterns: tuple[Pattern, ...], quantity: Quantity) -> 
     """Return for each launch and cell a row for each channel: what it moved, how long that took, its median, what was lost."""
     if not any(key.pattern in patterns for key in side.cells):
         return []
-    place = {launch.launch_id: index for index, launch in enumerate(side.launches)}
+    place = {launch.launch_id: side.blocks.index(launch.block) for launch in side.launches}
     cells = side.run.cells().filter(
         pl.col("status") == "done",
         pl.col("pattern").cast(pl.String).is_in([pattern.value for pattern in patterns]),

@@ -1,7 +1,7 @@
 """Kernels of NPB on the fabrics: times and rates, what the network is worth to each, speed-up.
 
-Times and their ratios are those of the cells (`measured`, `comparing`): the same launches, pairs, intervals and verdicts. What
-only a kernel tells of itself, rates and the split of its time, comes from its own record in `launch.json`.
+Times and their ratios are those of the cells (`measured`, `comparing`): the same launches, pairs, intervals, verdicts. What only a
+kernel tells of itself, rates and the split of its time, comes from its own record in `launch.json`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from statistics import fmean, median
 
 import numpy as np
 
-from fabricbench.analysis.findings import CellKey, Comparison, Interval, Verdict
-from fabricbench.analysis.kernel_findings import (
+from fabricbench.analysis.findings import (
+    CellKey,
+    Comparison,
+    Interval,
     KernelFindings,
     KernelName,
     KernelOnFabric,
@@ -171,7 +173,6 @@ def _sensitivity(kernel: KernelName, cell: Comparison, *, is_a_slower: bool) -> 
         low=turned[0],
         high=turned[1],
         verdict=cell.verdict,
-        is_equivalent=cell.verdict is Verdict.EQUIVALENT,
         launches=cell.launches,
     )
 

@@ -6,6 +6,7 @@ of a UDP datagram in one frame of MTU 1500; powers of two show the curve between
 
 from __future__ import annotations
 
+from fabricbench.campaign.npb_table import NpbTable
 from fabricbench.campaign.pattern_presets import COLLECTIVES, CONGESTION, EVERY_PATTERN, MAP, ONE_WAY
 from fabricbench.campaign.preset_parts import DATAGRAM_LAYERS, KIB, MIB, STREAM_LAYERS, experiment, powers
 from fabricbench.campaign.specification import Campaign, Congestor, Experiment
@@ -143,9 +144,17 @@ FULL = Campaign(
     ),
 )
 
+NPB = Campaign(
+    name="npb",
+    description="the eight kernels of the NAS Parallel Benchmarks, class W, on as many nodes as each takes",
+    blocks=6,
+    unfit="leave out",
+    npb=(NpbTable(classes=("W",)),),
+)
+
 PRESETS = {
     campaign.name: campaign
-    for campaign in (QUICK, STANDARD, FULL, EVERY_PATTERN, COLLECTIVES, CONGESTION, MAP, ONE_WAY)
+    for campaign in (QUICK, STANDARD, FULL, EVERY_PATTERN, COLLECTIVES, CONGESTION, MAP, ONE_WAY, NPB)
 }
 
 

@@ -14,7 +14,7 @@ from fabricbench.cli.output import opened_output
 from fabricbench.errors import UsageError
 
 if TYPE_CHECKING:
-    from fabricbench.analysis.findings import Findings
+    from fabricbench.analysis.findings import Findings, Reference
     from fabricbench.report.formats import FigureFormat, Format
 
 
@@ -56,6 +56,12 @@ def register(app: typer.Typer) -> None:
         baseline: Annotated[
             str | None, typer.Option(help="The fabric that all others are compared with (default: the first).")
         ] = None,
+        reference: Annotated[
+            str | None,
+            typer.Option(
+                metavar="RUNDIR", help="Normalise the rates of kernels to those of a stored run, or to `cray-y-mp`."
+            ),
+        ] = None,
         open_it: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
     ) -> None:
         """Write the dossier of a run, or of a run before and after: one HTML file that opens anywhere, offline.
@@ -79,7 +85,8 @@ def register(app: typer.Typer) -> None:
         target = output or (STDOUT if name is FormatName.TEXT else None)
         if open_it and target == STDOUT:
             raise UsageError("--open needs a file, and the output is stdout", hint="name a file with -o")
-        findings = analyse([Run.open(path) for path in runs], baseline=baseline)
+        machine = None if reference is None else _reference(reference)
+        findings = analyse([Run.open(path) for path in runs], baseline=baseline, reference=machine)
         if isinstance(written, Format):
             is_for_terminal = name is FormatName.TEXT and target == STDOUT
             content = _for_this_terminal(findings) if is_for_terminal else written.render(findings)
@@ -94,6 +101,18 @@ def register(app: typer.Typer) -> None:
             _write_others(findings, written, path)
         if open_it:
             webbrowser.open(path.resolve().as_uri())
+
+
+def _reference(name: str) -> Reference:
+    """Return the machine to normalise to: a published one, or a stored run."""
+    from fabricbench.analysis.findings import Reference  # noqa: PLC0415 - keeps the start of the program fast
+    from fabricbench.analysis.kernels import reference_run  # noqa: PLC0415
+    from fabricbench.published.kernels import CRAY, CRAY_SECONDS, CRAY_SOURCE  # noqa: PLC0415
+    from fabricbench.record.store import Run  # noqa: PLC0415
+
+    if name == CRAY:
+        return Reference(name="one processor of a Cray Y-MP", source=CRAY_SOURCE, seconds=CRAY_SECONDS)
+    return reference_run(Run.open(Path(name)))
 
 
 def _format_of(output: Path | None) -> FormatName:

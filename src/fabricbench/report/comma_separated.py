@@ -42,8 +42,14 @@ def findings_csv(findings: Findings) -> dict[str, str]:
         "coefficients": findings.coefficients,
         "start-up": findings.start_ups,
         "one-way": findings.one_ways,
+        "kernels": findings.kernels.results if findings.kernels else (),
+        "kernel-ratios": findings.kernels.sensitivities if findings.kernels else (),
+        "speed-up": findings.kernels.speed_ups if findings.kernels else (),
     }
-    rows = {name: [flat(one.model_dump(mode="json")) for one in models] for name, models in tables.items()}
+    rows = {
+        name: [flat(one.model_dump(mode="json", exclude={"calls"})) for one in models]
+        for name, models in tables.items()
+    }
     rows["pairs"] = [
         {
             **{name: getattr(one, name) for name in ("fabric", "layer", "pattern", "schedule", "message_bytes")},

@@ -16,6 +16,7 @@ from fabricbench.report.figures.distributions import distributions
 from fabricbench.report.figures.figure import Figure, Panel, Spec, compose
 from fabricbench.report.figures.forest import round_trip_forest, throughput_forest, verdict_forest
 from fabricbench.report.figures.heat import collectives, matrix
+from fabricbench.report.figures.kernels import kernel_ratios, kernel_split, speed_up
 from fabricbench.report.figures.ladder import ladder
 from fabricbench.report.figures.one_way import one_way
 from fabricbench.report.figures.published import published
@@ -41,6 +42,9 @@ FIGURES: dict[str, Builder] = {
     "throughput": throughput_curves,
     "round-trip-ratios": round_trip_forest,
     "throughput-ratios": throughput_forest,
+    "kernel-ratios": kernel_ratios,
+    "kernel-split": kernel_split,
+    "speed-up": speed_up,
     "topologies": topologies,
     "congestion": congestion,
     "incast": incast,

@@ -17,6 +17,7 @@ from fabricbench.model import Layer, Receive
 from fabricbench.report.comma_separated import comparisons_csv
 from fabricbench.report.figures import Figure, present
 from fabricbench.report.figures.theme import DARK, LIGHT, vega_config
+from fabricbench.report.kernel_tables import kernel_lines, kernel_tables
 from fabricbench.report.palette import colour_range, shape_range
 from fabricbench.report.pattern_tables import map_verdict, operation_table, slow_table, start_up_table
 from fabricbench.report.tables import Table, comparison_table, crossover_table, fabric_table, inventory_table
@@ -170,6 +171,14 @@ def _sections(findings: Findings, figures: dict[str, Figure]) -> tuple[Section, 
             "MPI operations",
             ("collectives",),
             tables=operations if findings.operations else (),
+        ),
+        Section(
+            "kernels",
+            "Kernels",
+            "Kernels: the NAS Parallel Benchmarks",
+            ("kernel-ratios", "kernel-split", "speed-up"),
+            lines=kernel_lines(findings),
+            tables=tuple(kernel_tables(findings)[1:]),
         ),
         Section("oneway", "One-way", "One-way latency", ("one-way",)),
         Section(

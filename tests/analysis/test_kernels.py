@@ -1,0 +1,196 @@
+"""What is said of kernels, in runs whose truth is known: IS takes three times as long on the slow fabric, EP the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fabricbench.analysis import analyse
+from fabricbench.analysis.findings import Findings, Verdict
+from fabricbench.analysis.kernels import reference_run
+from fabricbench.campaign.plan import plan_run
+from fabricbench.campaign.specification import campaign_of
+from fabricbench.errors import UsageError
+from fabricbench.lab import parse_fabrics
+from fabricbench.lab.topology import plan_lab
+from fabricbench.record.kernel_cells import LaunchOfKernel, as_record
+from fabricbench.record.kernel_lines import (
+    CallTotal,
+    KernelFooter,
+    KernelHeader,
+    KernelProfile,
+    KernelRun,
+    MessageSizes,
+)
+from fabricbench.record.kernel_reading import KernelRecord
+from fabricbench.record.launch import KernelPart, LaunchFacts, write_launch
+from fabricbench.record.lines import RankInfo
+from fabricbench.record.manifest import Manifest, PlannedLaunch, write_manifest
+from fabricbench.record.store import Run
+from fabricbench.report.figures import present
+from fabricbench.report.formats import FORMATS, Format
+from fabricbench.report.kernel_tables import sensitivity_table, study_table
+
+SECONDS = {"IS": 1.0, "EP": 2.0, "CG": 1.5}
+SLOWER = {"IS": 3.0, "EP": 1.0, "CG": 1.5}
+COMMUNICATION = 0.25
+SPEED_UP = 2.5
+
+
+def kernel_record(benchmark: str, ranks: int, seconds: float, *, is_right: bool) -> KernelRecord:
+    spent = COMMUNICATION * seconds
+    profile = KernelProfile(
+        compute_seconds=(seconds - spent,) * ranks,
+        mpi_seconds=(spent,) * ranks,
+        bytes_sent=(1000,) * ranks,
+        calls=(CallTotal(call="MPI_Wait", number=ranks, seconds=spent * ranks, bytes=0),),
+        message_sizes=(MessageSizes(from_bytes=512, to_bytes=1023, number=ranks),),
+    )
+    run = KernelRun(
+        repetition=0,
+        size="1",
+        iterations=1,
+        seconds=seconds,
+        operations=1e9,
+        operation_unit="floating point",
+        mops_total=1e3 / seconds,
+        mops_per_process=1e3 / seconds / ranks,
+        verified=is_right,
+        profile=profile,
+    )
+    header = KernelHeader(
+        program="fabricbench-npb",
+        program_version="0",
+        kernel=benchmark.lower(),
+        problem_class="W",
+        rank_count=ranks,
+        ranks=tuple(RankInfo(rank=rank, host=f"n{rank}", pid=1, cpus=(0,)) for rank in range(ranks)),
+        clock_resolution_ns=1.0,
+        started_unix_ns=1,
+    )
+    return KernelRecord(header=header, runs=[run], footer=KernelFooter(runs=1, verified=int(is_right)))
+
+
+def kernel_run(path: Path, *, wrong: str = "") -> Run:
+    """A run of eight blocks on two fabrics with one percent of noise that the fabrics of a block share in part."""
+    tables = [{"benchmarks": list(SECONDS), "ranks": [1, 4]}]
+    testbed = plan_lab("four", 4, parse_fabrics("fast-ethernet,myrinet"), [0, 1]).testbed()
+    plan = plan_run(campaign_of({"campaign": {"blocks": 8}, "npb": tables}, "npb.toml"), testbed, seed=1)
+    random = np.random.default_rng(7)
+    planned = tuple(PlannedLaunch(**one.model_dump(include=set(PlannedLaunch.model_fields))) for one in plan.launches)
+    path.mkdir()
+    write_manifest(path, Manifest(campaign_name="npb", testbed=testbed, seed=1, planned=planned))
+    for launch in plan.launches:
+        assert launch.kernel is not None
+        name, ranks = launch.kernel.benchmark, launch.kernel.ranks
+        slower = SLOWER[name] if launch.fabric == "fast-ethernet" and ranks > 1 else 1.0
+        seconds = SECONDS[name] * slower * (1.0 if ranks > 1 else SPEED_UP) * np.exp(random.normal(0.0, 0.01))
+        record = kernel_record(name, ranks, float(seconds), is_right=name != wrong)
+        directory = path / "launches" / launch.launch_id
+        directory.mkdir(parents=True)
+        write_launch(
+            directory,
+            as_record(record, LaunchOfKernel(launch.launch_id, launch.fabric, plan.cells[launch.cells[0]])),
+            facts=LaunchFacts(block=launch.block, position=launch.position),
+            kernel=KernelPart(header=record.header, runs=tuple(record.runs)),
+        )
+    return Run.open(path)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return kernel_run(tmp_path_factory.mktemp("kernels") / "run")
+
+
+@pytest.fixture(scope="module")
+def findings(run: Run) -> Findings:
+    return analyse([run])
+
+
+def test_kernels_stand_in_the_order_of_what_the_network_is_worth_to_them(findings: Findings):
+    assert findings.kernels is not None
+    found = findings.kernels.sensitivities
+    assert [one.kernel.benchmark for one in found] == ["IS", "CG", "EP"]
+    assert {(one.slower, one.faster) for one in found} == {("fast-ethernet", "myrinet")}
+    for one in found:
+        assert one.low is not None
+        assert one.high is not None
+        assert one.low < SLOWER[one.kernel.benchmark] < one.high
+        assert one.launches == 8
+    assert found[0].verdict is Verdict.B_FASTER
+    assert not found[-1].is_decided
+
+
+def test_the_order_is_the_same_seen_from_the_other_fabric(run: Run, findings: Findings):
+    other = analyse([run], baseline="myrinet")
+    assert other.kernels is not None
+    assert findings.kernels is not None
+    for mine, theirs in zip(findings.kernels.sensitivities, other.kernels.sensitivities, strict=True):
+        assert (mine.kernel, mine.slower) == (theirs.kernel, theirs.slower)
+        assert mine.ratio == pytest.approx(theirs.ratio)
+        assert (mine.low, mine.high) == pytest.approx((theirs.low, theirs.high))
+
+
+def test_rates_and_the_split_of_the_time_are_those_of_the_records(findings: Findings):
+    assert findings.kernels is not None
+    found = next(one for one in findings.kernels.results if (one.kernel.benchmark, one.kernel.ranks) == ("EP", 4))
+    assert found.seconds.value == pytest.approx(2.0, rel=0.02)
+    assert found.mops_total == pytest.approx(500.0, rel=0.02)
+    assert found.mops_per_process == pytest.approx(125.0, rel=0.02)
+    assert found.communication_share == pytest.approx(COMMUNICATION)
+    assert found.calls == {"MPI_Wait": pytest.approx(COMMUNICATION)}
+
+
+def test_speed_up_is_over_the_fewest_ranks(findings: Findings):
+    assert findings.kernels is not None
+    found = {(one.fabric, one.kernel.benchmark): one for one in findings.kernels.speed_ups}
+    fast = found["myrinet", "IS"]
+    assert (fast.fewest, fast.kernel.ranks) == (1, 4)
+    assert fast.speed_up.value == pytest.approx(SPEED_UP, rel=0.02)
+    assert found["fast-ethernet", "IS"].speed_up.value == pytest.approx(SPEED_UP / 3.0, rel=0.02)
+
+
+def test_a_wrong_result_is_never_compared(tmp_path: Path):
+    findings = analyse([kernel_run(tmp_path / "run", wrong="IS")])
+    assert findings.kernels is not None
+    assert {one.kernel.benchmark for one in findings.kernels.results} == {"EP", "CG"}
+    assert any("IS.W" in warning.text for warning in findings.warnings)
+
+
+def test_rates_are_normalised_to_another_run_on_its_fewest_ranks(run: Run):
+    reference = reference_run(run)
+    assert reference.seconds["EP.W"] == pytest.approx(SECONDS["EP"] * SPEED_UP, rel=0.02)
+    kernels = analyse([run], reference=reference).kernels
+    assert kernels is not None
+    found = next(one for one in kernels.results if (one.kernel.benchmark, one.kernel.ranks) == ("EP", 4))
+    assert found.of_reference == pytest.approx(SPEED_UP, rel=0.02)
+
+
+def test_the_headline_answers_with_the_kernels_where_nothing_else_was_run(findings: Findings):
+    assert "IS gains most by myrinet, 3.0 times shorter than on fast-ethernet" in findings.headline.sentence
+
+
+def test_the_study_of_2000_stands_beside_the_same_fabrics(findings: Findings):
+    (row,) = [row for row in sensitivity_table(findings).rows if row[0].startswith("IS.W")]
+    assert row[-1] == "4.78"
+    assert len(study_table(findings).rows) == 7
+
+
+def test_every_format_and_figure_shows_kernels(findings: Findings):
+    assert {"kernel-ratios", "kernel-split", "speed-up"} <= set(present(findings))
+    for name in ("html", "markdown", "text", "json"):
+        written = FORMATS[name]
+        assert isinstance(written, Format)
+        assert b"IS.W on 4 ranks" in written.render(findings) or name == "json", name
+
+
+def test_a_run_without_kernels_is_no_reference(tmp_path: Path):
+    empty = kernel_run(tmp_path / "run", wrong="IS")
+    for launch in (tmp_path / "run/launches").iterdir():
+        if "is.W" not in launch.name:
+            for file in launch.iterdir():
+                file.unlink()
+    with pytest.raises(UsageError):
+        reference_run(Run.open(empty.path))

@@ -1,0 +1,193 @@
+"""Kernels in campaigns: what is asked for, what is planned, how a record becomes a cell, what proves its path."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fabricbench.campaign.path_proof import prove_path
+from fabricbench.campaign.plan import RunPlan, plan_run
+from fabricbench.campaign.specification import Campaign, campaign_of
+from fabricbench.campaign.starts import OwnKernel, start_of
+from fabricbench.errors import UsageError
+from fabricbench.lab import parse_fabrics
+from fabricbench.lab.topology import plan_lab
+from fabricbench.record.kernel_cells import LaunchOfKernel, as_record
+from fabricbench.record.kernel_reading import KernelRecord, parse_kernel_record
+from fabricbench.record.launch import KERNEL_RECORDS, read_launch, write_launch
+from fabricbench.testbed.model import Testbed
+
+FIXTURE = (Path(__file__).parents[2] / "schema/fixtures/kernel_record.jsonl").read_bytes().splitlines(keepends=True)
+GOOD = [FIXTURE[0], FIXTURE[1], FIXTURE[3].replace(b'"runs":2', b'"runs":1')]
+
+
+def campaign(*tables: dict[str, object], **keys: object) -> Campaign:
+    return campaign_of({"campaign": {"blocks": 2, **keys}, "npb": list(tables)}, "kernels.toml")
+
+
+def lab_of(nodes: int = 4) -> Testbed:
+    return plan_lab("four", nodes, parse_fabrics("fast-ethernet,myrinet"), [0, 1]).testbed()
+
+
+def names(plan: RunPlan) -> set[str]:
+    return {launch.kernel.name for launch in plan.launches if launch.kernel}
+
+
+def test_all_eight_run_on_the_most_nodes_that_each_takes():
+    assert names(plan_run(campaign({}), lab_of(), seed=1)) == {
+        f"{name}.W.4" for name in ("ep", "mg", "cg", "ft", "is", "lu", "sp", "bt")
+    }
+    assert {"mg.W.4", "bt.W.4", "ep.W.5"} <= names(plan_run(campaign({}), lab_of(5), seed=1))
+
+
+def test_every_kernel_is_a_launch_of_its_own_in_each_block_on_each_fabric_in_random_order():
+    plan = plan_run(campaign({"benchmarks": ["IS", "EP"], "class": ["S", "W"], "ranks": [1, 4]}), lab_of(), seed=1)
+    ids = [launch.launch_id for launch in plan.launches]
+    assert len(ids) == len(set(ids)) == 2 * 2 * 2 * 2 * 2
+    assert {"b00-fast-ethernet-is.W.4", "b01-myrinet-ep.S.1"} <= set(ids)
+    blocks = [[one.launch_id[4:] for one in plan.launches if one.block == block] for block in (0, 1)]
+    assert sorted(blocks[0]) == sorted(blocks[1])
+    assert blocks[0] != blocks[1]
+    assert {plan.ranks_of(launch) for launch in plan.launches} == {1, 4}
+
+
+def test_kernels_stand_beside_experiments_and_their_cells_are_numbered_on():
+    both = campaign_of(
+        {
+            "experiment": [{"layers": ["tcp"], "pattern": "pingpong", "message_bytes": [64]}],
+            "npb": [{"benchmarks": "IS"}],
+        },
+        "both.toml",
+    )
+    plan = plan_run(both, lab_of(), seed=1)
+    assert [cell.pattern for cell in plan.cells] == ["pingpong", "npb"]
+    assert {launch.cells for launch in plan.launches} == {(0,), (1,)}
+    alone = plan_run(both.model_copy(update={"npb": ()}), lab_of(), seed=1)
+    measuring = [launch for launch in plan.launches if launch.kernel is None]
+    assert {one.token for one in measuring} == {one.token for one in alone.launches}
+
+
+def test_a_number_of_ranks_that_a_kernel_does_not_take_is_left_out_with_the_reason():
+    plan = plan_run(campaign({"benchmarks": ["BT", "IS"], "ranks": [1, 2, 4]}), lab_of(), seed=1)
+    assert names(plan) == {"bt.W.1", "bt.W.4", "is.W.1", "is.W.2", "is.W.4"}
+    assert any("BT on 2 ranks is left out: BT takes squares" in note for note in plan.notes)
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ({"benchmarks": ["BT"], "ranks": [3]}, "BT on 3 ranks cannot be run"),
+        ({"benchmarks": ["XX"]}, "there is no benchmark 'XX'"),
+        ({"class": "Z"}, "there is no class 'Z'"),
+        ({"ranks": [0]}, "numbers of ranks such as"),
+        ({"ranks": [8], "benchmarks": ["IS"]}, "it has 4 nodes"),
+        ({"program": "official", "repetitions": 2}, "runs once in a start"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_by_name(table: dict[str, object], said: str):
+    with pytest.raises(UsageError, match=said):
+        plan_run(campaign(table), lab_of(), seed=1)
+
+
+def test_the_same_kernel_twice_is_refused_and_as_an_experiment_too():
+    with pytest.raises(UsageError, match=r"runs IS\.W 4 ranks again, number 1 does already"):
+        plan_run(campaign({"benchmarks": ["IS"]}, {"benchmarks": ["IS", "EP"]}), lab_of(), seed=1)
+    with pytest.raises(UsageError, match=r"npb is a workload; it has a table of its own, \[\[npb\]\]"):
+        campaign_of({"experiment": [{"layers": ["mpi"], "pattern": "npb"}]}, "one.toml")
+
+
+def test_a_budget_costs_blocks_and_no_kernel():
+    asked = campaign({"benchmarks": ["IS"]}, blocks=20)
+    whole = plan_run(asked, lab_of(), seed=1)
+    short = plan_run(asked, lab_of(), seed=1, budget_seconds=whole.estimated_seconds / 2)
+    assert short.blocks == 10
+    assert short.cells == whole.cells
+    assert short.estimated_seconds <= whole.estimated_seconds / 2
+
+
+def test_the_plan_survives_being_written_down():
+    plan = plan_run(campaign({"ranks": [1, 4]}), lab_of(), seed=1)
+    assert RunPlan.model_validate_json(plan.model_dump_json(by_alias=True)) == plan
+    asked = campaign({"class": ["S", "W"], "ranks": [4]})
+    assert Campaign.model_validate_json(asked.model_dump_json(by_alias=True)) == asked
+
+
+def test_a_kernel_is_told_which_interface_leads_into_the_fabric():
+    plan = plan_run(campaign({"benchmarks": ["IS"]}), lab_of(), seed=1)
+    launch = next(one for one in plan.launches if one.fabric == "myrinet")
+    tokens = start_of(launch, plan).program(Path("/run"))
+    assert tokens[1:4] == ["is", "--class", "W"]
+    assert tokens[tokens.index("--interface") + 1] == plan.fabric("myrinet").interface
+    assert tokens[tokens.index("--output") + 1] == KERNEL_RECORDS
+
+
+def launch_of_cg() -> tuple[LaunchOfKernel, RunPlan]:
+    plan = plan_run(campaign({"benchmarks": ["CG"], "class": "S", "ranks": [2]}), lab_of(), seed=1)
+    launch = next(one for one in plan.launches if one.fabric == "myrinet")
+    return LaunchOfKernel(launch.launch_id, "myrinet", plan.cells[0]), plan
+
+
+def record(lines: list[bytes]) -> KernelRecord:
+    return parse_kernel_record(lines)
+
+
+def test_a_record_becomes_a_cell_with_a_sample_for_each_repetition(tmp_path: Path):
+    launch, _ = launch_of_cg()
+    made = as_record(record(GOOD), launch)
+    assert made.is_complete
+    (cell,) = made.cells
+    assert cell.batches[0].time_ns.tolist() == [50_000_000]
+    assert cell.end is not None
+    assert cell.end.values["mops_total"] == 1335.0
+    assert cell.end.values["communication_share"] == pytest.approx(0.038 / 0.099)
+    directory = tmp_path / launch.launch_id
+    directory.mkdir()
+    assert write_launch(directory, made).complete
+    assert read_launch(directory).fabric == "myrinet"
+
+
+def test_a_wrong_result_is_a_failed_cell_with_its_reason_and_its_times_are_kept():
+    launch, _ = launch_of_cg()
+    made = as_record(record(FIXTURE), launch)
+    assert made.is_complete
+    (cell,) = made.cells
+    assert cell.failed is not None
+    assert (cell.failed.code, cell.end) == ("corrupted", None)
+    assert "repetition 1 gave a wrong result: residual is None, expected 0.0" in cell.failed.reason
+    assert len(cell.batches[0].time_ns) == 2
+
+
+def test_a_record_cut_short_is_no_whole_launch():
+    launch, _ = launch_of_cg()
+    assert not as_record(record(GOOD[:2]), launch).is_complete
+
+
+@pytest.mark.parametrize(
+    ("interfaces", "said"),
+    [
+        ({"FABRIC": (2_300_000, 2_300_000), "lo": (100, 100)}, ""),
+        ({"FABRIC": (2_000, 2_000)}, "it went another way"),
+        ({"FABRIC": (2_300_000, 2_300_000), "control": (9_000_000, 0)}, "can be control traffic"),
+        ({}, "no counters of an interface"),
+    ],
+)
+def test_what_rank_0_sent_must_have_crossed_the_fabric(interfaces: dict[str, tuple[int, int]], said: str):
+    launch, plan = launch_of_cg()
+    fabric = plan.fabric("myrinet")
+    run = json.loads(GOOD[1])
+    run["profile"]["interfaces"] = {
+        fabric.interface if name == "FABRIC" else name: {"sent": sent, "received": received}
+        for name, (sent, received) in interfaces.items()
+    }
+    made = as_record(record([GOOD[0], json.dumps(run).encode() + b"\n", GOOD[2]]), launch)
+    violations = prove_path(made, fabric).violations
+    assert (said in violations[0]) if said else not violations
+
+
+def test_a_wrong_result_is_no_failed_launch():
+    plan = plan_run(campaign({"benchmarks": ["IS"]}), lab_of(), seed=1)
+    start = start_of(plan.launches[0], plan)
+    assert isinstance(start, OwnKernel)
+    assert [start.is_well(code) for code in (0, 1, 2, 3, None)] == [True, True, False, False, False]

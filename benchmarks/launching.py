@@ -16,7 +16,6 @@ from fabricbench.record.probe_plan import PlanFabric, PlanProbe, ProbePlan, Stop
 from fabricbench.testbed.model import Fabric
 
 TIME_LIMIT_S = 60
-PROBE = "fabricbench-probe"
 RECORDS = "records.jsonl"
 
 

@@ -16,6 +16,7 @@ from fabricbench.record.probe_plan import PlanFabric, PlanProbe, ProbePlan, Stop
 from fabricbench.testbed.model import Fabric
 
 TIME_LIMIT_S = 60
+PROBE = "fabricbench-probe"
 RECORDS = "records.jsonl"
 
 
@@ -30,15 +31,15 @@ class Measured:
 
 
 def launch(
-    launcher: Launcher, fabric: Fabric, probes: Sequence[PlanProbe], ranks: int, probe: Path | None = None
+    launcher: Launcher, fabric: Fabric, probes: Sequence[PlanProbe], ranks: int, program: Path | None = None
 ) -> tuple[Header, tuple[Measured, ...]]:
     """Return what one launch of the measurer says of itself, and its cells in the plan's order. A failed cell is an error.
 
-    `probe` is another build of the measurer.
+    `program` is a measurer that was built with another MPI.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = plan_of(Path(folder), fabric, probes)
-        command = launcher.command(fabric, [str(probe or native_file(PROBE)), str(path)], Path(folder), ranks)
+        command = launcher.command(fabric, [str(program or native_file(PROBE)), str(path)], Path(folder), ranks)
         done = subprocess.run(
             command.tokens, cwd=folder, capture_output=True, text=True, timeout=TIME_LIMIT_S, check=False
         )

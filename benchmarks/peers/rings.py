@@ -131,7 +131,7 @@ def ours_beside_hpcc(link: Link, launcher: LabLauncher, probe: Path, seconds: fl
         )
         for index, (pattern, message_bytes, ranks, time) in enumerate(shapes)
     ]
-    _, cells = launch(launcher, link.fabric, probes, RANKS, probe)
+    _, cells = launch(launcher, link.fabric, probes, RANKS, program=probe)
     small, large = cells[: 1 + len(RINGS)], cells[1 + len(RINGS) :]
     times = [_pairs(small[0], SMALL), *_rings(small[1:], SMALL)]
     rates = [_pairs(large[0], LARGE_PAIR), *_rings(large[1:], LARGE_RING)]

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.launching import plan_of, unsatisfied
+from benchmarks.launching import PROBE, plan_of, unsatisfied
 
 from fabricbench.campaign.starts import PROBE
 from fabricbench.launch.launcher import Launcher

@@ -49,35 +49,35 @@ std::vector<int> ranks_of(const PlanProbe& probe) {
 void RecordWriter::write_header(const Plan& plan, const std::vector<nlohmann::json>& ranks, const ClockInfo& clock,
                                 const std::string& mpi_library) {
   file_.add({{"type", "header"},
-              {"schema", "fabricbench/record/1"},
-              {"launch_id", plan.launch_id},
-              {"fabric", plan.fabric.name},
-              {"probe_version", version},
-              {"mpi_library", mpi_library},
-              {"started_unix_ns", unix_ns()},
-              {"ranks", ranks},
-              {"clock",
-               {{"name", clock.name},
-                {"resolution_ns", clock.resolution_ns},
-                {"overhead_ns", clock.overhead_ns},
-                {"loop_floor_ns", clock.loop_floor_ns}}}});
+             {"schema", "fabricbench/record/1"},
+             {"launch_id", plan.launch_id},
+             {"fabric", plan.fabric.name},
+             {"probe_version", version},
+             {"mpi_library", mpi_library},
+             {"started_unix_ns", unix_ns()},
+             {"ranks", ranks},
+             {"clock",
+              {{"name", clock.name},
+               {"resolution_ns", clock.resolution_ns},
+               {"overhead_ns", clock.overhead_ns},
+               {"loop_floor_ns", clock.loop_floor_ns}}}});
   file_.flush();
 }
 
 void RecordWriter::write_clock(const ClockModel& clock, int rank, std::string_view phase) {
   constexpr double ppb = 1e9;
   file_.add({{"type", "clock"},
-              {"rank", rank},
-              {"phase", phase},
-              {"offset_ns", clock.offset_ns},
-              {"drift_ppb", clock.drift * ppb},
-              {"at_ns", clock.at_ns},
-              {"error_ns", clock.error_ns},
-              {"is_shared", clock.is_shared},
-              {"estimated_offset_ns", clock.estimated_offset_ns},
-              {"estimated_drift_ppb", clock.estimated_drift * ppb},
-              {"estimated_error_ns", clock.estimated_error_ns},
-              {"exchanges", clock.exchanges}});
+             {"rank", rank},
+             {"phase", phase},
+             {"offset_ns", clock.offset_ns},
+             {"drift_ppb", clock.drift * ppb},
+             {"at_ns", clock.at_ns},
+             {"error_ns", clock.error_ns},
+             {"is_shared", clock.is_shared},
+             {"estimated_offset_ns", clock.estimated_offset_ns},
+             {"estimated_drift_ppb", clock.estimated_drift * ppb},
+             {"estimated_error_ns", clock.estimated_error_ns},
+             {"exchanges", clock.exchanges}});
 }
 
 void RecordWriter::write_samples(int cell, std::string_view phase, std::size_t begin, const PhaseSamples& samples,
@@ -178,31 +178,31 @@ void RecordWriter::write_end(const PlanProbe& probe, const CellReport& report) {
   }
   const Counters& counters = report.counters;
   file_.add({{"type", "cell_end"},
-              {"cell", probe.id},
-              {"stop", name_of(report.outcome.stop.value_or(StopReason::time))},
-              {"warmup", warmup_},
-              {"measured", measured_},
-              {"seconds", report.outcome.seconds},
-              {"sent", counters.sent},
-              {"lost", counters.lost},
-              {"reordered", counters.reordered},
-              {"duplicated", counters.duplicated},
-              {"corrupted", counters.corrupted},
-              {"verified", counters.verified},
-              {"missed", report.findings.missed.size()},
-              {"values", report.findings.values},
-              {"interfaces", interfaces}});
+             {"cell", probe.id},
+             {"stop", name_of(report.outcome.stop.value_or(StopReason::time))},
+             {"warmup", warmup_},
+             {"measured", measured_},
+             {"seconds", report.outcome.seconds},
+             {"sent", counters.sent},
+             {"lost", counters.lost},
+             {"reordered", counters.reordered},
+             {"duplicated", counters.duplicated},
+             {"corrupted", counters.corrupted},
+             {"verified", counters.verified},
+             {"missed", report.findings.missed.size()},
+             {"values", report.findings.values},
+             {"interfaces", interfaces}});
 }
 
 void RecordWriter::write_failed(const PlanProbe& probe, const CellFailure& failure) {
   ++failed_;
   file_.add({{"type", "cell_failed"},
-              {"cell", probe.id},
-              {"layer", name_of(probe.layer)},
-              {"pattern", name_of(probe.pattern)},
-              {"message_bytes", probe.message_bytes},
-              {"code", name_of(failure.code)},
-              {"reason", failure.reason}});
+             {"cell", probe.id},
+             {"layer", name_of(probe.layer)},
+             {"pattern", name_of(probe.pattern)},
+             {"message_bytes", probe.message_bytes},
+             {"code", name_of(failure.code)},
+             {"reason", failure.reason}});
 }
 
 void RecordWriter::write_footer() {

@@ -43,10 +43,9 @@ std::vector<std::string> parameters_of(Pattern pattern) {
       return {"schedule"};
     case Family::operation:
       return operation_parameters(pattern);
-    case Family::pair:
-      break;  // each is listed with its own
-    case Family::workload:
-      return {};
+    case Family::pair:      // each is listed with its own
+    case Family::workload:  // a program of its own runs it
+      break;
   }
   return {};
 }

@@ -1,4 +1,4 @@
-"""The map of a network in runs whose truth is known: slow nodes, healthy networks, suspects that a second run clears or confirms."""
+"""The map of a network in runs whose truth is known: slow nodes, healthy networks, suspects that a second run clears."""
 
 from __future__ import annotations
 

@@ -152,11 +152,18 @@ def _congestions(fabric: str, factor: float) -> Iterable[Congestion]:
             for flows in FLOWS:
                 impact = 1 + factor * (0.5 + flows**0.5) * (1.5 if congesting > 1024 else 0.2)
                 is_time = metric_of(pattern).is_time
+                if congesting == 1024 and flows == 1:
+                    impact = 1.003  # the idle control
                 yield Congestion(
                     fabric=fabric,
                     key=_key(layer, pattern, size),
                     congestor=CongestorFacts(
-                        layer=layer, pattern=Pattern.INCAST, message_bytes=congesting, flows=flows, ranks=(5, 2, 3)
+                        layer=layer,
+                        pattern=Pattern.INCAST,
+                        message_bytes=congesting,
+                        flows=flows,
+                        ranks=(5, 2, 3),
+                        is_idle=congesting == 1024 and flows == 1,
                     ),
                     launches=LAUNCHES,
                     samples_a_launch=800 if is_time else 40,

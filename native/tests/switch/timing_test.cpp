@@ -17,7 +17,7 @@ FabricTiming fabric(Switching switching, std::int64_t line_rate_bit_s = kFast) {
   timing.switching = switching;
   timing.port_buffer_bytes = 16 * 1538;
   timing.host_queue_bytes = 1 << 20;
-  timing.ports.assign(3, {line_rate_bit_s, kDelayNs});
+  timing.ports.assign(3, {line_rate_bit_s, kDelayNs, kDelayNs});
   return timing;
 }
 
@@ -64,9 +64,17 @@ TEST(Timing, CutThroughToAFasterLinkEndsNoSoonerThanTheTailArrives) {
   EXPECT_EQ(delay_through(timing, kFull), kFullNs + 2 * kDelayNs);
 }
 
+TEST(Timing, EachDirectionOfAPortHasItsOwnDelay) {
+  FabricTiming timing = fabric(Switching::store_and_forward);
+  timing.ports[1] = {kFast, 20'000, 70'000};
+  EXPECT_EQ(delay_through(timing, kFull), 2 * kFullNs + kDelayNs + 70'000);
+  timing.ports[0] = {kFast, 30'000, 90'000};
+  EXPECT_EQ(delay_through(timing, kFull), 2 * kFullNs + 30'000 + 70'000);
+}
+
 TEST(Timing, EachPortHasItsOwnDelayAndRate) {
   FabricTiming timing = fabric(Switching::store_and_forward);
-  timing.ports[1] = {10 * kFast, 1'000};
+  timing.ports[1] = {10 * kFast, 1'000, 1'000};
   EXPECT_EQ(delay_through(timing, kFull), kFullNs + kDelayNs + kFullNs / 10 + 1'000);
 }
 

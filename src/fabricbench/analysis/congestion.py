@@ -66,6 +66,7 @@ def _congestion(
             message_bytes=congestor.message_bytes,
             flows=int(congestor.parameters.get("flows", 1)),
             ranks=congestor.ranks,
+            is_idle=congestor.is_idle,
         ),
         launches=int(np.count_nonzero(both)),
         samples_a_launch=min(alone.pooled.size, beside.pooled.size) // launches,

@@ -181,13 +181,17 @@ class Topology(Model):
 
 
 class CongestorFacts(Model):
-    """What other ranks did while a cell was measured. The first of `ranks` is the receiver of an incast."""
+    """What other ranks did while a cell was measured: nothing where they are the idle control, which must have an impact of 1.
+
+    The first of `ranks` is the receiver of an incast.
+    """
 
     layer: Layer
     pattern: Pattern
     message_bytes: int
     flows: int
     ranks: tuple[int, ...]
+    is_idle: bool = False
 
 
 class Congestion(Model):

@@ -91,13 +91,14 @@ def register(app: typer.Typer) -> None:
             is_for_terminal = name is FormatName.TEXT and target == STDOUT
             content = _for_this_terminal(findings) if is_for_terminal else written.render(findings)
             path = _write(content, target or runs[0] / f"dossier{written.suffix}")
-            _write_others(findings, written, path)
         elif figure is not None:
             path = _write(written.render(findings, figure), target or runs[0] / f"{figure}{written.suffix}")
         else:
             path = _write_all(findings, written, target or runs[0] / "figures")
         if path != STDOUT:
             typer.echo(path)
+        if isinstance(written, Format):
+            _write_others(findings, written, path)
         if open_it:
             webbrowser.open(path.resolve().as_uri())
 

@@ -145,7 +145,7 @@ def congestion_table(congestions: Sequence[Congestion]) -> Table:
             factor_words(one.impact_p999),
             f"{one.launches} × {one.samples_a_launch:,}",
         )
-        for one in congestions
+        for one in sorted(congestions, key=lambda one: (in_report_order(one.key), congestor_order(one.congestor)))
     ]
     columns = (
         "Victim",
@@ -161,6 +161,11 @@ def congestion_table(congestions: Sequence[Congestion]) -> Table:
     return table(columns, rows, range(3, 9))
 
 
+def congestor_order(congestor: CongestorFacts) -> tuple[bool, str, str, int, int]:
+    """Sort congestors by what they send; the fabrics of each stay side by side."""
+    return not congestor.is_idle, congestor.layer, congestor.pattern, congestor.message_bytes, congestor.flows
+
+
 def victim_words(key: CellKey) -> str:
     """Return `tcp ping-pong, 64 B`."""
     return f"{group_words(key)}, {size_words(key.message_bytes)}"
@@ -169,7 +174,8 @@ def victim_words(key: CellKey) -> str:
 def congestor_words(congestor: CongestorFacts) -> str:
     """Return `tcp incast of 64 KiB, 16 flows`."""
     flows = f", {congestor.flows} flow{'s' if congestor.flows > 1 else ''}"
-    return f"{congestor.layer.value} {PATTERN_WORDS[congestor.pattern]} of {size_words(congestor.message_bytes)}{flows}"
+    idle = "idle " if congestor.is_idle else ""
+    return f"{idle}{congestor.layer.value} {PATTERN_WORDS[congestor.pattern]} of {size_words(congestor.message_bytes)}{flows}"
 
 
 def operation_words(key: CellKey) -> str:

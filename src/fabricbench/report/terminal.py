@@ -41,6 +41,26 @@ SIGNS = {Verdict.EQUIVALENT: "◇", Verdict.NOT_ENOUGH_DATA: "?"}
 WIDEST_PLOT, NARROWEST_PLOT, WIDTH_BESIDE_PLOT = 33, 12, 72
 NARROWEST = 60
 """Below this many columns a table is of no use, so it is drawn this wide and wraps."""
+GAP = 2
+LEAST = (
+    "Launches",
+    "Launches × samples",
+    "n",
+    "Times faster (interval), verdict",
+    "All channels",
+    "Time of a turn",
+    "Late starts",
+    "Forth + back",
+    "Alone",
+    "Congested",
+    "Impact, p99.9",
+    "Algorithm bandwidth",
+    "Half of it",
+    "By arithmetic",
+    "Channels",
+    "Matrix",
+)
+"""Columns that a narrow terminal goes without, the first ones first; the dossier has them all."""
 SEVERITY_STYLE = {Severity.INVALID: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
 
 
@@ -70,7 +90,7 @@ def _report(findings: Findings, width: int) -> RenderableType:
     facts = Text(" · ".join(f"{what} {value}" for what, value in facts_words(findings)[:6]), style="dim")
     parts: list[RenderableType] = [*_verdict(findings, findings.headline.effects), facts]
     parts += [*_curves(findings, width), *_ladder(findings), *_sparklines(findings)]
-    parts += _patterns(findings)
+    parts += _patterns(findings, width)
     if findings.crossovers:
         parts.append(_heading("Crossovers"))
         parts += [_indented(Text(crossover_words(item))) for item in findings.crossovers]
@@ -265,14 +285,34 @@ def _spark_table(findings: Findings, curves: dict[tuple[str, str], list[CellSumm
     return table
 
 
-def _patterns(findings: Findings) -> list[RenderableType]:
+def _patterns(findings: Findings, width: int) -> list[RenderableType]:
     """Return the tables about patterns of many ranks, congestion, MPI operations, one-way latencies and pairs."""
     parts: list[RenderableType] = []
     for title, tables_of in SECTIONS:
         for name, content in tables_of(findings):
             if content.rows:
-                parts += [_heading(f"{title}: {name}" if name else title), _as_rich(content)]
+                parts += [_heading(f"{title}: {name}" if name else title), _as_rich(_fitted(content, width))]
     return parts
+
+
+def _fitted(content: Table, width: int) -> Table:
+    """Return a table that is readable at a width: without intervals where they do not fit, then without what matters least."""
+    if _wanted_width(content) > width:
+        rows = tuple(
+            tuple(cell.partition(" (")[0] if index in content.numeric else cell for index, cell in enumerate(row))
+            for row in content.rows
+        )
+        content = Table(content.columns, rows, content.numeric)
+    for name in LEAST:
+        if _wanted_width(content) > width and name in content.columns:
+            content = content.without(content.columns.index(name))
+    return content
+
+
+def _wanted_width(content: Table) -> int:
+    """Return the columns of text that a table takes if no cell breaks; headings may, between words."""
+    columns = zip(content.columns, *content.rows, strict=True)
+    return sum(max(*map(len, head.split()), *map(len, cells)) + GAP for head, *cells in columns) - GAP
 
 
 def _as_rich(content: Table) -> RichTable:

@@ -29,6 +29,7 @@ from fabricbench.report.figures.theme import UNDECIDED
 from fabricbench.report.palette import fabric_names
 from fabricbench.report.pattern_tables import (
     congestion_table,
+    congestor_order,
     congestor_words,
     in_report_order,
     incast_table,
@@ -55,7 +56,7 @@ WIDE = 8.0
 def congestion(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
     """Return the congestion impact factors: a panel for each victim and statistic, a row for each congestor."""
     groups: dict[CellKey, list[Congestion]] = {}
-    for one in sorted(findings.congestions, key=lambda one: in_report_order(one.key)):
+    for one in sorted(findings.congestions, key=lambda one: (in_report_order(one.key), congestor_order(one.congestor))):
         groups.setdefault(one.key, []).append(one)
     panels = tuple(
         panel
@@ -140,7 +141,8 @@ def _impact_panel(
 def _congestor_label(one: Congestion) -> str:
     other = one.congestor
     layer = "" if other.layer is one.key.layer else f"{other.layer.value} "
-    return f"{layer}{other.pattern.value} {size_words(other.message_bytes)} × {other.flows}"
+    idle = "idle " if other.is_idle else ""
+    return f"{idle}{layer}{other.pattern.value} {size_words(other.message_bytes)} × {other.flows}"
 
 
 def _impact_channel(ends: list[float]) -> Spec:

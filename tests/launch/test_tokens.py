@@ -26,7 +26,6 @@ THERE = Placement(
 )
 HYDRA = Starter("mpiexec", mpich, "5.0.2")
 PLAN = Path("/run/launches/b00-net/plan.json")
-PROGRAM = ["/bin/probe", str(PLAN)]
 PROGRAM = ["probe", "plan"]
 
 
@@ -159,7 +158,7 @@ def test_in_the_lab_the_starter_and_its_guard_run_in_the_first_node():
     assert command.tokens[6] == guard.__file__
     assert after(command.tokens, "-hosts") == "n0:1,n1:1"
     assert after(launcher.command(NET, PROGRAM, PLAN.parent, 9).tokens, "-hosts") == "n0:1,n1:1,n2:1,n3:1"
-    assert command.tokens[-2:] == ("/bin/probe", str(PLAN))
+    assert list(command.tokens[-2:]) == PROGRAM
     assert command.directory == PLAN.parent
     assert launcher.conditions(NET) == WAITING_ASLEEP
 

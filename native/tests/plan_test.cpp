@@ -64,7 +64,7 @@ TEST(Plan, WhatIsLeftOutHasTheContractsDefaults) {
 TEST(Plan, WhatIsWrongIsNamedByItsPath) {
   json plan = fixture();
   plan["probes"][2]["mesage_bytes"] = 5;
-  EXPECT_TRUE(is_refused(plan, "$.probes[2].mesage_bytes: is not a known key; known are id"));
+  EXPECT_TRUE(is_refused(plan, "$.probes[2].mesage_bytes: is not a known key; known are congestor, id"));
   plan = fixture();
   plan["probes"][0]["layer"] = "carrier-pigeon";
   EXPECT_TRUE(is_refused(plan, "$.probes[0].layer: 'carrier-pigeon' is unknown; known are memory, frame"));
@@ -82,7 +82,7 @@ TEST(Plan, WhatIsWrongIsNamedByItsPath) {
   EXPECT_TRUE(is_refused(plan, "$.probes[0].ranks[1]: rank 5 is not in this launch, which has 2"));
   plan = fixture();
   plan["probes"][0]["ranks"] = {0};
-  EXPECT_TRUE(is_refused(plan, "$.probes[0].ranks: pingpong over tcp needs two ranks"));
+  EXPECT_TRUE(is_refused(plan, "$.probes[0].ranks: pingpong over tcp needs 2 ranks, found 1"));
   plan = fixture();
   plan["probes"][0]["ranks"] = {1, 1};
   EXPECT_TRUE(is_refused(plan, "$.probes[0].ranks[1]: names the same rank twice"));

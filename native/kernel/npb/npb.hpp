@@ -59,7 +59,7 @@ class TimedSection {
 
  private:
   MPI_Comm communicator_;
-  double begin_;
+  std::uint64_t begin_ns_;
 };
 
 /// FNV-1a over the bits of doubles or integers, for Result::fingerprint. Chain calls through `hash`.

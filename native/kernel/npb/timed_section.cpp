@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/clock.hpp"
 #include "kernel/npb/npb.hpp"
 #include "kernel/npb/profile.hpp"
 
@@ -24,13 +25,14 @@ TimedSection::TimedSection(MPI_Comm communicator) : communicator_(communicator) 
   if (is_first(communicator_)) begin_interface_use();
   MPI_Barrier(communicator_);
   counts().is_on = true;
-  begin_ = MPI_Wtime();
+  begin_ns_ = KernelClock::now();
 }
 
 double TimedSection::end() {
-  const double own = MPI_Wtime() - begin_;
+  const std::uint64_t own_ns = KernelClock::now() - begin_ns_;
   counts().is_on = false;
-  counts().section_ns += static_cast<std::uint64_t>(std::llround(own * 1e9));
+  counts().section_ns += own_ns;
+  const double own = static_cast<double>(own_ns) * 1e-9;
   double slowest = 0;
   MPI_Allreduce(&own, &slowest, 1, MPI_DOUBLE, MPI_MAX, communicator_);
   if (is_first(communicator_)) end_interface_use();

@@ -31,7 +31,7 @@ class RightHandSide {
   double scale_ = 0;
   std::ptrdiff_t row_;  // of the primitives
   std::ptrdiff_t plane_;
-  Buffer<double> planes_;                                             // three planes of primitives, reused in turn
+  Buffer<double> planes_;                                         // three planes of primitives, reused in turn
   std::vector<std::pair<int, std::array<double, 5>>> x_changes_;  // of the stencil at points near the faces
 };
 

@@ -69,9 +69,13 @@ def test_what_is_no_comparison_has_a_table_of_its_own_at_full_precision():
         "coefficients",
         "start-up",
         "one-way",
+        "kernels",
+        "kernel-ratios",
+        "speed-up",
         "pairs",
         "slow",
     ]
+    assert len(tables["kernels"]) == len(findings.kernels.results if findings.kernels else ()) > 0
     assert float(tables["topologies"][0]["channel_throughput"]) == findings.topologies[0].channel_throughput.value
     assert float(tables["congestion"][0]["impact_p99_high"]) == (findings.congestions[0].impact_p99 or NOTHING).high
     assert tables["congestion"][0]["congestor_flows"] == "16"

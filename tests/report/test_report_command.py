@@ -20,8 +20,8 @@ CALLS: list[dict[str, object]] = []
 def faked_analysis(monkeypatch: pytest.MonkeyPatch) -> None:
     CALLS.clear()
 
-    def analyse(runs: list[Path], *, baseline: str | None) -> object:
-        CALLS.append({"runs": runs, "baseline": baseline})
+    def analyse(runs: list[Path], *, baseline: str | None, reference: object = None) -> object:
+        CALLS.append({"runs": runs, "baseline": baseline} | ({"reference": reference} if reference else {}))
         return small_findings()
 
     monkeypatch.setattr(fabricbench.analysis, "analyse", analyse, raising=False)

@@ -30,6 +30,7 @@ from fabricbench.analysis.findings import (
 from fabricbench.analysis.findings import Warning as FindingsWarning
 from fabricbench.model import Layer, Metric, Pattern, Receive
 from fabricbench.testbed.wire import Wire
+from support.example_kernels import example_kernels
 from support.example_patterns import other_patterns, small_patterns
 
 STARTED = "2026-03-14T15:09:26+00:00"
@@ -174,6 +175,7 @@ def _findings(
         ladder=tuple(_ladder(fabrics, summaries)),
         distributions=tuple(_distributions(summaries, noise)),
         **other_patterns(fabrics),
+        kernels=example_kernels([fabric.name for fabric in fabrics]),
         warnings=WARNINGS,
         method=METHOD,
         inventory={f"n{node}": INVENTORY | {"hostname": f"n{node}"} for node in range(4)},

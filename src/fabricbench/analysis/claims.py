@@ -57,7 +57,7 @@ def main_effects(match: Match) -> list[Comparison]:
 def _claim(match: Match, margin: float) -> str:
     seen = match.seen
     if not seen:
-        return f"{match.b} and {match.a} share no measured network layer"
+        return f"No ping-pong or stream was measured on both {match.b} and {match.a}: what was is compared below"
     if match.winner is not None:
         loser = match.a if match.winner == match.b else match.b
         return f"{match.winner} is faster than {loser} at {_everywhere(match)}"

@@ -37,12 +37,19 @@ struct Counters {
   }
 };
 
+/// Turns that follow each other without a pause: where the first lies in its series, and the global time of its begin.
+struct Batch {
+  std::uint32_t first = 0;
+  std::int64_t start_ns = 0;
+};
+
 /// Samples of one phase in the order they were taken. Memory is taken and touched beforehand; `push` never allocates.
 class Series {
  public:
   /// Make room. `with_bytes`: also note how many bytes each sample held.
   void prepare(std::size_t capacity, bool with_bytes) {
     count_ = 0;
+    batches_.clear();
     if (ticks_.size() < capacity) ticks_.resize(capacity);
     if (with_bytes && bytes_.size() < capacity) bytes_.resize(capacity);
     has_bytes_ = with_bytes;
@@ -58,6 +65,10 @@ class Series {
     for (std::size_t i = 0; i < count_; ++i) ticks_[i] = convert(ticks_[i]);
   }
 
+  /// The samples from now on follow each other without a pause, from this global time on.
+  void begin_batch(std::int64_t start_ns) { batches_.push_back({static_cast<std::uint32_t>(count_), start_ns}); }
+  const std::vector<Batch>& batches() const { return batches_; }
+
   void push(std::uint64_t ticks) { ticks_[count_++] = ticks; }
   void push(std::uint64_t ticks, std::uint64_t bytes) {
     bytes_[count_] = bytes;
@@ -67,6 +78,7 @@ class Series {
  private:
   std::vector<std::uint64_t> ticks_;
   std::vector<std::uint64_t> bytes_;
+  std::vector<Batch> batches_;
   std::size_t count_ = 0;
   bool has_bytes_ = false;
 };

@@ -189,7 +189,8 @@ PlanProbe congestor_probe(const PlanProbe& probe) {
 
 bool needs_global_clock(const PlanProbe& probe) {
   const Family family = facts_of(probe.pattern).family;
-  return family == Family::flood || family == Family::operation || probe.pattern == Pattern::oneway;
+  return family == Family::flood || family == Family::lockstep || family == Family::operation ||
+         probe.pattern == Pattern::oneway;
 }
 
 namespace {

@@ -2,16 +2,24 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 namespace fabricbench {
 namespace {
 
 using nlohmann::json;
 
-json to_json(const PhaseSamples& samples) { return {{"time_ns", samples.time_ns}, {"bytes", samples.bytes}}; }
+json to_json(const PhaseSamples& samples) {
+  json batches = json::array();
+  for (const Batch& batch : samples.batches) batches.push_back({batch.first, batch.start_ns});
+  return {{"time_ns", samples.time_ns}, {"bytes", samples.bytes}, {"batches", batches}};
+}
 
 PhaseSamples samples_from(const json& value) {
-  return {value["time_ns"].get<std::vector<std::uint64_t>>(), value["bytes"].get<std::vector<std::uint64_t>>()};
+  PhaseSamples samples{.time_ns = value["time_ns"].get<std::vector<std::uint64_t>>(),
+                       .bytes = value["bytes"].get<std::vector<std::uint64_t>>()};
+  for (const json& batch : value["batches"]) samples.batches.push_back({batch[0], batch[1]});
+  return samples;
 }
 
 json to_json(const Findings& findings) {
@@ -42,11 +50,70 @@ Findings findings_from(const json& value) {
   return findings;
 }
 
-/// A turn or a call lasts as long as on its slowest rank; what not all ranks have is not complete.
+/// A call lasts as long as on its slowest rank; what not all ranks have is not complete.
 void take_slowest(PhaseSamples& merged, const PhaseSamples& other) {
   const std::size_t count = std::min(merged.time_ns.size(), other.time_ns.size());
   merged.time_ns.resize(count);
   for (std::size_t i = 0; i < count; ++i) merged.time_ns[i] = std::max(merged.time_ns[i], other.time_ns[i]);
+}
+
+/// Turns whose times are global: that of a turn is when it ended.
+struct TurnEnds {
+  std::vector<std::int64_t> end_ns;
+  std::vector<Batch> batches;
+};
+
+TurnEnds ends_of(const PhaseSamples& samples) {
+  TurnEnds ends{.end_ns = {}, .batches = samples.batches};
+  ends.end_ns.reserve(samples.time_ns.size());
+  auto batch = samples.batches.begin();
+  std::int64_t now_ns = 0;
+  for (const std::uint64_t time_ns : samples.time_ns) {
+    if (batch != samples.batches.end() && batch->first == ends.end_ns.size()) now_ns = (batch++)->start_ns;
+    now_ns += static_cast<std::int64_t>(time_ns);
+    ends.end_ns.push_back(now_ns);
+  }
+  return ends;
+}
+
+/// All ranks take the same batches; one that has failed has the first of them.
+void take_last(TurnEnds& merged, const TurnEnds& other) {
+  merged.end_ns.resize(std::min(merged.end_ns.size(), other.end_ns.size()));
+  for (std::size_t i = 0; i < merged.end_ns.size(); ++i) {
+    merged.end_ns[i] = std::max(merged.end_ns[i], other.end_ns[i]);
+  }
+  merged.batches.resize(std::min(merged.batches.size(), other.batches.size()));
+  for (std::size_t i = 0; i < merged.batches.size(); ++i) {
+    merged.batches[i].start_ns = std::max(merged.batches[i].start_ns, other.batches[i].start_ns);
+  }
+}
+
+/// A turn lasts from the end of the one before on its last rank to its own end on its last rank.
+PhaseSamples turns_between(const TurnEnds& ends) {
+  PhaseSamples turns;
+  turns.time_ns.reserve(ends.end_ns.size());
+  auto batch = ends.batches.begin();
+  std::int64_t before_ns = 0;
+  for (const std::int64_t end_ns : ends.end_ns) {
+    if (batch != ends.batches.end() && batch->first == turns.time_ns.size()) before_ns = (batch++)->start_ns;
+    turns.time_ns.push_back(static_cast<std::uint64_t>(end_ns - before_ns));
+    before_ns = end_ns;
+  }
+  return turns;
+}
+
+PhaseSamples merge_turns(const std::vector<CellReport>& reports, PhaseSamples CellReport::* phase) {
+  std::optional<TurnEnds> merged;
+  for (const CellReport& report : reports) {
+    if ((report.*phase).time_ns.empty()) continue;
+    const TurnEnds ends = ends_of(report.*phase);
+    if (merged) {
+      take_last(*merged, ends);
+    } else {
+      merged = ends;
+    }
+  }
+  return merged ? turns_between(*merged) : PhaseSamples{};
 }
 
 /// A window of a flood holds what arrived everywhere. Ranks that only send have no windows. Times differ by a message
@@ -66,7 +133,7 @@ void merge_samples(CellReport& merged, const CellReport& other, Family family, s
     if ((other.*phase).time_ns.empty()) continue;
     if ((merged.*phase).time_ns.empty()) {
       merged.*phase = other.*phase;
-    } else if (family == Family::lockstep || family == Family::operation) {
+    } else if (family == Family::operation) {
       take_slowest(merged.*phase, other.*phase);
     } else if (family == Family::flood) {
       add_window(merged.*phase, other.*phase, times);
@@ -166,6 +233,8 @@ CellParts unpack_parts(const std::string& bytes) {
 }
 
 void append(PhaseSamples& samples, const PhaseSamples& others) {
+  const auto before = static_cast<std::uint32_t>(samples.time_ns.size());
+  for (const Batch& batch : others.batches) samples.batches.push_back({before + batch.first, batch.start_ns});
   samples.time_ns.insert(samples.time_ns.end(), others.time_ns.begin(), others.time_ns.end());
   samples.bytes.insert(samples.bytes.end(), others.bytes.begin(), others.bytes.end());
 }
@@ -183,6 +252,9 @@ CellReport merge(const std::vector<CellReport>& reports, Family family) {
     if (merged.interfaces.empty()) merged.interfaces = other.interfaces;
     merge_findings(merged.findings, other.findings);
     merged.has_parts = merged.has_parts || other.has_parts;
+  }
+  if (family == Family::lockstep) {
+    for (const auto phase : {&CellReport::warmup, &CellReport::measured}) merged.*phase = merge_turns(reports, phase);
   }
   std::vector<std::uint32_t>& missed = merged.findings.missed;
   std::ranges::sort(missed);

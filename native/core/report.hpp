@@ -14,10 +14,12 @@
 
 namespace fabricbench {
 
-/// The samples of one phase in nanoseconds; `bytes` is empty unless losses made some sample smaller.
+/// The samples of one phase in nanoseconds; `bytes` is empty unless losses made some sample smaller, `batches` unless
+/// ranks take turns together.
 struct PhaseSamples {
   std::vector<std::uint64_t> time_ns;
   std::vector<std::uint64_t> bytes;
+  std::vector<Batch> batches{};
 };
 
 struct CellFailure {
@@ -62,8 +64,9 @@ nlohmann::json to_json(const std::optional<CellFailure>& failure);
 std::optional<CellFailure> failure_from(const nlohmann::json& value);
 
 /// Join what the ranks of a cell report: one failure is the cell's, counters add up. Samples come from whoever took
-/// them; where all ranks did, a turn or a call lasts as long as on its slowest rank, and a window of a flood holds what
-/// arrived everywhere.
+/// them. Where all ranks did, a call lasts as long as on its slowest rank; a turn from the time at which the last rank
+/// was done with the one before until the last is done with it, so that turns add up to the time that passed; and a
+/// window of a flood holds what arrived everywhere.
 CellReport merge(const std::vector<CellReport>& reports, Family family);
 
 /// Join so many windows of a flood's measured phase to one sample that it holds at least this much on average: a window

@@ -1,7 +1,8 @@
 // Patterns in which every rank sends to and receives from its neighbours, turn after turn, as stencil codes do:
-// pingping, sendrecv, exchange, halo. Nothing but the messages keeps the ranks together. Each rank times its own turns;
-// a turn of the cell lasts as long as on its slowest rank. Turns are taken in batches; between batches the first rank
-// applies the stopping rule to its own times and tells the others over the control plane.
+// pingping, sendrecv, exchange, halo. Nothing but the messages keeps the ranks together. Each rank times its own turns,
+// one right after the other; a turn of the cell lasts from when the last rank was done with the one before until the
+// last is done with it, for which each rank notes the global time at which a batch begins. Between batches the first
+// rank applies the stopping rule to its own times and tells the others over the control plane.
 #pragma once
 
 #include <numeric>
@@ -68,10 +69,13 @@ class Lockstep {
     Series& series = order.is_measured ? task_.samples.measured : task_.samples.warmup;
     std::vector<std::uint32_t>& missed = task_.findings.missed;
     turns_.take();
+    series.begin_batch(task_.clock.to_global(KernelClock::now()));
+    std::uint64_t before = Clock::now();
     for (std::uint32_t i = 0; i < order.turns; ++i) {
-      const std::uint64_t begin = Clock::now();
       const bool is_complete = turns_.take();
-      series.push(Clock::now() - begin);
+      const std::uint64_t now = Clock::now();
+      series.push(now - before);
+      before = now;
       if (!is_complete && order.is_measured) [[unlikely]]
         missed.push_back(static_cast<std::uint32_t>(series.size() - 1));
     }

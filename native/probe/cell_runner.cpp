@@ -19,6 +19,7 @@ PhaseSamples to_phase(const Series& series, const PlanProbe& probe, Timebase tim
   if (always_bytes || std::ranges::any_of(series.bytes(), [&](std::uint64_t bytes) { return bytes != complete; })) {
     samples.bytes.assign(series.bytes().begin(), series.bytes().end());
   }
+  samples.batches = series.batches();
   return samples;
 }
 

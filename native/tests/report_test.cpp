@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <utility>
 
 namespace fabricbench {
@@ -11,6 +12,12 @@ CellReport report_of(std::vector<std::uint64_t> time_ns, std::vector<std::uint32
   CellReport report;
   report.measured.time_ns = std::move(time_ns);
   report.findings.missed = std::move(missed);
+  return report;
+}
+
+CellReport turns_of(std::vector<std::uint64_t> time_ns, std::vector<Batch> batches) {
+  CellReport report = report_of(std::move(time_ns));
+  report.measured.batches = std::move(batches);
   return report;
 }
 
@@ -30,8 +37,36 @@ TEST(Merge, AnOperationLastsAsLongAsOnItsSlowestRank) {
 }
 
 TEST(Merge, WhatNotAllRanksHaveIsNoSample) {
-  const CellReport merged = merge({report_of({10, 50, 30}), report_of({20, 40})}, Family::lockstep);
+  const CellReport merged = merge({report_of({10, 50, 30}), report_of({20, 40})}, Family::operation);
   EXPECT_EQ(merged.measured.time_ns, (Times{20, 50}));
+}
+
+TEST(Merge, ATurnLastsFromEndToEndOnWhoeverIsLastThen) {
+  // Ends: 1010, 1060, 1090 and 1025, 1055, 1095, after a start at 1000 and 1005.
+  const CellReport merged =
+      merge({turns_of({10, 50, 30}, {{0, 1000}}), turns_of({20, 30, 40}, {{0, 1005}})}, Family::lockstep);
+  EXPECT_EQ(merged.measured.time_ns, (Times{20, 35, 35}));
+}
+
+TEST(Merge, TurnsAddUpToTheTimeThatPassed) {
+  // Two ranks that are slow in turn: the slowest of each turn would add up to twice the time.
+  const CellReport merged =
+      merge({turns_of({10, 90, 10, 90}, {{0, 1000}}), turns_of({90, 10, 90, 10}, {{0, 1000}}), report_of({})},
+            Family::lockstep);
+  EXPECT_EQ(std::accumulate(merged.measured.time_ns.begin(), merged.measured.time_ns.end(), 0U), 200U);
+}
+
+TEST(Merge, ThePauseBetweenBatchesIsInNoTurn) {
+  const CellReport merged =
+      merge({turns_of({10, 10, 10}, {{0, 1000}, {2, 9000}}), turns_of({20, 20, 20}, {{0, 1000}, {2, 9003}})},
+            Family::lockstep);
+  EXPECT_EQ(merged.measured.time_ns, (Times{20, 20, 20}));
+}
+
+TEST(Merge, OfTurnsThoseCountThatAllRanksHave) {
+  const CellReport merged =
+      merge({turns_of({10, 10}, {{0, 1000}, {1, 2000}}), turns_of({30}, {{0, 1000}})}, Family::lockstep);
+  EXPECT_EQ(merged.measured.time_ns, (Times{30}));
 }
 
 TEST(Merge, ARankWithoutTimesOfItsOwnLeavesThoseOfTheOthers) {
@@ -72,11 +107,15 @@ TEST(Merge, CountersAddUpAndOneFailureIsTheCells) {
 
 TEST(Merge, AReportSurvivesPacking) {
   CellReport report = flood_of({1, 2}, {3, 4});
+  report.measured.batches = {{1, -7}};
   report.findings.missed = {1};
   report.findings.values = {{"overlap", 0.5}};
   const CellReport unpacked = unpack_report(pack(report));
   EXPECT_EQ(unpacked.measured.time_ns, report.measured.time_ns);
   EXPECT_EQ(unpacked.measured.bytes, report.measured.bytes);
+  ASSERT_EQ(unpacked.measured.batches.size(), 1U);
+  EXPECT_EQ(unpacked.measured.batches.front().first, 1U);
+  EXPECT_EQ(unpacked.measured.batches.front().start_ns, -7);
   EXPECT_EQ(unpacked.findings.missed, report.findings.missed);
   EXPECT_EQ(unpacked.findings.values, report.findings.values);
 }

@@ -17,10 +17,10 @@ class Family(StrEnum):
     """How a pattern is measured.
 
     pair: one rank with another, the first (the receiver of a stream) keeps the time. lockstep: every rank sends to and receives
-    from its neighbours, again and again; a sample is the time of the slowest rank for one turn. flood: all channels carry as much
-    as they can for a while; a sample is what arrived everywhere in one window. matrix: every pair of ranks in its turn. operation:
-    an MPI call, from a start that clocks agree on to the end of the slowest rank. workload: a program of its own, started for
-    itself; a sample is the time that it says of itself.
+    from its neighbours, again and again; a sample is one turn, from when the last rank was done with the one before until the last
+    is done with it. flood: all channels carry as much as they can for a while; a sample is what arrived everywhere in one window.
+    matrix: every pair of ranks in its turn. operation: an MPI call, from a start that clocks agree on to the end of the slowest
+    rank. workload: a program of its own, started for itself; a sample is the time that it says of itself.
     """
 
     PAIR = "pair"

@@ -39,7 +39,7 @@ METRICS = {
 
 SAMPLES = {
     Family.PAIR: "one round trip",
-    Family.LOCKSTEP: "one turn, as long as on the slowest rank",
+    Family.LOCKSTEP: "one turn, from when the last rank was done with the one before until the last is done with it",
     Family.FLOOD: "one window of time, with the bytes that arrived at all receivers in it",
     Family.MATRIX: "one round trip of one pair; those of all pairs together, and each pair by itself as a channel",
     Family.OPERATION: "one call, from the start that the ranks' clocks agree on to its end on the slowest rank; samples whose "

@@ -4,7 +4,8 @@
 //   pattern, name     of the plan and of MPI
 //   kind              moves blocks of bytes, or sums vectors of doubles
 //   sizes(shape)      how many blocks it sends and receives on a rank, and how many count (operation.hpp)
-//   call, start, init the blocking, the nonblocking and the persistent call
+//   arguments(operands)
+//   call, start, init the blocking, the nonblocking and the persistent call with them (FABRICBENCH_CALLS)
 //   origin(shape, i)  of moves: which rank's which block the received block i is
 //   result(shape)     of sums: how many ranks are in the sum, and which block of their vectors it is
 #pragma once
@@ -14,6 +15,7 @@
 #include <array>
 #include <cstddef>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "core/message_buffer.hpp"
@@ -25,6 +27,17 @@
 #else
 #define FABRICBENCH_MPI4(call) (static_cast<void>(operands), static_cast<void>(request), MPI_ERR_OTHER)
 #endif
+
+// What a collective is called with is the same in all three modes: `arguments(operands)`, then what the mode adds.
+#define FABRICBENCH_CALLS(blocking, nonblocking, persistent)                                              \
+  static int call(const Operands& operands) { return std::apply(blocking, arguments(operands)); }         \
+  static int start(const Operands& operands, MPI_Request* request) {                                      \
+    return std::apply(nonblocking, std::tuple_cat(arguments(operands), std::tuple(request)));             \
+  }                                                                                                       \
+  static int init(const Operands& operands, MPI_Request* request) {                                       \
+    return FABRICBENCH_MPI4(                                                                              \
+        std::apply(persistent, std::tuple_cat(arguments(operands), std::tuple(MPI_INFO_NULL, request)))); \
+  }
 
 namespace fabricbench {
 

@@ -11,19 +11,11 @@ struct Allgather {
   static constexpr CollectiveKind kind = CollectiveKind::moves;
   static BlockCounts sizes(const Shape& shape) { return {.sent = 1, .received = shape.ranks, .counted = shape.ranks}; }
 
-  static int call(const Operands& operands) {
-    return MPI_Allgather(operands.send, operands.count, operands.type, operands.receive, operands.count, operands.type,
-                         operands.communicator);
+  static auto arguments(const Operands& operands) {
+    return std::tuple(operands.send, operands.count, operands.type, operands.receive, operands.count, operands.type,
+                      operands.communicator);
   }
-  static int start(const Operands& operands, MPI_Request* request) {
-    return MPI_Iallgather(operands.send, operands.count, operands.type, operands.receive, operands.count, operands.type,
-                          operands.communicator, request);
-  }
-  static int init(const Operands& operands, MPI_Request* request) {
-    return FABRICBENCH_MPI4(MPI_Allgather_init(operands.send, operands.count, operands.type, operands.receive,
-                                               operands.count, operands.type, operands.communicator, MPI_INFO_NULL,
-                                               request));
-  }
+  FABRICBENCH_CALLS(MPI_Allgather, MPI_Iallgather, MPI_Allgather_init)
   static Origin origin(const Shape&, int i) { return {.source = i}; }
 };
 
@@ -33,19 +25,11 @@ struct Allgatherv {
   static constexpr CollectiveKind kind = CollectiveKind::moves;
   static BlockCounts sizes(const Shape& shape) { return {.sent = 1, .received = shape.ranks, .counted = shape.ranks}; }
 
-  static int call(const Operands& operands) {
-    return MPI_Allgatherv(operands.send, operands.count, operands.type, operands.receive, operands.counts,
-                          operands.displacements, operands.type, operands.communicator);
+  static auto arguments(const Operands& operands) {
+    return std::tuple(operands.send, operands.count, operands.type, operands.receive, operands.counts,
+                      operands.displacements, operands.type, operands.communicator);
   }
-  static int start(const Operands& operands, MPI_Request* request) {
-    return MPI_Iallgatherv(operands.send, operands.count, operands.type, operands.receive, operands.counts,
-                           operands.displacements, operands.type, operands.communicator, request);
-  }
-  static int init(const Operands& operands, MPI_Request* request) {
-    return FABRICBENCH_MPI4(MPI_Allgatherv_init(operands.send, operands.count, operands.type, operands.receive,
-                                                operands.counts, operands.displacements, operands.type,
-                                                operands.communicator, MPI_INFO_NULL, request));
-  }
+  FABRICBENCH_CALLS(MPI_Allgatherv, MPI_Iallgatherv, MPI_Allgatherv_init)
   static Origin origin(const Shape&, int i) { return {.source = i}; }
 };
 
@@ -57,19 +41,11 @@ struct Alltoall {
     return {.sent = shape.ranks, .received = shape.ranks, .counted = shape.ranks};
   }
 
-  static int call(const Operands& operands) {
-    return MPI_Alltoall(operands.send, operands.count, operands.type, operands.receive, operands.count, operands.type,
-                        operands.communicator);
+  static auto arguments(const Operands& operands) {
+    return std::tuple(operands.send, operands.count, operands.type, operands.receive, operands.count, operands.type,
+                      operands.communicator);
   }
-  static int start(const Operands& operands, MPI_Request* request) {
-    return MPI_Ialltoall(operands.send, operands.count, operands.type, operands.receive, operands.count, operands.type,
-                         operands.communicator, request);
-  }
-  static int init(const Operands& operands, MPI_Request* request) {
-    return FABRICBENCH_MPI4(MPI_Alltoall_init(operands.send, operands.count, operands.type, operands.receive,
-                                              operands.count, operands.type, operands.communicator, MPI_INFO_NULL,
-                                              request));
-  }
+  FABRICBENCH_CALLS(MPI_Alltoall, MPI_Ialltoall, MPI_Alltoall_init)
   static Origin origin(const Shape& shape, int i) {
     return {.source = i, .block = shape.rank, .other_block = shape.rank};
   }
@@ -83,19 +59,11 @@ struct Alltoallv {
     return {.sent = shape.ranks, .received = shape.ranks, .counted = shape.ranks};
   }
 
-  static int call(const Operands& operands) {
-    return MPI_Alltoallv(operands.send, operands.counts, operands.displacements, operands.type, operands.receive,
-                         operands.counts, operands.displacements, operands.type, operands.communicator);
+  static auto arguments(const Operands& operands) {
+    return std::tuple(operands.send, operands.counts, operands.displacements, operands.type, operands.receive,
+                      operands.counts, operands.displacements, operands.type, operands.communicator);
   }
-  static int start(const Operands& operands, MPI_Request* request) {
-    return MPI_Ialltoallv(operands.send, operands.counts, operands.displacements, operands.type, operands.receive,
-                          operands.counts, operands.displacements, operands.type, operands.communicator, request);
-  }
-  static int init(const Operands& operands, MPI_Request* request) {
-    return FABRICBENCH_MPI4(MPI_Alltoallv_init(operands.send, operands.counts, operands.displacements, operands.type,
-                                               operands.receive, operands.counts, operands.displacements, operands.type,
-                                               operands.communicator, MPI_INFO_NULL, request));
-  }
+  FABRICBENCH_CALLS(MPI_Alltoallv, MPI_Ialltoallv, MPI_Alltoallv_init)
   static Origin origin(const Shape& shape, int i) {
     return {.source = i, .block = shape.rank, .other_block = shape.rank};
   }

@@ -15,19 +15,11 @@ struct NeighborAllgather {
   static constexpr bool on_grid = true;
   static BlockCounts sizes(const Shape&) { return {.sent = 1, .received = neighbours, .counted = neighbours}; }
 
-  static int call(const Operands& operands) {
-    return MPI_Neighbor_allgather(operands.send, operands.count, operands.type, operands.receive, operands.count,
-                                  operands.type, operands.communicator);
+  static auto arguments(const Operands& operands) {
+    return std::tuple(operands.send, operands.count, operands.type, operands.receive, operands.count, operands.type,
+                      operands.communicator);
   }
-  static int start(const Operands& operands, MPI_Request* request) {
-    return MPI_Ineighbor_allgather(operands.send, operands.count, operands.type, operands.receive, operands.count,
-                                   operands.type, operands.communicator, request);
-  }
-  static int init(const Operands& operands, MPI_Request* request) {
-    return FABRICBENCH_MPI4(MPI_Neighbor_allgather_init(operands.send, operands.count, operands.type, operands.receive,
-                                                        operands.count, operands.type, operands.communicator,
-                                                        MPI_INFO_NULL, request));
-  }
+  FABRICBENCH_CALLS(MPI_Neighbor_allgather, MPI_Ineighbor_allgather, MPI_Neighbor_allgather_init)
   static Origin origin(const Shape& shape, int i) { return {.source = shape.neighbours[static_cast<std::size_t>(i)]}; }
 };
 
@@ -38,19 +30,11 @@ struct NeighborAlltoall {
   static constexpr bool on_grid = true;
   static BlockCounts sizes(const Shape&) { return {.sent = neighbours, .received = neighbours, .counted = neighbours}; }
 
-  static int call(const Operands& operands) {
-    return MPI_Neighbor_alltoall(operands.send, operands.count, operands.type, operands.receive, operands.count,
-                                 operands.type, operands.communicator);
+  static auto arguments(const Operands& operands) {
+    return std::tuple(operands.send, operands.count, operands.type, operands.receive, operands.count, operands.type,
+                      operands.communicator);
   }
-  static int start(const Operands& operands, MPI_Request* request) {
-    return MPI_Ineighbor_alltoall(operands.send, operands.count, operands.type, operands.receive, operands.count,
-                                  operands.type, operands.communicator, request);
-  }
-  static int init(const Operands& operands, MPI_Request* request) {
-    return FABRICBENCH_MPI4(MPI_Neighbor_alltoall_init(operands.send, operands.count, operands.type, operands.receive,
-                                                       operands.count, operands.type, operands.communicator,
-                                                       MPI_INFO_NULL, request));
-  }
+  FABRICBENCH_CALLS(MPI_Neighbor_alltoall, MPI_Ineighbor_alltoall, MPI_Neighbor_alltoall_init)
   /// What comes from below was sent upwards.
   static Origin origin(const Shape& shape, int i) {
     const int opposite = i ^ 1;

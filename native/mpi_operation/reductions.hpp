@@ -13,18 +13,11 @@ struct Reduce {
     return {.sent = 1, .received = shape.is_root() ? 1 : 0, .counted = 1};
   }
 
-  static int call(const Operands& operands) {
-    return MPI_Reduce(operands.send, operands.receive, operands.count, operands.type, MPI_SUM, root,
+  static auto arguments(const Operands& operands) {
+    return std::tuple(operands.send, operands.receive, operands.count, operands.type, MPI_SUM, root,
                       operands.communicator);
   }
-  static int start(const Operands& operands, MPI_Request* request) {
-    return MPI_Ireduce(operands.send, operands.receive, operands.count, operands.type, MPI_SUM, root,
-                       operands.communicator, request);
-  }
-  static int init(const Operands& operands, MPI_Request* request) {
-    return FABRICBENCH_MPI4(MPI_Reduce_init(operands.send, operands.receive, operands.count, operands.type, MPI_SUM,
-                                            root, operands.communicator, MPI_INFO_NULL, request));
-  }
+  FABRICBENCH_CALLS(MPI_Reduce, MPI_Ireduce, MPI_Reduce_init)
   static Summed result(const Shape& shape) { return {.first_ranks = shape.ranks}; }
 };
 
@@ -34,18 +27,10 @@ struct Allreduce {
   static constexpr CollectiveKind kind = CollectiveKind::sums;
   static BlockCounts sizes(const Shape&) { return {.sent = 1, .received = 1, .counted = 1}; }
 
-  static int call(const Operands& operands) {
-    return MPI_Allreduce(operands.send, operands.receive, operands.count, operands.type, MPI_SUM,
-                         operands.communicator);
+  static auto arguments(const Operands& operands) {
+    return std::tuple(operands.send, operands.receive, operands.count, operands.type, MPI_SUM, operands.communicator);
   }
-  static int start(const Operands& operands, MPI_Request* request) {
-    return MPI_Iallreduce(operands.send, operands.receive, operands.count, operands.type, MPI_SUM,
-                          operands.communicator, request);
-  }
-  static int init(const Operands& operands, MPI_Request* request) {
-    return FABRICBENCH_MPI4(MPI_Allreduce_init(operands.send, operands.receive, operands.count, operands.type, MPI_SUM,
-                                               operands.communicator, MPI_INFO_NULL, request));
-  }
+  FABRICBENCH_CALLS(MPI_Allreduce, MPI_Iallreduce, MPI_Allreduce_init)
   static Summed result(const Shape& shape) { return {.first_ranks = shape.ranks}; }
 };
 
@@ -55,18 +40,10 @@ struct ReduceScatter {
   static constexpr CollectiveKind kind = CollectiveKind::sums;
   static BlockCounts sizes(const Shape& shape) { return {.sent = shape.ranks, .received = 1, .counted = shape.ranks}; }
 
-  static int call(const Operands& operands) {
-    return MPI_Reduce_scatter(operands.send, operands.receive, operands.counts, operands.type, MPI_SUM,
-                              operands.communicator);
+  static auto arguments(const Operands& operands) {
+    return std::tuple(operands.send, operands.receive, operands.counts, operands.type, MPI_SUM, operands.communicator);
   }
-  static int start(const Operands& operands, MPI_Request* request) {
-    return MPI_Ireduce_scatter(operands.send, operands.receive, operands.counts, operands.type, MPI_SUM,
-                               operands.communicator, request);
-  }
-  static int init(const Operands& operands, MPI_Request* request) {
-    return FABRICBENCH_MPI4(MPI_Reduce_scatter_init(operands.send, operands.receive, operands.counts, operands.type,
-                                                    MPI_SUM, operands.communicator, MPI_INFO_NULL, request));
-  }
+  FABRICBENCH_CALLS(MPI_Reduce_scatter, MPI_Ireduce_scatter, MPI_Reduce_scatter_init)
   static Summed result(const Shape& shape) { return {.first_ranks = shape.ranks, .block = shape.rank}; }
 };
 
@@ -76,19 +53,10 @@ struct ReduceScatterBlock {
   static constexpr CollectiveKind kind = CollectiveKind::sums;
   static BlockCounts sizes(const Shape& shape) { return {.sent = shape.ranks, .received = 1, .counted = shape.ranks}; }
 
-  static int call(const Operands& operands) {
-    return MPI_Reduce_scatter_block(operands.send, operands.receive, operands.count, operands.type, MPI_SUM,
-                                    operands.communicator);
+  static auto arguments(const Operands& operands) {
+    return std::tuple(operands.send, operands.receive, operands.count, operands.type, MPI_SUM, operands.communicator);
   }
-  static int start(const Operands& operands, MPI_Request* request) {
-    return MPI_Ireduce_scatter_block(operands.send, operands.receive, operands.count, operands.type, MPI_SUM,
-                                     operands.communicator, request);
-  }
-  static int init(const Operands& operands, MPI_Request* request) {
-    return FABRICBENCH_MPI4(MPI_Reduce_scatter_block_init(operands.send, operands.receive, operands.count,
-                                                          operands.type, MPI_SUM, operands.communicator, MPI_INFO_NULL,
-                                                          request));
-  }
+  FABRICBENCH_CALLS(MPI_Reduce_scatter_block, MPI_Ireduce_scatter_block, MPI_Reduce_scatter_block_init)
   static Summed result(const Shape& shape) { return {.first_ranks = shape.ranks, .block = shape.rank}; }
 };
 
@@ -98,17 +66,10 @@ struct Scan {
   static constexpr CollectiveKind kind = CollectiveKind::sums;
   static BlockCounts sizes(const Shape&) { return {.sent = 1, .received = 1, .counted = 1}; }
 
-  static int call(const Operands& operands) {
-    return MPI_Scan(operands.send, operands.receive, operands.count, operands.type, MPI_SUM, operands.communicator);
+  static auto arguments(const Operands& operands) {
+    return std::tuple(operands.send, operands.receive, operands.count, operands.type, MPI_SUM, operands.communicator);
   }
-  static int start(const Operands& operands, MPI_Request* request) {
-    return MPI_Iscan(operands.send, operands.receive, operands.count, operands.type, MPI_SUM, operands.communicator,
-                     request);
-  }
-  static int init(const Operands& operands, MPI_Request* request) {
-    return FABRICBENCH_MPI4(MPI_Scan_init(operands.send, operands.receive, operands.count, operands.type, MPI_SUM,
-                                          operands.communicator, MPI_INFO_NULL, request));
-  }
+  FABRICBENCH_CALLS(MPI_Scan, MPI_Iscan, MPI_Scan_init)
   static Summed result(const Shape& shape) { return {.first_ranks = shape.rank + 1}; }
 };
 
@@ -118,17 +79,10 @@ struct Exscan {
   static constexpr CollectiveKind kind = CollectiveKind::sums;
   static BlockCounts sizes(const Shape&) { return {.sent = 1, .received = 1, .counted = 1}; }
 
-  static int call(const Operands& operands) {
-    return MPI_Exscan(operands.send, operands.receive, operands.count, operands.type, MPI_SUM, operands.communicator);
+  static auto arguments(const Operands& operands) {
+    return std::tuple(operands.send, operands.receive, operands.count, operands.type, MPI_SUM, operands.communicator);
   }
-  static int start(const Operands& operands, MPI_Request* request) {
-    return MPI_Iexscan(operands.send, operands.receive, operands.count, operands.type, MPI_SUM, operands.communicator,
-                       request);
-  }
-  static int init(const Operands& operands, MPI_Request* request) {
-    return FABRICBENCH_MPI4(MPI_Exscan_init(operands.send, operands.receive, operands.count, operands.type, MPI_SUM,
-                                            operands.communicator, MPI_INFO_NULL, request));
-  }
+  FABRICBENCH_CALLS(MPI_Exscan, MPI_Iexscan, MPI_Exscan_init)
   static Summed result(const Shape& shape) { return {.first_ranks = shape.rank}; }
 };
 

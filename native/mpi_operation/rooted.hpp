@@ -11,13 +11,8 @@ struct Barrier {
   static constexpr CollectiveKind kind = CollectiveKind::moves;
   static BlockCounts sizes(const Shape&) { return {}; }
 
-  static int call(const Operands& operands) { return MPI_Barrier(operands.communicator); }
-  static int start(const Operands& operands, MPI_Request* request) {
-    return MPI_Ibarrier(operands.communicator, request);
-  }
-  static int init(const Operands& operands, MPI_Request* request) {
-    return FABRICBENCH_MPI4(MPI_Barrier_init(operands.communicator, MPI_INFO_NULL, request));
-  }
+  static auto arguments(const Operands& operands) { return std::tuple(operands.communicator); }
+  FABRICBENCH_CALLS(MPI_Barrier, MPI_Ibarrier, MPI_Barrier_init)
   static Origin origin(const Shape&, int) { return {}; }
 };
 
@@ -29,16 +24,10 @@ struct Bcast {
     return {.sent = shape.is_root() ? 1 : 0, .received = shape.is_root() ? 0 : 1, .counted = 1};
   }
 
-  static int call(const Operands& operands) {
-    return MPI_Bcast(operands.either, operands.count, operands.type, root, operands.communicator);
+  static auto arguments(const Operands& operands) {
+    return std::tuple(operands.either, operands.count, operands.type, root, operands.communicator);
   }
-  static int start(const Operands& operands, MPI_Request* request) {
-    return MPI_Ibcast(operands.either, operands.count, operands.type, root, operands.communicator, request);
-  }
-  static int init(const Operands& operands, MPI_Request* request) {
-    return FABRICBENCH_MPI4(MPI_Bcast_init(operands.either, operands.count, operands.type, root, operands.communicator,
-                                           MPI_INFO_NULL, request));
-  }
+  FABRICBENCH_CALLS(MPI_Bcast, MPI_Ibcast, MPI_Bcast_init)
   static Origin origin(const Shape&, int) { return {.source = root}; }
 };
 
@@ -50,19 +39,11 @@ struct Gather {
     return {.sent = 1, .received = shape.is_root() ? shape.ranks : 0, .counted = shape.ranks};
   }
 
-  static int call(const Operands& operands) {
-    return MPI_Gather(operands.send, operands.count, operands.type, operands.receive, operands.count, operands.type,
+  static auto arguments(const Operands& operands) {
+    return std::tuple(operands.send, operands.count, operands.type, operands.receive, operands.count, operands.type,
                       root, operands.communicator);
   }
-  static int start(const Operands& operands, MPI_Request* request) {
-    return MPI_Igather(operands.send, operands.count, operands.type, operands.receive, operands.count, operands.type,
-                       root, operands.communicator, request);
-  }
-  static int init(const Operands& operands, MPI_Request* request) {
-    return FABRICBENCH_MPI4(MPI_Gather_init(operands.send, operands.count, operands.type, operands.receive,
-                                            operands.count, operands.type, root, operands.communicator, MPI_INFO_NULL,
-                                            request));
-  }
+  FABRICBENCH_CALLS(MPI_Gather, MPI_Igather, MPI_Gather_init)
   static Origin origin(const Shape&, int i) { return {.source = i}; }
 };
 
@@ -74,19 +55,11 @@ struct Gatherv {
     return {.sent = 1, .received = shape.is_root() ? shape.ranks : 0, .counted = shape.ranks};
   }
 
-  static int call(const Operands& operands) {
-    return MPI_Gatherv(operands.send, operands.count, operands.type, operands.receive, operands.counts,
-                       operands.displacements, operands.type, root, operands.communicator);
+  static auto arguments(const Operands& operands) {
+    return std::tuple(operands.send, operands.count, operands.type, operands.receive, operands.counts,
+                      operands.displacements, operands.type, root, operands.communicator);
   }
-  static int start(const Operands& operands, MPI_Request* request) {
-    return MPI_Igatherv(operands.send, operands.count, operands.type, operands.receive, operands.counts,
-                        operands.displacements, operands.type, root, operands.communicator, request);
-  }
-  static int init(const Operands& operands, MPI_Request* request) {
-    return FABRICBENCH_MPI4(MPI_Gatherv_init(operands.send, operands.count, operands.type, operands.receive,
-                                             operands.counts, operands.displacements, operands.type, root,
-                                             operands.communicator, MPI_INFO_NULL, request));
-  }
+  FABRICBENCH_CALLS(MPI_Gatherv, MPI_Igatherv, MPI_Gatherv_init)
   static Origin origin(const Shape&, int i) { return {.source = i}; }
 };
 
@@ -98,19 +71,11 @@ struct Scatter {
     return {.sent = shape.is_root() ? shape.ranks : 0, .received = 1, .counted = shape.ranks};
   }
 
-  static int call(const Operands& operands) {
-    return MPI_Scatter(operands.send, operands.count, operands.type, operands.receive, operands.count, operands.type,
-                       root, operands.communicator);
+  static auto arguments(const Operands& operands) {
+    return std::tuple(operands.send, operands.count, operands.type, operands.receive, operands.count, operands.type,
+                      root, operands.communicator);
   }
-  static int start(const Operands& operands, MPI_Request* request) {
-    return MPI_Iscatter(operands.send, operands.count, operands.type, operands.receive, operands.count, operands.type,
-                        root, operands.communicator, request);
-  }
-  static int init(const Operands& operands, MPI_Request* request) {
-    return FABRICBENCH_MPI4(MPI_Scatter_init(operands.send, operands.count, operands.type, operands.receive,
-                                             operands.count, operands.type, root, operands.communicator, MPI_INFO_NULL,
-                                             request));
-  }
+  FABRICBENCH_CALLS(MPI_Scatter, MPI_Iscatter, MPI_Scatter_init)
   static Origin origin(const Shape& shape, int) {
     return {.source = root, .block = shape.rank, .other_block = shape.rank};
   }
@@ -124,19 +89,11 @@ struct Scatterv {
     return {.sent = shape.is_root() ? shape.ranks : 0, .received = 1, .counted = shape.ranks};
   }
 
-  static int call(const Operands& operands) {
-    return MPI_Scatterv(operands.send, operands.counts, operands.displacements, operands.type, operands.receive,
-                        operands.count, operands.type, root, operands.communicator);
+  static auto arguments(const Operands& operands) {
+    return std::tuple(operands.send, operands.counts, operands.displacements, operands.type, operands.receive,
+                      operands.count, operands.type, root, operands.communicator);
   }
-  static int start(const Operands& operands, MPI_Request* request) {
-    return MPI_Iscatterv(operands.send, operands.counts, operands.displacements, operands.type, operands.receive,
-                         operands.count, operands.type, root, operands.communicator, request);
-  }
-  static int init(const Operands& operands, MPI_Request* request) {
-    return FABRICBENCH_MPI4(MPI_Scatterv_init(operands.send, operands.counts, operands.displacements, operands.type,
-                                              operands.receive, operands.count, operands.type, root,
-                                              operands.communicator, MPI_INFO_NULL, request));
-  }
+  FABRICBENCH_CALLS(MPI_Scatterv, MPI_Iscatterv, MPI_Scatterv_init)
   static Origin origin(const Shape& shape, int) {
     return {.source = root, .block = shape.rank, .other_block = shape.rank};
   }

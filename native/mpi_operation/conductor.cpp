@@ -43,6 +43,10 @@ constexpr double least_valid = 0.5;
 // A cell that has no such call when its time is over goes on so many times as long.
 constexpr double patience = 4;
 
+// How long calls run back to back, of the cell's time.
+constexpr double back_to_back_share = 0.1;
+constexpr std::size_t most_back_to_back = 10'000;
+
 // What is learnt of the overlap needs no more samples than a median does.
 constexpr std::size_t overlap_samples = 500;
 
@@ -56,6 +60,13 @@ std::uint64_t quantile(std::vector<std::uint64_t> values, double share) {
 std::uint64_t median(const std::vector<std::uint64_t>& values) { return quantile(values, 0.5); }
 
 std::vector<std::uint64_t> copy_of(std::span<const std::uint64_t> values) { return {values.begin(), values.end()}; }
+
+/// The time of a call of a batch without windows, where all times count from the first start. The first call is left
+/// out: it may open connections, and ranks come to it one by one.
+double time_between_ends(const CallTimes& batch) {
+  const auto ends = batch.times();
+  return static_cast<double>(ends.back() - ends.front()) / static_cast<double>(ends.size() - 1);
+}
 
 std::int64_t window_for(std::uint64_t call_ns) {
   return static_cast<std::int64_t>(window_factor * static_cast<double>(call_ns)) + window_margin_ns;
@@ -106,6 +117,7 @@ Outcome Conductor::lead(bool with_overlap) {
   const Outcome outcome = lead_phase(task_.probe.stopping, CallPhase::measured);
   task_.findings.values["window_ns"] = static_cast<double>(window_ns_);
   task_.findings.values["start_tolerance_ns"] = static_cast<double>(tolerance_ns_);
+  measure_back_to_back();
   if (with_overlap) measure_overlap(static_cast<double>(median(valid_)));
   return outcome;
 }
@@ -113,10 +125,8 @@ Outcome Conductor::lead(bool with_overlap) {
 void Conductor::estimate() {
   tolerance_ns_ = std::numeric_limits<std::int64_t>::max();
   direct(CallPhase::estimate, first_calls, 0);
-  // The first call may open connections; times of a window of 0 all count from the first start.
-  const auto ends = slowest_.times();
-  const std::uint64_t one_ns = (ends.back() - ends.front()) / (first_calls - 1);
-  learn(CallPhase::estimate, generous * static_cast<std::int64_t>(one_ns) + window_margin_ns);
+  back_to_back_ns_ = time_between_ends(slowest_);
+  learn(CallPhase::estimate, generous * static_cast<std::int64_t>(back_to_back_ns_) + window_margin_ns);
   const std::vector<std::uint64_t> lateness = copy_of(slowest_.lateness());
   task_.findings.values["start_lateness_ns"] = static_cast<double>(median(lateness));
 }
@@ -239,6 +249,19 @@ void Conductor::adapt(std::size_t valid) {
 std::int64_t Conductor::usual_lateness() const {
   const auto usual_ns = static_cast<double>(quantile(copy_of(slowest_.lateness()), usual_share));
   return std::max(least_tolerance_ns, static_cast<std::int64_t>(tolerance_factor * usual_ns));
+}
+
+/// What a plain loop around the call shows: the time of all calls over their number, on the slowest rank. Ranks that
+/// are done early begin the next call early there, so that it is another figure than the time of a call that all begin
+/// together, and is kept beside it.
+void Conductor::measure_back_to_back() {
+  const double fitting = back_to_back_share * task_.probe.stopping.maximum_seconds * 1e9 / back_to_back_ns_;
+  direct(CallPhase::back_to_back,
+         std::clamp(static_cast<std::size_t>(fitting), first_calls,
+                    std::min(most_back_to_back, std::max(first_calls, task_.probe.stopping.maximum_samples))),
+         0);
+  back_to_back_ns_ = time_between_ends(slowest_);
+  task_.findings.values["back_to_back_ns"] = back_to_back_ns_;
 }
 
 /// How much of the pure call's time hides behind computing of the same length, as IMB-NBC defines it: 1 if the longer

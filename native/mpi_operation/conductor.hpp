@@ -20,7 +20,8 @@ class Conductor {
 
   Conductor(MPI_Comm communicator, Task& task, Take take);
 
-  /// Warm up and measure; then, `with_overlap`, how much of a call hides behind computing. Collective.
+  /// Warm up and measure; then take calls back to back, and, `with_overlap`, find how much of a call hides behind
+  /// computing. Collective.
   Outcome run(bool with_overlap);
 
  private:
@@ -29,6 +30,7 @@ class Conductor {
   void estimate();
   void learn(CallPhase phase, std::int64_t window_ns);
   Outcome lead_phase(const Stopping& stopping, CallPhase phase);
+  void measure_back_to_back();
   void measure_overlap(double pure_ns);
   /// Order a batch, take part in it, and join what all ranks have.
   void direct(CallPhase phase, std::size_t calls, std::int64_t window_ns);
@@ -45,6 +47,7 @@ class Conductor {
   CallTimes slowest_{0};  // of the last batch over all ranks, on the first rank
   std::int64_t slowest_window_ns_ = 0;
   std::vector<std::uint64_t> valid_;  // slowest times of a phase whose windows nobody missed
+  double back_to_back_ns_ = 0;  // a call of a batch without windows
   std::int64_t window_ns_ = 0;
   std::int64_t tolerance_ns_ = 0;
   std::int64_t compute_ns_ = 0;

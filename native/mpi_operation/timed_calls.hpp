@@ -17,7 +17,7 @@
 namespace fabricbench {
 
 /// What a batch of calls is for. calibrate sets the computing loop and calls nothing; over ends the cell.
-enum class CallPhase { over, estimate, warmup, measured, calibrate, computing, overlapped };
+enum class CallPhase { over, estimate, warmup, measured, back_to_back, calibrate, computing, overlapped };
 
 /// What the first rank tells all: take so many calls, from then on, one a window.
 struct CallOrder {

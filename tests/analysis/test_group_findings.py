@@ -161,7 +161,7 @@ def operations(make_run: MakeRun) -> Findings:
             1024,
             {"a": 2e5, "b": 2e5},
             parameters={"mode": "nonblocking"},
-            values={"overlap": 0.7},
+            values={"overlap": 0.7, "back_to_back_ns": 1.5e5},
             **library,
         ),
         SyntheticCell(Layer.MPI, Pattern.BARRIER, 0, {"a": 1e5, "b": 1e5}, **library),
@@ -190,6 +190,15 @@ def test_what_a_nonblocking_call_hides_is_told(make_run: MakeRun):
     assert overlap is not None
     assert overlap.value == pytest.approx(0.7)
     assert found[Pattern.ALLREDUCE].overlap is None
+
+
+def test_what_a_plain_loop_would_show_is_told_beside_the_time_from_an_agreed_start(make_run: MakeRun):
+    found = {one.key.pattern: one for one in operations(make_run).operations if one.fabric == "a"}
+    back_to_back = found[Pattern.BCAST].back_to_back
+    assert back_to_back is not None
+    assert back_to_back.value == pytest.approx(1.5e5)
+    assert found[Pattern.BCAST].time.value == pytest.approx(2e5, rel=0.02)
+    assert found[Pattern.ALLGATHER].back_to_back is None
 
 
 def test_the_coefficient_is_the_ratio_less_1_with_its_interval_and_verdict(make_run: MakeRun):

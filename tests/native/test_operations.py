@@ -85,6 +85,7 @@ def check_measured(outcome: Outcome, cells: list[dict[str, Any]]) -> None:
         assert all(time > 0 for time in outcome.times(number))
         assert end.missed == len(missed_of(outcome, number)) < end.measured
         assert end.values["window_ns"] > 0
+        assert end.values["back_to_back_ns"] > 0
 
 
 def missed_of(outcome: Outcome, number: int) -> list[int]:

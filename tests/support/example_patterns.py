@@ -200,6 +200,7 @@ def _operations(fabric: str, factor: float) -> Iterable[Operation]:
                     algorithm_bandwidth=algorithm,
                     bus_factor=bus,
                     bus_bandwidth=around(algorithm.value * bus, 0.02) if algorithm and bus else None,
+                    back_to_back=around(0.81 * time, 0.02) if ranks > 2 else None,
                     overlap=around(0.62, 0.08) if mode else None,
                     missed_share=0.014,
                 )

@@ -1,5 +1,6 @@
 """From stored samples to findings: comparisons, crossovers, the ladder, warnings, the sentence. Prints nothing, writes nothing.
 
+findings/      the values that reports show
 analysing.py   `analyse`: calls the parts, returns `Findings`
 measured.py    reads runs into sides (a fabric of a run) and cells
 channels.py    what the logical channels of a cell did; arithmetic.py: what a link could carry

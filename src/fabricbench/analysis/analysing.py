@@ -14,7 +14,7 @@ from fabricbench.analysis.kernel_headline import with_kernels
 from fabricbench.analysis.kernels import find_kernels
 from fabricbench.analysis.ladder import build_ladder
 from fabricbench.analysis.measured import Side, read_sides
-from fabricbench.analysis.method import method
+from fabricbench.analysis.method import CONGESTION, KERNELS, MAPS, ONE_WAY, OPERATIONS, TURNS_AND_FLOODS, method
 from fabricbench.analysis.network_map import confirmation_of, network_maps
 from fabricbench.analysis.one_way import find_one_ways
 from fabricbench.analysis.operations import find_coefficients, find_operations, find_start_ups
@@ -28,6 +28,9 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 DEFAULT_MARGIN = 0.02
 DEFAULT_CONFIDENCE = 0.95
+
+PARAGRAPHS = (TURNS_AND_FLOODS, CONGESTION, OPERATIONS, ONE_WAY, MAPS, KERNELS)
+"""What the method says of each part that a run may have or not, in the order of the parts."""
 
 
 def analyse(
@@ -61,6 +64,10 @@ def analyse(
     samples = sum(cell.pooled.size for side in sides for cell in side.cells.values())
     blocks = len({(id(side.run), block) for side in sides for block in side.blocks})
     conditions = _conditions(sides, blocks, len(launches), samples, margin, confidence, warnings)
+    topologies, congestions = find_topologies(sides, confidence), find_congestions(sides, confidence)
+    operations, one_ways = find_operations(sides, confidence), find_one_ways(sides, confidence)
+    found = (topologies, congestions, operations, one_ways, maps, kernels)
+    more = [text for text, those in zip(PARAGRAPHS, found, strict=True) if those]
     return Findings(
         title=_title(sides, pairings),
         run_directories=tuple(str(run.path) for run in runs),
@@ -83,16 +90,16 @@ def analyse(
         crossovers=tuple(crossovers),
         ladder=tuple(ladder),
         distributions=tuple(distributions),
-        topologies=tuple(find_topologies(sides, confidence)),
-        congestions=tuple(find_congestions(sides, confidence)),
-        operations=tuple(find_operations(sides, confidence)),
+        topologies=tuple(topologies),
+        congestions=tuple(congestions),
+        operations=tuple(operations),
         coefficients=tuple(find_coefficients(cells)),
         start_ups=tuple(find_start_ups(sides, confidence)),
-        one_ways=tuple(find_one_ways(sides, confidence)),
+        one_ways=tuple(one_ways),
         maps=tuple(maps),
         kernels=kernels,
         warnings=tuple(warnings),
-        method=method(margin, confidence, is_paired=len(runs) == 1, seed=manifest.seed),
+        method=method(margin, confidence, is_paired=len(runs) == 1, seed=manifest.seed, more=more),
         inventory=manifest.inventory,
     )
 

@@ -31,7 +31,11 @@ def _operation(side: Side, cell: CellMeasured, confidence: float) -> Operation:
     moved = facts.operation_bytes if PATTERNS[cell.key.pattern].has_size else 0.0
     algorithm = interval(median_interval(moved * 8e9 / values, confidence)) if moved else None
     factor = bus_factor(cell.key.pattern, len(facts.ranks))
-    overlap = cell.values.get("overlap")
+
+    def told(name: str) -> Interval | None:
+        values = cell.values.get(name)
+        return None if values is None else over_launches(values, confidence)
+
     missed = cell.counts["missed"]
     return Operation(
         fabric=side.name,
@@ -43,7 +47,8 @@ def _operation(side: Side, cell: CellMeasured, confidence: float) -> Operation:
         algorithm_bandwidth=algorithm,
         bus_factor=factor,
         bus_bandwidth=None if algorithm is None or factor is None else scaled(algorithm, factor),
-        overlap=None if overlap is None else over_launches(overlap, confidence),
+        back_to_back=told("back_to_back_ns"),
+        overlap=told("overlap"),
         missed_share=missed / max(missed + cell.pooled.size, 1),
     )
 

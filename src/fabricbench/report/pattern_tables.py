@@ -198,6 +198,7 @@ def operation_table(findings: Findings) -> Table:
             interval_words(one.key.metric, one.time),
             interval_words(Metric.THROUGHPUT, one.algorithm_bandwidth),
             NOTHING if one.bus_bandwidth is None else value_words(Metric.THROUGHPUT, one.bus_bandwidth.value),
+            interval_words(one.key.metric, one.back_to_back),
             share_interval_words(one.overlap),
             share_words(one.missed_share),
             f"{one.launches}",
@@ -211,12 +212,15 @@ def operation_table(findings: Findings) -> Table:
         "Time",
         "Algorithm bandwidth",
         "Bus bandwidth",
+        "Back to back",
         "Overlap",
         "Late starts",
         "Launches",
     )
-    made = table(columns, rows, (1, *range(3, 9)))
-    return made if any(one.overlap for one in findings.operations) else made.without(6)
+    made = table(columns, rows, (1, *range(3, 10)))
+    if not any(one.overlap for one in findings.operations):
+        made = made.without(7)
+    return made if any(one.back_to_back for one in findings.operations) else made.without(6)
 
 
 def coefficient_table(coefficients: Sequence[Coefficient]) -> Table:

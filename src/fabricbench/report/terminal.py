@@ -50,6 +50,7 @@ LEAST = (
     "All channels",
     "Time of a turn",
     "Late starts",
+    "Back to back",
     "Forth + back",
     "Alone",
     "Congested",

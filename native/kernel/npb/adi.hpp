@@ -5,7 +5,9 @@
 
 #include <mpi.h>
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernel/npb/line_sweep.hpp"
@@ -111,9 +113,9 @@ class AdiSolver {
 };
 
 /// Run one class as the specification times it: one untimed step, a fresh start, then the steps. Collective.
-template <class Method>
-Result run_adi(MPI_Comm communicator, const AdiProblem& problem, double operations) {
-  AdiSolver<Method> solver(communicator, problem);
+template <class Benchmark>
+Result run_adi(MPI_Comm communicator, const AdiProblem& problem) {
+  AdiSolver<typename Benchmark::Method> solver(communicator, problem);
   solver.step();
   solver.reset();
 
@@ -125,13 +127,23 @@ Result run_adi(MPI_Comm communicator, const AdiProblem& problem, double operatio
   const auto residual = solver.residual();
   const auto error = solver.error();
   const auto n = std::to_string(problem.points);
-  result.operations = operations;
+  result.operations = Benchmark::operations(problem);
   result.size = n + " x " + n + " x " + n;
   result.iterations = problem.steps;
   add_checks(result.checks, "residual", residual, problem.residual);
   add_checks(result.checks, "error", error, problem.error);
   result.fingerprint = fingerprint(error.data(), sizeof error, fingerprint(residual.data(), sizeof residual));
   return result;
+}
+
+/// BT or SP as a kernel. A benchmark has a Method, its `problem(class)` and its official count of
+/// `operations(problem)`.
+template <class Benchmark>
+constexpr Kernel adi_kernel(std::string_view name, std::string_view summary) {
+  return {
+      name, summary,
+      [](Class letter, int ranks) { return multipartition_refusal(Benchmark::problem(letter).points, ranks); },
+      [](MPI_Comm communicator, Class letter) { return run_adi<Benchmark>(communicator, Benchmark::problem(letter)); }};
 }
 
 }  // namespace fabricbench::npb::navier_stokes

@@ -32,32 +32,17 @@ struct Problem {
   std::uint64_t nonzeros;  // of the matrix; 0 where it is not known for certain
 };
 
-const Problem& problem_of(Class letter) {
-  static constexpr Problem s{{1400, 7, 10}, 15, 8.5971775078648, 78148};
-  static constexpr Problem w{{7000, 8, 12}, 15, 10.362595087124, 508402};
-  static constexpr Problem a{{14000, 11, 20}, 15, 17.130235054029, 1853104};
-  static constexpr Problem b{{75000, 13, 60}, 75, 22.712745482631, 0};
-  static constexpr Problem c{{150000, 15, 110}, 75, 28.973605592845, 0};
-  static constexpr Problem d{{1500000, 21, 500}, 100, 52.514532105794, 0};
-  switch (letter) {
-    case Class::S:
-      return s;
-    case Class::W:
-      return w;
-    case Class::A:
-      return a;
-    case Class::B:
-      return b;
-    case Class::C:
-      return c;
-    case Class::D:
-      return d;
-  }
-  return s;
-}
+constexpr std::array<Problem, 6> problems{{
+    {{1400, 7, 10}, 15, 8.5971775078648, 78148},
+    {{7000, 8, 12}, 15, 10.362595087124, 508402},
+    {{14000, 11, 20}, 15, 17.130235054029, 1853104},
+    {{75000, 13, 60}, 75, 22.712745482631, 0},
+    {{150000, 15, 110}, 75, 28.973605592845, 0},
+    {{1500000, 21, 500}, 100, 52.514532105794, 0},
+}};
 
 std::optional<std::string> refusal(Class letter, int ranks) {
-  const auto rows = problem_of(letter).matrix.rows;
+  const auto rows = of_class(problems, letter).matrix.rows;
   if (static_cast<std::size_t>(ranks) <= rows) return std::nullopt;
   return "CG has " + std::to_string(rows) + " columns in class " + std::string(1, static_cast<char>(letter)) +
          ", fewer than " + std::to_string(ranks) + " ranks; take 1 to " + std::to_string(rows);
@@ -211,7 +196,7 @@ Result run_with(MPI_Comm communicator, const Problem& problem) {
 
 // Which kind of column index is a rank's own affair: only values travel.
 Result run(MPI_Comm communicator, Class letter) {
-  const auto& problem = problem_of(letter);
+  const auto& problem = of_class(problems, letter);
   const CgGrid grid(communicator, problem.matrix.rows);
   const bool is_short = grid.columns().size() <= std::numeric_limits<std::uint16_t>::max();
   return is_short ? run_with<std::uint16_t>(communicator, problem) : run_with<std::uint32_t>(communicator, problem);

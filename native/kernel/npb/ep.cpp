@@ -28,43 +28,25 @@ struct Problem {
 
 constexpr double tolerance = 1e-8;
 
-const Problem& problem_of(Class letter) {
-  static constexpr Problem s{
-      24, 1.051299420395306e7, 1.051517131857535e7, 13176389, {6140517, 5865300, 1100361, 68546, 1648, 17, 0}};
-  static constexpr Problem w{
-      25, 2.102505525182392e7, 2.103162209578822e7, 26354769, {12281576, 11729692, 2202726, 137368, 3371, 36, 0}};
-  static constexpr Problem a{
-      28, 1.682235632304711e8, 1.682195123368299e8, 210832767, {98257395, 93827014, 17611549, 1110028, 26536, 245, 0}};
-  static constexpr Problem b{30,
-                             6.728927543423024e8,
-                             6.728951822504275e8,
-                             843345606,
-                             {393058470, 375280898, 70460742, 4438852, 105691, 948, 5}};
-  static constexpr Problem c{32, 2.691444083862931e9, 2.691519118724585e9, 3373275903, {}};
-  static constexpr Problem d{36, 4.306350280812112e10, 4.306347571859157e10, 53972171957, {}};
-  switch (letter) {
-    case Class::S:
-      return s;
-    case Class::W:
-      return w;
-    case Class::A:
-      return a;
-    case Class::B:
-      return b;
-    case Class::C:
-      return c;
-    case Class::D:
-      return d;
-  }
-  return s;
-}
+constexpr std::array<Problem, 6> problems{{
+    {24, 1.051299420395306e7, 1.051517131857535e7, 13176389, {6140517, 5865300, 1100361, 68546, 1648, 17, 0}},
+    {25, 2.102505525182392e7, 2.103162209578822e7, 26354769, {12281576, 11729692, 2202726, 137368, 3371, 36, 0}},
+    {28, 1.682235632304711e8, 1.682195123368299e8, 210832767, {98257395, 93827014, 17611549, 1110028, 26536, 245, 0}},
+    {30,
+     6.728927543423024e8,
+     6.728951822504275e8,
+     843345606,
+     {393058470, 375280898, 70460742, 4438852, 105691, 948, 5}},
+    {32, 2.691444083862931e9, 2.691519118724585e9, 3373275903, {}},
+    {36, 4.306350280812112e10, 4.306347571859157e10, 53972171957, {}},
+}};
 
 std::uint64_t batches_of(const Problem& problem) {
   return std::uint64_t{1} << (problem.log2_pairs - ep_log2_batch_pairs);
 }
 
 std::optional<std::string> refusal(Class letter, int ranks) {
-  const auto batches = batches_of(problem_of(letter));
+  const auto batches = batches_of(of_class(problems, letter));
   if (static_cast<std::uint64_t>(ranks) <= batches) return std::nullopt;
   return "EP deals " + std::to_string(batches) + " batches of random numbers in class " + static_cast<char>(letter) +
          ", which leaves some of " + std::to_string(ranks) + " ranks without any; take 1 to " + std::to_string(batches);
@@ -124,7 +106,7 @@ std::uint64_t fingerprint_of(const GaussianTally& total) {
 }
 
 Result run(MPI_Comm communicator, Class letter) {
-  const auto& problem = problem_of(letter);
+  const auto& problem = of_class(problems, letter);
   sum_over_ranks(communicator, tally_batch(0));  // untimed: code and connections are warm afterwards
 
   TimedSection timed(communicator);

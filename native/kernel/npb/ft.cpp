@@ -221,7 +221,7 @@ class Solver {
 };
 
 std::optional<std::string> refusal(Class size, int ranks) {
-  const auto points = problem(size).size;
+  const auto points = of_class(problems, size).size;
   if (rank_grid(points, static_cast<std::size_t>(ranks))) return std::nullopt;
   return "ft: " + std::to_string(ranks) + " ranks cannot share " + std::to_string(points[2]) +
          " planes; needed are up to as many ranks, or a product of a number up to that and one up to " +
@@ -229,7 +229,7 @@ std::optional<std::string> refusal(Class size, int ranks) {
 }
 
 Result run(MPI_Comm communicator, Class size) {
-  const Problem given = problem(size);
+  const Problem& given = of_class(problems, size);
   Solver solver(communicator, given.size);
   solver.start();  // the warm-up that the rules ask for
   const int iterations = static_cast<int>(given.checksums.size());

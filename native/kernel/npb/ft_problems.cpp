@@ -75,22 +75,13 @@ constexpr std::array<std::complex<double>, 25> checksums_d{{
 
 }  // namespace
 
-Problem problem(Class size) {
-  switch (size) {
-    case Class::S:
-      return {{64, 64, 64}, checksums_s};
-    case Class::W:
-      return {{128, 128, 32}, checksums_w};
-    case Class::A:
-      return {{256, 256, 128}, checksums_a};
-    case Class::B:
-      return {{512, 256, 256}, checksums_b};
-    case Class::C:
-      return {{512, 512, 512}, checksums_c};
-    case Class::D:
-      break;
-  }
-  return {{2048, 1024, 1024}, checksums_d};
-}
+const std::array<Problem, 6> problems{{
+    {{64, 64, 64}, checksums_s},
+    {{128, 128, 32}, checksums_w},
+    {{256, 256, 128}, checksums_a},
+    {{512, 256, 256}, checksums_b},
+    {{512, 512, 512}, checksums_c},
+    {{2048, 1024, 1024}, checksums_d},
+}};
 
 }  // namespace fabricbench::npb::fourier

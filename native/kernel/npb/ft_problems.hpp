@@ -16,6 +16,6 @@ struct Problem {
   std::span<const std::complex<double>> checksums;
 };
 
-Problem problem(Class size);
+extern const std::array<Problem, 6> problems;
 
 }  // namespace fabricbench::npb::fourier

@@ -40,50 +40,32 @@ struct Problem {
   }
 };
 
-const Problem& problem_of(Class letter) {
-  static constexpr Problem s{{16, 11, 9, {48427, 17148, 23627, 62548, 4431}},
-                             128,
-                             {{{0, 1}, {18, 1}, {346, 1}, {64917, -1}, {65463, -1}}},
-                             {}};
-  static constexpr Problem w{{20, 16, 10, {357773, 934767, 875723, 898999, 404505}},
-                             1024,
-                             {{{1249, 1}, {11698, 1}, {1039987, -1}, {1043896, -1}, {1048018, -1}}},
-                             {-2, -2, 0, 0, 0}};
-  static constexpr Problem a{{23, 19, 10, {2112377, 662041, 5336171, 3642833, 4250760}},
-                             1024,
-                             {{{104, 1}, {17523, 1}, {123928, 1}, {8288932, -1}, {8388264, -1}}},
-                             {-1, -1, -1, -1, -1}};
-  static constexpr Problem b{{25, 21, 10, {41869, 812306, 5102857, 18232239, 26860214}},
-                             1024,
-                             {{{33422937, -1}, {10244, 1}, {59149, 1}, {33135281, -1}, {99, 1}}},
-                             {}};
-  static constexpr Problem c{{27, 23, 10, {44172927, 72999161, 74326391, 129606274, 21736814}},
-                             1024,
-                             {{{61147, 1}, {882988, 1}, {266290, 1}, {133997595, -1}, {133525895, -1}}},
-                             {}};
-  static constexpr Problem d{{31, 27, 10, {1317351170, 995930646, 1157283250, 1503301535, 1453734525}},
-                             1024,
-                             {{{1, 1}, {36538729, 1}, {1978098519, -1}, {2145192618, -1}, {2147425337, -1}}},
-                             {}};
-  switch (letter) {
-    case Class::S:
-      return s;
-    case Class::W:
-      return w;
-    case Class::A:
-      return a;
-    case Class::B:
-      return b;
-    case Class::C:
-      return c;
-    case Class::D:
-      return d;
-  }
-  return s;
-}
+constexpr std::array<Problem, 6> problems{{
+    {{16, 11, 9, {48427, 17148, 23627, 62548, 4431}}, 128, {{{0, 1}, {18, 1}, {346, 1}, {64917, -1}, {65463, -1}}}, {}},
+    {{20, 16, 10, {357773, 934767, 875723, 898999, 404505}},
+     1024,
+     {{{1249, 1}, {11698, 1}, {1039987, -1}, {1043896, -1}, {1048018, -1}}},
+     {-2, -2, 0, 0, 0}},
+    {{23, 19, 10, {2112377, 662041, 5336171, 3642833, 4250760}},
+     1024,
+     {{{104, 1}, {17523, 1}, {123928, 1}, {8288932, -1}, {8388264, -1}}},
+     {-1, -1, -1, -1, -1}},
+    {{25, 21, 10, {41869, 812306, 5102857, 18232239, 26860214}},
+     1024,
+     {{{33422937, -1}, {10244, 1}, {59149, 1}, {33135281, -1}, {99, 1}}},
+     {}},
+    {{27, 23, 10, {44172927, 72999161, 74326391, 129606274, 21736814}},
+     1024,
+     {{{61147, 1}, {882988, 1}, {266290, 1}, {133997595, -1}, {133525895, -1}}},
+     {}},
+    {{31, 27, 10, {1317351170, 995930646, 1157283250, 1503301535, 1453734525}},
+     1024,
+     {{{1, 1}, {36538729, 1}, {1978098519, -1}, {2145192618, -1}, {2147425337, -1}}},
+     {}},
+}};
 
 std::optional<std::string> refusal(Class letter, int ranks) {
-  const int most_ranks = problem_of(letter).most_ranks;
+  const int most_ranks = of_class(problems, letter).most_ranks;
   if (ranks <= most_ranks) return std::nullopt;
   return "IS splits the keys of class " + std::string(1, static_cast<char>(letter)) + " into too few buckets for " +
          std::to_string(ranks) + " ranks; take 1 to " + std::to_string(most_ranks);
@@ -114,7 +96,7 @@ std::vector<Check> compare(const Problem& problem, const AllTestRanks& found, co
 }
 
 Result run(MPI_Comm communicator, Class letter) {
-  const auto& problem = problem_of(letter);
+  const auto& problem = of_class(problems, letter);
   Ranking ranking(communicator, problem.space);
   ranking.rank_keys(1);  // untimed: buffers have grown and pages are there afterwards
 

@@ -22,7 +22,6 @@ namespace {
 using navier_stokes::State;
 
 struct Problem {
-  Class name;
   int points;
   double dt;
   int steps;
@@ -32,8 +31,7 @@ struct Problem {
 };
 
 constexpr std::array<Problem, 6> problems{{
-    {Class::S,
-     12,
+    {12,
      0.5,
      50,
      {1.6196343210976702e-02, 2.1976745164821318e-03, 1.5179927653399185e-03, 1.5029584435994323e-03,
@@ -41,15 +39,13 @@ constexpr std::array<Problem, 6> problems{{
      {6.4223319957960924e-04, 8.4144342047347926e-05, 5.8588269616485186e-05, 5.8474222595157350e-05,
       1.3103347914111294e-03},
      7.8418928865937083e+00},
-    {Class::W,
-     33,
+    {33,
      0.0015,
      300,
      {1.236511638192e+01, 1.317228477799e+00, 2.550120713095e+00, 2.326187750252e+00, 2.826799444189e+01},
      {4.867877144216e-01, 5.064652880982e-02, 9.281818101960e-02, 8.570126542733e-02, 1.084277417792e+00},
      1.161399311023e+01},
-    {Class::A,
-     64,
+    {64,
      2.0,
      250,
      {7.7902107606689367e+02, 6.3402765259692870e+01, 1.9499249727292479e+02, 1.7845301160418537e+02,
@@ -57,8 +53,7 @@ constexpr std::array<Problem, 6> problems{{
      {2.9964085685471943e+01, 2.8194576365003349e+00, 7.3473412698774742e+00, 6.7139225687777051e+00,
       7.0715315688392578e+01},
      2.6030925604886277e+01},
-    {Class::B,
-     102,
+    {102,
      2.0,
      250,
      {3.5532672969982736e+03, 2.6214750795310692e+02, 8.8333721850952190e+02, 7.7812774739425265e+02,
@@ -66,8 +61,7 @@ constexpr std::array<Problem, 6> problems{{
      {1.1401176380212709e+02, 8.1098963655421574e+00, 2.8480597317698308e+01, 2.5905394567832939e+01,
       2.6054907504857413e+02},
      4.7887162703308227e+01},
-    {Class::C,
-     162,
+    {162,
      2.0,
      250,
      {1.03766980323537846e+04, 8.92212458801008552e+02, 2.56238814582660871e+03, 2.19194343857831427e+03,
@@ -75,8 +69,7 @@ constexpr std::array<Problem, 6> problems{{
      {2.15986399716949279e+02, 1.55789559239863600e+01, 5.41318863077207766e+01, 4.82262643154045421e+01,
       4.55902910043250358e+02},
      6.66404553572181300e+01},
-    {Class::D,
-     408,
+    {408,
      1.0,
      300,
      {4.868417937025e+04, 4.696371050071e+03, 1.218114549776e+04, 1.033801493461e+04, 7.142398413817e+04},
@@ -87,15 +80,8 @@ constexpr std::array<Problem, 6> problems{{
 constexpr double tolerance = 1e-8;
 constexpr int largest_listed = 64;
 
-const Problem& find(Class name) {
-  for (const auto& problem : problems) {
-    if (problem.name == name) return problem;
-  }
-  return problems.front();
-}
-
 std::optional<std::string> refusal(Class name, int ranks) {
-  const auto& problem = find(name);
+  const auto& problem = of_class(problems, name);
   if (ssor::process_grid(problem.points, ranks)) return std::nullopt;
   std::string counts;
   for (int count = 1; count <= largest_listed; ++count) {
@@ -112,7 +98,7 @@ double operations(const Problem& problem) {
 }
 
 Result run(MPI_Comm communicator, Class name) {
-  const auto& problem = find(name);
+  const auto& problem = of_class(problems, name);
   int ranks = 0;
   MPI_Comm_size(communicator, &ranks);
   const ssor::Tile tile(communicator, problem.points, ssor::process_grid(problem.points, ranks).value());

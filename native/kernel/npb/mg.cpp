@@ -38,25 +38,17 @@ struct Problem {
   Stencil smoother;
 };
 
-Problem problem(Class size) {
-  constexpr Stencil small{-3.0 / 8, 1.0 / 32, -1.0 / 64, 0};
-  constexpr Stencil large{-3.0 / 17, 1.0 / 33, -1.0 / 61, 0};
-  switch (size) {
-    case Class::S:
-      return {5, 4, 0.5307707005734e-4, small};
-    case Class::W:
-      return {7, 4, 0.6467329375339e-5, small};
-    case Class::A:
-      return {8, 4, 0.2433365309069e-5, small};
-    case Class::B:
-      return {8, 20, 0.1800564401355e-5, large};
-    case Class::C:
-      return {9, 20, 0.5706732285740e-6, large};
-    case Class::D:
-      break;
-  }
-  return {10, 50, 0.1583275060440e-9, large};
-}
+constexpr Stencil small_smoother{-3.0 / 8, 1.0 / 32, -1.0 / 64, 0};
+constexpr Stencil large_smoother{-3.0 / 17, 1.0 / 33, -1.0 / 61, 0};
+
+constexpr std::array<Problem, 6> problems{{
+    {5, 4, 0.5307707005734e-4, small_smoother},
+    {7, 4, 0.6467329375339e-5, small_smoother},
+    {8, 4, 0.2433365309069e-5, small_smoother},
+    {8, 20, 0.1800564401355e-5, large_smoother},
+    {9, 20, 0.5706732285740e-6, large_smoother},
+    {10, 50, 0.1583275060440e-9, large_smoother},
+}};
 
 /// A point and its random value. Order is that of the values; no two are the same.
 struct Charge {
@@ -234,7 +226,7 @@ class Solver {
 };
 
 std::optional<std::string> refusal(Class size, int ranks) {
-  const int most = 1 << (problem(size).level - 1);
+  const int most = 1 << (of_class(problems, size).level - 1);
   const auto grid = process_grid(ranks);
   if (*std::max_element(grid.begin(), grid.end()) <= most) return std::nullopt;
   return "mg: " + std::to_string(ranks) + " ranks leave some without two points per dimension of the " +
@@ -243,7 +235,7 @@ std::optional<std::string> refusal(Class size, int ranks) {
 }
 
 Result run(MPI_Comm communicator, Class size) {
-  const Problem given = problem(size);
+  const Problem& given = of_class(problems, size);
   Solver solver(communicator, given);
   solver.start();
   solver.iterate();  // the warm-up that the rules ask for

@@ -5,6 +5,7 @@
 
 #include <mpi.h>
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -15,6 +16,13 @@ namespace fabricbench::npb {
 
 /// The size of a problem, chosen at run time.
 enum class Class : char { S = 'S', W = 'W', A = 'A', B = 'B', C = 'C', D = 'D' };
+inline constexpr std::string_view classes = "SWABCD";
+
+/// The problem of a class, of those of all classes in their order.
+template <class Problem>
+constexpr const Problem& of_class(const std::array<Problem, classes.size()>& problems, Class letter) {
+  return problems[classes.find(static_cast<char>(letter))];
+}
 
 /// One number that the specification knows, beside ours. A run is verified when every check holds.
 struct Check {

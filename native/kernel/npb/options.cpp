@@ -32,7 +32,6 @@ const char* const usage_text =
 
 namespace {
 
-constexpr std::string_view classes = "SWABCD";
 constexpr int most_ranks = 1'000'000;
 constexpr int most_repetitions = 1'000'000;
 constexpr int listed_ranks = 64;

@@ -55,6 +55,8 @@ COLLECTIVES = Campaign(
 )
 
 FLOWS = (1, 4, 16, 64)
+FEW_FLOWS, MANY_FLOWS = (1, 4, 16), 64
+INCAST_SIZES = (KIB, 16 * KIB, 64 * KIB)
 
 CONGESTION = Campaign(
     name="congestion",
@@ -62,7 +64,10 @@ CONGESTION = Campaign(
     blocks=6,
     unfit="leave out",
     experiments=(
-        *(experiment((layer,), Pattern.INCAST, (KIB, 16 * KIB, 64 * KIB), 0.4, flows=FLOWS) for layer in STREAM_LAYERS),
+        *(experiment((layer,), Pattern.INCAST, INCAST_SIZES, 0.4, flows=FEW_FLOWS) for layer in STREAM_LAYERS),
+        experiment((Layer.MPI,), Pattern.INCAST, INCAST_SIZES, 0.4, flows=MANY_FLOWS),
+        # TCP flows that begin together lose together and wait for timers of 200 ms and more.
+        experiment((Layer.TCP,), Pattern.INCAST, INCAST_SIZES, 4.0, flows=MANY_FLOWS),
         experiment((Layer.UDP,), Pattern.INCAST, (64, 1472), 0.4, flows=FLOWS),
         *(
             experiment(

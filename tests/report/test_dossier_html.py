@@ -124,6 +124,15 @@ def test_every_emulated_figure_carries_the_badge_and_no_other_does():
     assert not [item for item in real.all("span") if item.get("class") == "badge"]
 
 
+def test_published_figures_are_not_called_emulated():
+    """The table of the study of 2000 is real hardware's, in whatever dossier it stands."""
+    text = render_html(example_findings())
+    heading = next(part for part in text.split("<h3>") if part.startswith("The study of 2000"))
+    assert "badge" not in heading.partition("</h3>")[0]
+    own = next(part for part in text.split("<h3>") if part.startswith("Times and rates"))
+    assert "badge" in own.partition("</h3>")[0]
+
+
 def test_a_hostile_name_stays_a_name():
     text = render_html(hostile_findings())
     page = Page(text)

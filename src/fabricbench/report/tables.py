@@ -27,17 +27,18 @@ from fabricbench.report.words import (
 
 @dataclass(frozen=True)
 class Table:
-    """Columns and rows of text; `numeric` tells which columns are set flush right."""
+    """Columns and rows of text. `numeric` columns are set flush right; of one that `is_published`, no figure is the run's own."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     numeric: frozenset[int] = frozenset()
+    is_published: bool = False
 
     def without(self, column: int) -> Table:
         """Return the table without a column that would say the same in every row."""
         numeric = frozenset(index - (index > column) for index in self.numeric if index != column)
         rows = tuple(row[:column] + row[column + 1 :] for row in self.rows)
-        return Table(self.columns[:column] + self.columns[column + 1 :], rows, numeric)
+        return Table(self.columns[:column] + self.columns[column + 1 :], rows, numeric, self.is_published)
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[int] = ()) -> Table:

@@ -40,6 +40,12 @@ USUAL_RANKS = {
 TALKATIVE = {"lu", "sp", "bt"}
 """Hundreds of steps with many messages each: seconds on more ranks than processors, so these run once there."""
 MOST_RANKS_TO_REPEAT = 1
+LARGER = (
+    *(("W", ranks, tuple(USUAL_RANKS)) for ranks in (1, 2, 4)),
+    *(("A", ranks, tuple(USUAL_RANKS)) for ranks in (1, 2, 4)),
+    ("B", 2, ("ep", "mg", "ft", "is", "lu")),
+)
+"""Class, ranks, and the kernels to try on them: those that end within seconds on two processors."""
 SOURCES = Path(__file__).parents[2] / "native/kernel/npb"
 
 
@@ -50,17 +56,28 @@ def kernels() -> dict[str, tuple[int, ...]]:
     return read_list(listed.stdout)
 
 
-def cases() -> list[tuple[str, int]]:
+def cases(*, is_all: bool = ALL_RANKS) -> list[tuple[str, int]]:
     """Each kernel with each number of ranks to try; nothing where the program is not built, which a test below says."""
     try:
         return [
             (kernel, ranks)
             for kernel, counts in kernels().items()
             for ranks in counts
-            if ranks <= MOST_RANKS and (ALL_RANKS or ranks in USUAL_RANKS[kernel])
+            if ranks <= MOST_RANKS and (is_all or ranks in USUAL_RANKS[kernel])
         ]
     except Exception:  # noqa: BLE001 - collecting must not fail
         return []
+
+
+def larger_cases() -> list[tuple[str, str, int]]:
+    """Each kernel with each class and number of ranks of LARGER that it takes."""
+    takes = {kernel: {ranks for name, ranks in cases(is_all=True) if name == kernel} for kernel in USUAL_RANKS}
+    return [
+        (kernel, problem_class, ranks)
+        for problem_class, ranks, names in LARGER
+        for kernel in names
+        if ranks in takes[kernel]
+    ]
 
 
 @dataclass(frozen=True)
@@ -131,6 +148,20 @@ def test_a_kernel_is_right_and_gives_the_same_bits_again(kernel: str, ranks: int
     assert f"{kernel.upper()} class S" in outcome.stdout
     for run in record.runs:
         check_profile(run, ranks)
+
+
+@pytest.mark.parametrize(("kernel", "problem_class", "ranks"), larger_cases())
+def test_larger_classes_are_right(kernel: str, problem_class: str, ranks: int, start: Callable, tmp_path: Path):
+    outcome = start(ranks, npb_program(NpbRun(kernel, problem_class), tmp_path / "record.jsonl"))
+    record = record_of(outcome)
+    assert why_unusable(outcome.code, record, outcome.stderr) is None
+    assert record.header is not None
+    assert (record.header.kernel, record.header.problem_class, record.header.rank_count) == (
+        kernel,
+        problem_class,
+        ranks,
+    )
+    assert record.runs[0].checks
 
 
 def check_profile(run: KernelRun, ranks: int) -> None:

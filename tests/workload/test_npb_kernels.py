@@ -1,6 +1,7 @@
 """Every kernel of fabricbench-npb: right, and the same twice, on one rank and on a number that its decomposition has to work for.
 
-With FABRICBENCH_ALL_RANKS=1 in the environment on every number of ranks up to nine that it takes, which takes minutes.
+With FABRICBENCH_ALL_RANKS=1 in the environment on every number of ranks up to nine that it takes, and the talkative ones in larger
+classes on four, which takes minutes.
 """
 
 from __future__ import annotations
@@ -40,10 +41,11 @@ USUAL_RANKS = {
 TALKATIVE = {"lu", "sp", "bt"}
 """Hundreds of steps with many messages each: seconds on more ranks than processors, so these run once there."""
 MOST_RANKS_TO_REPEAT = 1
+QUICK = ("ep", "mg", "ft", "is")
 LARGER = (
-    *(("W", ranks, tuple(USUAL_RANKS)) for ranks in (1, 2, 4)),
-    *(("A", ranks, tuple(USUAL_RANKS)) for ranks in (1, 2, 4)),
-    ("B", 2, ("ep", "mg", "ft", "is", "lu")),
+    *((letter, ranks, tuple(USUAL_RANKS)) for letter in "WA" for ranks in (1, 2)),
+    *((letter, 4, tuple(USUAL_RANKS) if ALL_RANKS else QUICK) for letter in "WA"),
+    ("B", 2, (*QUICK, "cg", "lu") if ALL_RANKS else (*QUICK, "lu")),
 )
 """Class, ranks, and the kernels to try on them: those that end within seconds on two processors."""
 SOURCES = Path(__file__).parents[2] / "native/kernel/npb"

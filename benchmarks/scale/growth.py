@@ -236,7 +236,7 @@ def full_bytes(growth: Growth, ranks: int, constants: Constants) -> float:
 
 
 def record_bytes(growth: Growth, ranks: int, samples: int, constants: Constants) -> float:
-    """Return what rank 0 holds at most before it writes: all ranks' samples, and the channels of one rank at a time.
+    """Return what rank 0 holds at most before it writes: what is joined, one rank's samples, one rank's channels at a time.
 
     A matrix has nothing to be joined: its samples are written rank by rank with the channels that they belong to.
     """
@@ -244,4 +244,4 @@ def record_bytes(growth: Growth, ranks: int, samples: int, constants: Constants)
     channel = constants.channel_report_bytes
     if growth.kind is Kind.MATRIX:  # in the channel, and once more among the rank's samples
         return (ranks - 1) * (channel + 2 * numbers)
-    return growth.team(ranks) * numbers + growth.paths(ranks) * (channel + 2 * 8)
+    return 2 * numbers + growth.paths(ranks) * (channel + 2 * 8)

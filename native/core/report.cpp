@@ -57,12 +57,6 @@ void take_slowest(PhaseSamples& merged, const PhaseSamples& other) {
   for (std::size_t i = 0; i < count; ++i) merged.time_ns[i] = std::max(merged.time_ns[i], other.time_ns[i]);
 }
 
-/// Turns whose times are global: that of a turn is when it ended.
-struct TurnEnds {
-  std::vector<std::int64_t> end_ns;
-  std::vector<Batch> batches;
-};
-
 TurnEnds ends_of(const PhaseSamples& samples) {
   TurnEnds ends{.end_ns = {}, .batches = samples.batches};
   ends.end_ns.reserve(samples.time_ns.size());
@@ -88,6 +82,15 @@ void take_last(TurnEnds& merged, const TurnEnds& other) {
   }
 }
 
+void add_turns(std::optional<TurnEnds>& merged, const PhaseSamples& samples) {
+  if (samples.time_ns.empty()) return;
+  if (merged) {
+    take_last(*merged, ends_of(samples));
+  } else {
+    merged = ends_of(samples);
+  }
+}
+
 /// A turn lasts from the end of the one before on its last rank to its own end on its last rank.
 PhaseSamples turns_between(const TurnEnds& ends) {
   PhaseSamples turns;
@@ -100,20 +103,6 @@ PhaseSamples turns_between(const TurnEnds& ends) {
     before_ns = end_ns;
   }
   return turns;
-}
-
-PhaseSamples merge_turns(const std::vector<CellReport>& reports, PhaseSamples CellReport::* phase) {
-  std::optional<TurnEnds> merged;
-  for (const CellReport& report : reports) {
-    if ((report.*phase).time_ns.empty()) continue;
-    const TurnEnds ends = ends_of(report.*phase);
-    if (merged) {
-      take_last(*merged, ends);
-    } else {
-      merged = ends;
-    }
-  }
-  return merged ? turns_between(*merged) : PhaseSamples{};
 }
 
 /// A window of a flood holds what arrived everywhere. Ranks that only send have no windows. Times differ by a message
@@ -137,7 +126,7 @@ void merge_samples(CellReport& merged, const CellReport& other, Family family, s
       take_slowest(merged.*phase, other.*phase);
     } else if (family == Family::flood) {
       add_window(merged.*phase, other.*phase, times);
-    } else {
+    } else if (family != Family::lockstep) {
       merged.*phase = other.*phase;
     }
   }
@@ -239,22 +228,31 @@ void append(PhaseSamples& samples, const PhaseSamples& others) {
   samples.bytes.insert(samples.bytes.end(), others.bytes.begin(), others.bytes.end());
 }
 
-CellReport merge(const std::vector<CellReport>& reports, Family family) {
-  CellReport merged = reports.front();
-  std::size_t times = merged.measured.time_ns.empty() ? 0 : 1;
-  for (std::size_t i = 1; i < reports.size(); ++i) {
-    const CellReport& other = reports[i];
-    if (!merged.failure) merged.failure = other.failure;
-    if (other.outcome.stop && !merged.outcome.stop) merged.outcome = other.outcome;
-    merged.counters.add(other.counters);
-    merge_samples(merged, other, family, times);
-    if (!other.measured.time_ns.empty()) ++times;
-    if (merged.interfaces.empty()) merged.interfaces = other.interfaces;
-    merge_findings(merged.findings, other.findings);
-    merged.has_parts = merged.has_parts || other.has_parts;
+void CellMerge::add(const CellReport& report) {
+  if (family_ == Family::lockstep) {
+    add_turns(warmup_, report.warmup);
+    add_turns(measured_, report.measured);
   }
-  if (family == Family::lockstep) {
-    for (const auto phase : {&CellReport::warmup, &CellReport::measured}) merged.*phase = merge_turns(reports, phase);
+  if (!merged_) {
+    merged_ = report;
+    times_ = report.measured.time_ns.empty() ? 0 : 1;
+    return;
+  }
+  if (!merged_->failure) merged_->failure = report.failure;
+  if (report.outcome.stop && !merged_->outcome.stop) merged_->outcome = report.outcome;
+  merged_->counters.add(report.counters);
+  merge_samples(*merged_, report, family_, times_);
+  if (!report.measured.time_ns.empty()) ++times_;
+  if (merged_->interfaces.empty()) merged_->interfaces = report.interfaces;
+  merge_findings(merged_->findings, report.findings);
+  merged_->has_parts = merged_->has_parts || report.has_parts;
+}
+
+CellReport CellMerge::finish() {
+  CellReport merged = std::move(merged_.value());
+  if (family_ == Family::lockstep) {
+    merged.warmup = turns_between(warmup_.value_or(TurnEnds{}));
+    merged.measured = turns_between(measured_.value_or(TurnEnds{}));
   }
   std::vector<std::uint32_t>& missed = merged.findings.missed;
   std::ranges::sort(missed);

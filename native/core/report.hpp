@@ -63,11 +63,31 @@ CellReport unpack_report(const std::string& bytes);
 nlohmann::json to_json(const std::optional<CellFailure>& failure);
 std::optional<CellFailure> failure_from(const nlohmann::json& value);
 
-/// Join what the ranks of a cell report: one failure is the cell's, counters add up. Samples come from whoever took
-/// them. Where all ranks did, a call lasts as long as on its slowest rank; a turn from the time at which the last rank
-/// was done with the one before until the last is done with it, so that turns add up to the time that passed; and a
-/// window of a flood holds what arrived everywhere.
-CellReport merge(const std::vector<CellReport>& reports, Family family);
+/// Turns whose times are global: that of a turn is when it ended.
+struct TurnEnds {
+  std::vector<std::int64_t> end_ns;
+  std::vector<Batch> batches;
+};
+
+/// Joins what the ranks of a cell report, one after the other, so that no more than one rank's samples are held beside
+/// what is joined: one failure is the cell's, counters add up. Samples come from whoever took them. Where all ranks
+/// did, a call lasts as long as on its slowest rank; a turn from the time at which the last rank was done with the one
+/// before until the last is done with it, so that turns add up to the time that passed; and a window of a flood holds
+/// what arrived everywhere.
+class CellMerge {
+ public:
+  explicit CellMerge(Family family) : family_(family) {}
+  void add(const CellReport& report);
+  /// What all of them say together; at least one must have been added.
+  CellReport finish();
+
+ private:
+  Family family_;
+  std::optional<CellReport> merged_;
+  std::size_t times_ = 0;  // ranks that had samples
+  std::optional<TurnEnds> warmup_;
+  std::optional<TurnEnds> measured_;
+};
 
 /// Join so many windows of a flood's measured phase to one sample that it holds at least this much on average: a window
 /// in which hardly a message was complete tells more of the messages' ends than of the rate. Sets the mean bytes of a

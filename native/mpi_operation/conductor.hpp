@@ -47,7 +47,7 @@ class Conductor {
   CallTimes slowest_{0};  // of the last batch over all ranks, on the first rank
   std::int64_t slowest_window_ns_ = 0;
   std::vector<std::uint64_t> valid_;  // slowest times of a phase whose windows nobody missed
-  double back_to_back_ns_ = 0;  // a call of a batch without windows
+  double back_to_back_ns_ = 0;        // a call of a batch without windows
   std::int64_t window_ns_ = 0;
   std::int64_t tolerance_ns_ = 0;
   std::int64_t compute_ns_ = 0;

@@ -126,9 +126,9 @@ void direct_cell(const Surroundings& surroundings, CellRunner& runner, int ordin
     own = runner.run(probe, ordinal);
     own_parts = take_parts(*own, family);
   }
-  std::vector<CellReport> reports;
-  for (const int member : members) reports.push_back(report_of(control, member, own));
-  CellReport report = merge(reports, family);
+  CellMerge merge(family);
+  for (const int member : members) merge.add(report_of(control, member, own));
+  CellReport report = merge.finish();
   if (family == Family::flood) {
     constexpr std::uint64_t messages_of_each_channel = 4;
     join_windows(report, messages_of_each_channel * report.outcome.channels * probe.message_bytes);

@@ -4,7 +4,7 @@
 
 #include <numeric>
 
-#include "core/report.hpp"
+#include "tests/merging.hpp"
 
 namespace fabricbench {
 namespace {

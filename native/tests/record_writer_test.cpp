@@ -8,6 +8,8 @@
 #include <fstream>
 #include <set>
 
+#include "tests/merging.hpp"
+
 namespace fabricbench {
 namespace {
 

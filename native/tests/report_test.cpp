@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "tests/merging.hpp"
+
 namespace fabricbench {
 namespace {
 

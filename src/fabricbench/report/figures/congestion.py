@@ -6,7 +6,7 @@ from typing import Any
 
 from fabricbench.analysis.findings import CellKey, Congestion, Findings, Interval, Topology
 from fabricbench.model import Layer, Metric
-from fabricbench.report.figures.axes import nice_steps, value_channel
+from fabricbench.report.figures.axes import decade_ticks, nice_steps, value_channel
 from fabricbench.report.figures.encodings import (
     CHOSEN,
     HAS_INTERVAL,
@@ -155,7 +155,7 @@ def _impact_channel(ends: list[float]) -> Spec:
         axis["values"] = [round(step * index, 9) for index in range(int(low / step), int(high / step) + 2)]
         scale: Spec = {"domain": [low, high], "zero": False, "nice": False}
     else:
-        axis["values"] = [float(f"{digit}e{power}") for power in range(-3, 10) for digit in (1, 2, 5)]
+        axis["values"] = decade_ticks(low, high)
         scale = {"type": "log", "domain": [low, high], "nice": False}
     return {"field": "value", "type": "quantitative", "scale": scale, "axis": axis}
 

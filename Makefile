@@ -6,6 +6,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 DEMO ?= demo/$(shell date +%Y%m%d-%H%M%S)
 
 NATIVE_SOURCES := $(shell find native cmake CMakeLists.txt -type f 2>/dev/null)
+# An editable install knows the files by name: where some came or went, it is made anew.
+LAYOUT := $(VENV)/.layout-$(shell find src -name '*.py' | LC_ALL=C sort | cksum | cut -d' ' -f1)
 
 .DEFAULT_GOAL := all
 .PHONY: all demo test test-native test-python lint format docs bench clean help
@@ -20,7 +22,11 @@ $(VENV)/.environment: pyproject.toml constraints.txt
 	$(PIP) install -c constraints.txt --group dev
 	touch $@
 
-$(BIN)/fabricbench: $(VENV)/.environment $(NATIVE_SOURCES)
+$(LAYOUT): $(VENV)/.environment
+	rm -f $(VENV)/.layout-*
+	touch $@
+
+$(BIN)/fabricbench: $(VENV)/.environment $(LAYOUT) $(NATIVE_SOURCES)
 	PATH="$$PATH:$(CURDIR)/$(BIN)" $(PIP) install -c constraints.txt --no-build-isolation -e .
 	touch $@
 

@@ -255,7 +255,8 @@ std::int64_t Conductor::usual_lateness() const {
 /// are done early begin the next call early there, so that it is another figure than the time of a call that all begin
 /// together, and is kept beside it.
 void Conductor::measure_back_to_back() {
-  const double fitting = back_to_back_share * task_.probe.stopping.maximum_seconds * 1e9 / back_to_back_ns_;
+  const double seconds = back_to_back_share * task_.probe.stopping.maximum_seconds;
+  const double fitting = seconds * 1e9 / std::max(1.0, back_to_back_ns_);
   direct(CallPhase::back_to_back,
          std::clamp(static_cast<std::size_t>(fitting), first_calls,
                     std::min(most_back_to_back, std::max(first_calls, task_.probe.stopping.maximum_samples))),

@@ -92,6 +92,8 @@ const wait = () => new Promise((done) => {
   look();
 });
 const later = (ms) => new Promise((done) => setTimeout(done, ms));
+// Plots are drawn anew some time later, and on a busy machine much later.
+const until = async (holds) => { for (let tries = 0; tries < 400 && !holds(); tries++) await later(25); };
 const click = (name, value) => document.querySelector(`[name="${name}"][value="${value}"]`).click();
 const lines = () => document.querySelectorAll('#panel-round-trip-1 path[aria-roledescription="line mark"]').length;
 (async () => {
@@ -99,26 +101,28 @@ const lines = () => document.querySelectorAll('#panel-round-trip-1 path[aria-rol
   report("panelsBefore", count(".panel"));
   report("linesBefore", lines());
   click("fabrics", "myrinet");
-  await later(2000);
+  await until(() => lines() === 2 && count(".nothing") >= 2);
   report("linesAfter", lines());
   report("nothing", count(".nothing"));
   click("fabrics", "myrinet");
+  await until(() => lines() === 4);
   click("layers", "tcp");
-  await later(2000);
+  await until(() => count(".panel") < document.documentElement.dataset.panelsBefore);
   report("panelsAfter", count(".panel"));
   const labels = () => document.querySelector("#panel-throughput-5").textContent;
   const logarithmic = labels();
   click("scale", "linear");
   click("layers", "mpi");
   click("layers", "mpi");
-  await later(4000);
-  report("linear", labels() !== logarithmic && labels().includes("0 bit/s"));
+  const isLinear = () => labels() !== logarithmic && labels().includes("0 bit/s");
+  await until(isLinear);
+  report("linear", isLinear());
   const select = document.querySelector('select[name="size"]');
   const samples = () => document.querySelector("#panel-distributions-0").textContent;
   const small = samples();
   select.value = [...select.options].at(-1).value;
   select.dispatchEvent(new Event("change", { bubbles: true }));
-  await later(2000);
+  await until(() => samples() !== small);
   report("resized", samples() !== small);
   const panel = document.querySelector("#panel-round-trip-1");
   const axis = () => [...panel.querySelectorAll(".role-axis-label text")].map((text) => text.textContent).join();
@@ -132,16 +136,17 @@ const lines = () => document.querySelectorAll('#panel-round-trip-1 path[aria-rol
   await later(500);
   report("scrolls", !plain.defaultPrevented && axis() === before);
   document.elementFromPoint(at.clientX, at.clientY).dispatchEvent(wheel({ ctrlKey: true }));
-  await later(500);
+  await until(() => axis() !== before);
   report("zooms", axis() !== before);
   document.querySelector("#figure-round-trip .enlarge").click();
-  await later(2000);
-  report("wide", document.querySelector("#figure-round-trip .panel").offsetWidth > 700);
+  const isWide = () => document.querySelector("#figure-round-trip .panel").offsetWidth > 700;
+  await until(isWide);
+  report("wide", isWide());
   const copy = document.querySelector('[data-copy="table-ladder"]');
   let told = copy.textContent; // the button says it for a moment only, and the clipboard answers in real time, not in virtual
   new MutationObserver(() => (told = copy.textContent === "Copied" ? "Copied" : told)).observe(copy, { childList: true });
   copy.click();
-  for (let tries = 0; tries < 800 && told !== "Copied"; tries++) await later(25);
+  for (let tries = 0; tries < 1400 && told !== "Copied"; tries++) await later(25);
   report("copied", told);
   report("done", "yes");
 })();

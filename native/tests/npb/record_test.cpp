@@ -10,23 +10,12 @@
 #include <map>
 #include <set>
 
+#include "tests/json_lines.hpp"
+
 namespace fabricbench::npb {
 namespace {
 
 using nlohmann::json;
-
-std::vector<json> read_lines(const std::string& path) {
-  std::ifstream file(path);
-  std::vector<json> lines;
-  for (std::string text; std::getline(file, text);) lines.push_back(json::parse(text));
-  return lines;
-}
-
-std::set<std::string> keys_of(const json& line) {
-  std::set<std::string> keys;
-  for (const auto& [key, value] : line.items()) keys.insert(key);
-  return keys;
-}
 
 /// A line of the fixture by its type; of two runs the first.
 std::map<std::string, json> fixture() {

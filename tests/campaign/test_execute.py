@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import json
 import os
 import signal
@@ -168,6 +169,14 @@ def test_a_measurer_that_does_not_start_twice_alike_stops_the_run_early(setting:
     assert setting.launcher.started == setting.ids[:2]
     assert "cannot open /dev/fabric" in raised.value.message
     assert "fake_probe.py" in raised.value.message
+
+
+def test_the_exit_code_of_what_does_not_start_may_change_from_try_to_try(setting: Setting):
+    for launch_id, code in zip(setting.ids, itertools.cycle((143, 15))):
+        setting.launcher.behave(launch_id, f"no start {code}", f"no start {code}")
+    with pytest.raises(EnvironmentLacks, match=rf"does not start: {setting.ids[1]} ended with exit code 15"):
+        setting.run()
+    assert setting.launcher.started == setting.ids[:2]
 
 
 def test_a_fabric_on_which_nothing_starts_stops_the_run_too(setting: Setting):

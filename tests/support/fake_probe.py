@@ -64,9 +64,9 @@ def main() -> int:
     word = words[0] if words else "well"
     if words:
         behaviour_path.write_text("\n".join(words[1:]))
-    if word == "no start":
+    if word.startswith("no start"):
         sys.stderr.write(f"fake mpiexec[{time.time_ns()}]: cannot open /dev/fabric\n")
-        return 7
+        return int(word.removeprefix("no start") or 7)
     if word == "full disk":
         sys.stderr.write("fabricbench-probe: records.jsonl: No space left on device\n")
         return 1

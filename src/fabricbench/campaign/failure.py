@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from pathlib import Path
 
 from fabricbench.campaign.plan import LaunchPlan
@@ -20,12 +21,22 @@ LEAST_FREE_BYTES = 128 * 1024
 """With less than this no launch can be stored. On a full disk a log stays empty and writers fail in words of their own."""
 
 
+class Ended(Enum):
+    """How an attempt that failed came to its end."""
+
+    HUNG = auto()
+    WITH_AN_ERROR = auto()
+    WITHOUT_RECORD = auto()
+    WITH_HALF_A_RECORD = auto()
+
+
 @dataclass(frozen=True)
 class Failure:
     """One attempt of a launch that did not come to its end. `has_started` tells whether the measurer wrote anything."""
 
     launch: LaunchPlan
     command: Command
+    ended: Ended
     reason: str
     has_started: bool
     stderr_tail: str
@@ -36,10 +47,12 @@ class Failure:
         kernel = self.launch.kernel
         return "the measurer" if kernel is None else f"kernel {kernel.benchmark}.{kernel.problem_class}"
 
-    @property
-    def signature(self) -> str:
-        """What two failures have in common when they are the same one. What ranks write has no fixed order: it does not count."""
-        return self.reason.partition(":")[0]
+    def is_like(self, other: Failure) -> bool:
+        """Tell whether two attempts failed to start in the same way.
+
+        The exit code does not count, nor do the words of the ranks: both depend on which of them MPI's starter reached first.
+        """
+        return not self.has_started and not other.has_started and self.ended is other.ended
 
 
 def failure_of(
@@ -51,17 +64,18 @@ def failure_of(
     """
     has_started = summary is not None and summary.header is not None
     if outcome.is_hung:
-        reason = f"hung: ended at its time limit after {format_duration(outcome.seconds)}"
+        ended, reason = Ended.HUNG, f"hung: ended at its time limit after {format_duration(outcome.seconds)}"
     elif not is_well:
-        reason = f"ended with exit code {outcome.exit_code}"
+        ended, reason = Ended.WITH_AN_ERROR, f"ended with exit code {outcome.exit_code}"
     elif summary is None:
+        ended = Ended.WITHOUT_RECORD
         reason = "ended well but wrote no record: is the run directory the same on the node of rank 0?"
     elif not summary.complete:
         damage = summary.damage[0].reason if summary.damage else "it has no header or no footer"
-        reason = f"its record is not whole: {damage}"
+        ended, reason = Ended.WITH_HALF_A_RECORD, f"its record is not whole: {damage}"
     else:
         return None
-    return Failure(launch, command, reason, has_started, outcome.stderr_tail)
+    return Failure(launch, command, ended, reason, has_started, outcome.stderr_tail)
 
 
 def is_hopeless(failures: Sequence[Failure]) -> bool:
@@ -74,8 +88,7 @@ def is_hopeless(failures: Sequence[Failure]) -> bool:
         return False
     last = failures[-1]
     same_fabric = [each for each in failures[:-1] if each.launch.fabric == last.launch.fabric]
-    before = [failures[-2], *same_fabric[-1:]]
-    return any(not last.has_started and not each.has_started and each.signature == last.signature for each in before)
+    return any(last.is_like(each) for each in [failures[-2], *same_fabric[-1:]])
 
 
 def does_not_start(failure: Failure, directory: Path) -> EnvironmentLacks:

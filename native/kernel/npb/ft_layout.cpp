@@ -15,20 +15,28 @@ class Parts {
   }
   const int* counts() const { return counts_.data(); }
   const int* firsts() const { return firsts_.data(); }
+  bool are_all(int count) const { return std::ranges::count(counts_, count) == std::ssize(counts_); }
 
  private:
   std::vector<int> counts_;
   std::vector<int> firsts_;
 };
 
-/// All-to-all of blocks of so many doubles: counts in doubles would leave the range of an int in class D.
+/// All-to-all of blocks of so many doubles: counts in doubles would leave the range of an int in class D. Parts follow
+/// each other without gaps. Equal ones, which all ranks see if one does, go by the collective that MPI libraries know
+/// to schedule: what each sends at once to all others overflows a switch.
 void exchange(const double* sent, const Parts& send, double* received, const Parts& receive, std::size_t block,
               MPI_Comm communicator) {
   MPI_Datatype type = MPI_DATATYPE_NULL;
   MPI_Type_contiguous(static_cast<int>(block), MPI_DOUBLE, &type);
   MPI_Type_commit(&type);
-  MPI_Alltoallv(sent, send.counts(), send.firsts(), type, received, receive.counts(), receive.firsts(), type,
-                communicator);
+  const int count = *send.counts();
+  if (send.are_all(count) && receive.are_all(count)) {
+    MPI_Alltoall(sent, count, type, received, count, type, communicator);
+  } else {
+    MPI_Alltoallv(sent, send.counts(), send.firsts(), type, received, receive.counts(), receive.firsts(), type,
+                  communicator);
+  }
   MPI_Type_free(&type);
 }
 
@@ -59,6 +67,7 @@ Layout::Layout(MPI_Comm communicator, const std::array<std::size_t, 3>& size) : 
   line_size_ = (chunks().count() + gap) * complex_lanes_size;
   planes_ = Buffer<double>(z().count() * size_[1] * line_size_);
   if (grid_[0] > 1) columns_ = Buffer<double>(size_[2] * column_y().count() * line_size_);
+  first_column_ = grid_[0] > 1 ? columns_.data() : planes_.data();
   if (has_rows()) {
     rows_ = Buffer<double>(z().count() * row_y().count() * size_[0] * 2);
     packed_rows_ = Buffer<double>(rows_.size());
@@ -70,11 +79,6 @@ Layout::Layout(MPI_Comm communicator, const std::array<std::size_t, 3>& size) : 
     for (std::size_t i = 0; i < y.count(); ++i) {
       plane_lines_.push_back(block + i * line_size_);
       plane_strides_.push_back(y.count() * line_size_);
-    }
-    const Share z_share = share(size_[2], grid_[0], owner);  // of this rank's own, plane_line() is known by now
-    for (std::size_t k = z_share.begin; k < z_share.end; ++k) {
-      column_lines_.push_back(owner == place_[0] ? plane_line(column_y().begin, k)
-                                                 : columns_.data() + k * column_y().count() * line_size_);
     }
   }
 }
@@ -96,9 +100,8 @@ void Layout::exchange_columns_and_planes(bool to_planes) {
   for (std::size_t other = 0; other < grid_[0]; ++other) {
     const Share other_y = share(size_[1], grid_[0], other);
     const Share other_z = share(size_[2], grid_[0], other);
-    const bool is_own = other == place_[0];  // lies where both find it
-    of_columns.add(is_own ? 0 : column_y().count() * other_z.count(), column_y().count() * other_z.begin);
-    of_planes.add(is_own ? 0 : z().count() * other_y.count(), z().count() * other_y.begin);
+    of_columns.add(column_y().count() * other_z.count(), column_y().count() * other_z.begin);
+    of_planes.add(z().count() * other_y.count(), z().count() * other_y.begin);
   }
   if (to_planes) {
     exchange(columns_.data(), of_columns, planes_.data(), of_planes, line_size_, along_z_);

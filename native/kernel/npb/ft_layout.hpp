@@ -50,7 +50,9 @@ class Layout {
   std::size_t size(std::size_t dimension) const { return size_[dimension]; }
 
   /// Chunks (own share, of column y and all z), (own share, of own z and y), (all x, of own z and row y).
-  double* column(std::size_t y, std::size_t z) { return column_lines_[z] + (y - column_y().begin) * line_size_; }
+  double* column(std::size_t y, std::size_t z) {
+    return first_column_ + (z * column_y().count() + y - column_y().begin) * line_size_;
+  }
   double* plane_line(std::size_t y, std::size_t z) {
     return plane_lines_[y] + (z - this->z().begin) * plane_strides_[y];
   }
@@ -74,11 +76,11 @@ class Layout {
   MPI_Comm along_x_ = MPI_COMM_NULL;
   std::size_t line_size_;         // doubles of a line of chunks, in columns and planes
   Buffer<double> planes_;         // blocks by owner of the column y: [z][y][chunk]
-  Buffer<double> columns_;        // blocks by owner of z: [z][y][chunk]; what is in both shares lies in planes_
+  Buffer<double> columns_;        // [z][y][chunk]; unused while planes are columns
   Buffer<double> rows_;           // [z][y][chunk]; unused while planes are rows
   Buffer<double> packed_planes_;  // on their way to rows or from there, as the next
   Buffer<double> packed_rows_;
-  std::vector<double*> column_lines_;       // by z: the line of the first y
+  double* first_column_;
   std::vector<double*> plane_lines_;        // by y: the line of the first z
   std::vector<std::size_t> plane_strides_;  // by y: from z to z
 };

@@ -14,24 +14,12 @@ constexpr std::uint64_t seed = 314159265;
 constexpr int numbers_per_key = 4;
 
 // A processor guesses whether a count that it loads is one that it is still storing. Where neighbouring keys often, but
-// not always, have the same count it guesses yes, and each key waits for the key before. So the keys are cut into
-// `chains` parts that are worked through side by side, each with counts of its own.
+// not always, have the same count it guesses yes, and each key waits for the key before. So neighbours count apart.
 constexpr std::size_t chains = 4;
 
-// Calls act(chain, key) for all keys, one of each chain in turn.
-template <typename Act>
-inline void for_each_in_chains(std::span<const Ranking::Key> keys, Act act) {
-  const std::size_t part = keys.size() / chains;
-  const Ranking::Key* const first = keys.data();
-  for (std::size_t i = 0; i < part; ++i) {
-    for (std::size_t chain = 0; chain < chains; ++chain) act(chain, first[chain * part + i]);
-  }
-  for (std::size_t i = chains * part; i < keys.size(); ++i) act(chains - 1, first[i]);
-}
-
-// Local sorting writes one stream per group of buckets. With too many streams, their ends no longer fit in the nearest
-// cache and each write waits; with too few, the values of a stream do not fit there when they are counted.
-constexpr std::size_t most_streams = 128;
+// Counts of so many values are best made at random: 8 MiB, which the caches of a processor hold. Of more values,
+// counting waits for memory, and keys are first sorted into streams of that many.
+constexpr std::size_t most_values_at_once = std::size_t{1} << 21U;
 
 }  // namespace
 
@@ -43,12 +31,10 @@ Ranking::Ranking(MPI_Comm communicator, const KeySpace& space)
   first_key_ = all_keys / ranks_ * rank_ + std::min<std::int64_t>(rank_, all_keys % ranks_);
   const auto own_keys = static_cast<std::size_t>(all_keys / ranks_ + (rank_ < all_keys % ranks_ ? 1 : 0));
   keys_ = Buffer<Key>(own_keys);
-  sorted_ = Buffer<Key>(own_keys);
-  const std::size_t buckets = std::size_t{1} << space.log2_buckets;
-  chain_buckets_.resize(chains * buckets);
-  own_buckets_.resize(buckets + is_test_keys);
-  all_buckets_.resize(buckets + is_test_keys);
-  stream_of_bucket_.resize(buckets);
+  if (is_moving()) sorted_ = Buffer<Key>(own_keys + spare_keys);
+  chain_buckets_.resize(chains * buckets());
+  own_buckets_.resize(buckets() + is_test_keys);
+  all_buckets_.resize(buckets() + is_test_keys);
   const auto destinations = static_cast<std::size_t>(ranks_);
   shares_.resize(destinations);
   send_counts_.resize(destinations);
@@ -76,30 +62,41 @@ Ranking::TestRanks Ranking::rank_keys(int iteration) {
     keys_[changed] = static_cast<Key>(iteration);
     keys_[changed + distance] = (Key{1} << space_.log2_values) - static_cast<Key>(iteration);
   }
-  count_buckets();
+  if (is_moving()) count_buckets();
+  add_up_buckets();
   share_buckets();
-  sort_into_streams();
-  exchange_keys();
+  if (is_moving()) {
+    sort_by_share();
+    exchange_keys();
+  }
   count_values();
   return test_ranks();
 }
 
-// The test keys travel with the counts: each is contributed by the rank that has it.
+bool Ranking::is_moving() const { return ranks_ > 1 || std::size_t{1} << space_.log2_values > most_values_at_once; }
+
 void Ranking::count_buckets() {
-  const std::size_t buckets = stream_of_bucket_.size();
   std::fill(chain_buckets_.begin(), chain_buckets_.end(), 0);
   int* const counts = chain_buckets_.data();
   const unsigned shift = bucket_shift_;
-  for_each_in_chains({keys_.data(), keys_.size()},
-                     [=](std::size_t chain, Key key) { ++counts[chain * buckets + (key >> shift)]; });
-  std::fill(own_buckets_.begin(), own_buckets_.end(), 0);
-  for (std::size_t chain = 0; chain < chains; ++chain) {
-    for (std::size_t bucket = 0; bucket < buckets; ++bucket) own_buckets_[bucket] += counts[chain * buckets + bucket];
+  const std::size_t count = buckets();
+  const std::size_t whole = keys_.size() / chains * chains;
+  for (std::size_t i = 0; i < whole; i += chains) {
+    for (std::size_t chain = 0; chain < chains; ++chain) ++counts[chain * count + (keys_[i + chain] >> shift)];
   }
+  for (std::size_t i = whole; i < keys_.size(); ++i) ++counts[keys_[i] >> shift];
+  std::copy_n(counts, count, own_buckets_.begin());
+  for (std::size_t chain = 1; chain < chains; ++chain) {
+    for (std::size_t bucket = 0; bucket < count; ++bucket) own_buckets_[bucket] += counts[chain * count + bucket];
+  }
+}
+
+// The test keys travel with the counts: each is contributed by the rank that has it.
+void Ranking::add_up_buckets() {
   for (std::size_t j = 0; j < is_test_keys; ++j) {
     const auto index = space_.test_indices[j] - first_key_;
-    if (index < 0 || index >= static_cast<std::int64_t>(keys_.size())) continue;
-    own_buckets_[buckets + j] = static_cast<int>(keys_[static_cast<std::size_t>(index)]);
+    const bool is_here = index >= 0 && index < static_cast<std::int64_t>(keys_.size());
+    own_buckets_[buckets() + j] = is_here ? static_cast<int>(keys_[static_cast<std::size_t>(index)]) : 0;
   }
   MPI_Allreduce(own_buckets_.data(), all_buckets_.data(), static_cast<int>(all_buckets_.size()), MPI_INT, MPI_SUM,
                 communicator_);
@@ -108,47 +105,35 @@ void Ranking::count_buckets() {
 // Rank r's share ends with the bucket that brings the keys so far to (r + 1) / p of all.
 void Ranking::share_buckets() {
   const std::int64_t all_keys = std::int64_t{1} << space_.log2_keys;
-  const std::size_t buckets = stream_of_bucket_.size();
   std::size_t bucket = 0;
   std::int64_t keys = 0;
   for (std::size_t r = 0; r < shares_.size(); ++r) {
     shares_[r].first_bucket = bucket;
     shares_[r].keys_before = keys;
     const auto quota = all_keys * static_cast<std::int64_t>(r + 1);
-    while (bucket < buckets && keys * ranks_ < quota) keys += all_buckets_[bucket++];
+    while (bucket < buckets() && keys * ranks_ < quota) keys += all_buckets_[bucket++];
     shares_[r].end_bucket = bucket;
   }
 }
 
 // Streams follow each other in the order of their values and none crosses the border of a share, so what goes to one
-// rank lies together and is nearly sorted.
-void Ranking::sort_into_streams() {
-  const std::size_t buckets = stream_of_bucket_.size();
-  const std::size_t buckets_per_stream = std::max<std::size_t>(1, buckets / most_streams);
-  stream_ends_.clear();
+// rank lies together.
+void Ranking::sort_by_share() {
+  const std::size_t most_buckets = std::max<std::size_t>(1, most_values_at_once >> bucket_shift_);
+  streams_.clear();
   std::size_t place = 0;
   for (std::size_t r = 0; r < shares_.size(); ++r) {
-    const auto& share = shares_[r];
     const std::size_t begin = place;
-    for (std::size_t bucket = share.first_bucket; bucket < share.end_bucket;) {
-      const std::size_t next = std::min(share.end_bucket, (bucket / buckets_per_stream + 1) * buckets_per_stream);
-      std::fill(stream_of_bucket_.begin() + bucket, stream_of_bucket_.begin() + next, stream_ends_.size() / chains);
-      for (std::size_t chain = 0; chain < chains; ++chain) {
-        stream_ends_.push_back(place);
-        const auto counts = chain_buckets_.begin() + chain * buckets;
-        place = std::accumulate(counts + bucket, counts + next, place);
-      }
+    for (std::size_t bucket = shares_[r].first_bucket; bucket < shares_[r].end_bucket;) {
+      const std::size_t next = std::min(shares_[r].end_bucket, bucket + most_buckets);
+      streams_.push_back({static_cast<Key>(value_begin(bucket)), place});
+      place = std::accumulate(own_buckets_.begin() + bucket, own_buckets_.begin() + next, place);
       bucket = next;
     }
     send_counts_[r] = static_cast<int>(place - begin);
   }
-  Key* const sorted = sorted_.data();
-  std::size_t* const ends = stream_ends_.data();
-  const std::uint16_t* const stream_of = stream_of_bucket_.data();
-  const unsigned shift = bucket_shift_;
-  for_each_in_chains({keys_.data(), keys_.size()}, [=](std::size_t chain, Key key) {
-    sorted[ends[stream_of[key >> shift] * chains + chain]++] = key;
-  });
+  if (streams_.size() > streams_of_a_pass && scratch_.size() == 0) scratch_ = Buffer<Key>(sorted_.size());
+  sort_into_streams({keys_.data(), keys_.size()}, streams_, sorted_.data(), scratch_.data());
 }
 
 // Keys that stay are ranked where they are.
@@ -167,7 +152,8 @@ void Ranking::exchange_keys() {
   send_counts_[self] = staying;
 }
 
-std::array<std::span<const Ranking::Key>, 2> Ranking::keys_to_rank() const {
+std::array<std::span<const Key>, 2> Ranking::keys_to_rank() const {
+  if (!is_moving()) return {std::span(keys_.data(), keys_.size()), {}};
   const auto self = static_cast<std::size_t>(rank_);
   return {std::span(sorted_.data() + send_places_[self], static_cast<std::size_t>(send_counts_[self])),
           std::span(received_.data(), static_cast<std::size_t>(receive_places_.back() + receive_counts_.back()))};
@@ -189,7 +175,7 @@ Ranking::TestRanks Ranking::test_ranks() const {
   TestRanks ranks{};
   const auto& share = own_share();
   for (std::size_t j = 0; j < is_test_keys; ++j) {
-    const auto key = static_cast<Key>(all_buckets_[stream_of_bucket_.size() + j]);
+    const auto key = static_cast<Key>(all_buckets_[buckets() + j]);
     if (bucket_of(key) < share.first_bucket || bucket_of(key) >= share.end_bucket) continue;
     const std::size_t value = key - value_begin(share.first_bucket);
     ranks[j] = share.keys_before + (value == 0 ? 0 : counts_[value - 1]);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernel/npb/buffer.hpp"
+#include "kernel/npb/is_streams.hpp"
 
 namespace fabricbench::npb {
 
@@ -25,7 +26,6 @@ struct KeySpace {
 
 class Ranking {
  public:
-  using Key = std::uint32_t;
   /// Of each test key, how many keys are smaller: on the rank that knows, zero elsewhere.
   using TestRanks = std::array<std::int64_t, is_test_keys>;
 
@@ -50,14 +50,19 @@ class Ranking {
     std::int64_t keys_before = 0;
   };
 
+  std::size_t buckets() const { return std::size_t{1} << space_.log2_buckets; }
   std::size_t bucket_of(Key key) const { return key >> bucket_shift_; }
   std::size_t value_begin(std::size_t bucket) const { return bucket << bucket_shift_; }
   const Share& own_share() const { return shares_[static_cast<std::size_t>(rank_)]; }
 
+  /// Whether keys are moved before they are ranked: to other ranks, or to where keys of like value lie.
+  bool is_moving() const;
+
   void generate_keys();
   void count_buckets();
+  void add_up_buckets();
   void share_buckets();
-  void sort_into_streams();
+  void sort_by_share();
   void exchange_keys();
   void count_values();
   TestRanks test_ranks() const;
@@ -71,7 +76,8 @@ class Ranking {
   std::int64_t first_key_ = 0;  // index of this rank's first in the sequence of all keys
 
   Buffer<Key> keys_;
-  Buffer<Key> sorted_;            // the same by stream, thus by destination
+  Buffer<Key> sorted_;            // the same by share, thus by destination
+  Buffer<Key> scratch_;           // of sorting; made where there are many streams
   Buffer<Key> received_;          // from all other ranks; grows to what comes
   Buffer<std::uint32_t> counts_;  // of each value of the own share; after ranking, of keys up to and with that value
 
@@ -79,9 +85,8 @@ class Ranking {
   std::vector<int> own_buckets_;    // counts, with the test keys behind them
   std::vector<int> all_buckets_;    // the same, summed over ranks
   std::vector<Share> shares_;       // of each rank
+  std::vector<Stream> streams_;
   std::vector<int> send_counts_, send_places_, receive_counts_, receive_places_;
-  std::vector<std::uint16_t> stream_of_bucket_;
-  std::vector<std::size_t> stream_ends_;
 };
 
 }  // namespace fabricbench::npb

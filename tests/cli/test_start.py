@@ -55,6 +55,12 @@ def test_a_disk_that_is_full_is_told_and_not_traced(fabricbench: Fabricbench):
     assert (done.returncode, "No space left" in done.stderr, "Traceback" in done.stderr) == (3, True, False)
 
 
+def test_the_version_is_told_by_the_command_and_by_the_option(fabricbench: Fabricbench):
+    told = fabricbench("--version")
+    assert (told.returncode, told.stdout) == (0, fabricbench("version").stdout)
+    assert told.stdout.startswith("fabricbench 0.")
+
+
 def test_native_programs_are_looked_for_only_where_the_variable_says(fabricbench: Fabricbench, tmp_path: Path):
     done = fabricbench("plan", "quick", "--testbed", "local", FABRICBENCH_BIN=str(tmp_path))
     assert done.returncode == 3

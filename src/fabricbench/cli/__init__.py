@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -27,8 +27,14 @@ app = typer.Typer(
 )
 
 
+VersionOption = Annotated[
+    bool,
+    typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=version.end_with_version),
+]
+
+
 @app.callback()
-def _root() -> None:
+def _root(_version: VersionOption = False) -> None:
     """Measure, explain and compare cluster interconnects, and choose one with evidence."""
 
 

@@ -1,4 +1,4 @@
-"""`fabricbench version`."""
+"""`fabricbench version`, and the option that people try first."""
 
 from __future__ import annotations
 
@@ -16,4 +16,15 @@ def register(app: typer.Typer) -> None:
 
         Example: `fabricbench version`
         """
-        typer.echo(f"fabricbench {fabricbench.__version__}")
+        _tell()
+
+
+def end_with_version(is_asked: bool) -> None:
+    """Do what `--version` asks for."""
+    if is_asked:
+        _tell()
+        raise typer.Exit
+
+
+def _tell() -> None:
+    typer.echo(f"fabricbench {fabricbench.__version__}")

@@ -22,8 +22,8 @@ inline constexpr std::size_t spare_keys = 8;
 inline constexpr std::size_t streams_of_a_pass = 8;
 
 /// Puts each key into its stream. `streams`, one at least, ascend in value and place, begin at 0 both, and are as long
-/// as their keys are many. `to`, and `scratch` where there are more streams than one pass takes, have room for `spare_keys` more
-/// than `keys`. Keys of a stream may come in any order, always the same.
+/// as their keys are many. `to`, and `scratch` where there are more streams than one pass takes, have room for
+/// `spare_keys` more than `keys`. Keys of a stream may come in any order, always the same.
 void sort_into_streams(std::span<const Key> keys, std::span<const Stream> streams, Key* to, Key* scratch);
 
 }  // namespace fabricbench::npb

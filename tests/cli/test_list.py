@@ -45,6 +45,12 @@ def test_a_pattern_in_detail_tells_its_channels_parameters_and_why_a_layer_canno
     assert "not over   memory, frame, ip, udp, tcp: an operation of MPI: only layer mpi has it" in listed("alltoall")
 
 
+def test_a_kernel_in_detail_may_run_alone_and_takes_any_path_as_its_program():
+    text = listed("npb")
+    assert "ranks      1 or more; all there are if a campaign does not say" in text
+    assert "program = own (any text)" in text
+
+
 def test_programs_get_the_whole_table():
     data = json.loads(listed("--json"))
     assert [one["layer"] for one in data["layers"]] == list(Layer)

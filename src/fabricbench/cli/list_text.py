@@ -203,13 +203,19 @@ def _metric(facts: PatternFacts) -> str:
 def _ranks(facts: PatternFacts) -> str:
     alone = ", one over memory" if Layer.MEMORY in facts.layers else ""
     if facts.most_ranks is None:
-        number = "an even number" if facts.pattern in IN_PAIRS else f"{max(facts.least_ranks, 2)} or more"
+        least = max(facts.least_ranks, 2) if alone else facts.least_ranks
+        number = "an even number" if facts.pattern in IN_PAIRS else f"{least} or more"
         return f"{number}; all there are if a campaign does not say"
     return f"{facts.most_ranks}{alone}"
 
 
 def _parameter(name: str, parameter: Parameter) -> str:
-    values = ", ".join(parameter.words) if parameter.words else f"{parameter.least:.10g} to {parameter.most:.10g}"
+    if parameter.words:
+        values = ", ".join(parameter.words)
+    elif isinstance(parameter.default, str):
+        values = "any text"
+    else:
+        values = f"{parameter.least:.10g} to {parameter.most:.10g}"
     return f"{name} = {parameter.default} ({values}): {parameter.summary}"
 
 

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from fabricbench.cli.interruption import interruptible
 from fabricbench.cli.progress import RunProgress
-from fabricbench.cli.run import interruptible
 from fabricbench.cli.verdict import show_verdict
 
 
@@ -25,6 +25,6 @@ def register(app: typer.Typer) -> None:
         """
         from fabricbench.campaign.run import resume_run  # noqa: PLC0415 - keeps the start of the program fast
 
-        with interruptible(run_directory), RunProgress() as progress:
-            resume_run(run_directory, notify=progress.show)
+        with RunProgress() as progress, interruptible(run_directory, progress.show) as notify:
+            resume_run(run_directory, notify=notify)
         show_verdict(run_directory)

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Annotated
 
 import typer
@@ -22,9 +18,9 @@ from fabricbench.cli.campaign_options import (
     TestbedOption,
     prepare,
 )
+from fabricbench.cli.interruption import interruptible
 from fabricbench.cli.progress import RunProgress
 from fabricbench.cli.verdict import show_verdict
-from fabricbench.errors import Interrupted
 
 
 def register(app: typer.Typer) -> None:
@@ -56,23 +52,5 @@ def measure(prepared: Prepared, directory: Path) -> None:
 
     for note in (*prepared.venue.testbed().notes, *prepared.plan.notes):
         sys.stderr.write(f"note: {note}\n")
-    with interruptible(directory), RunProgress() as progress:
-        start_run(directory, prepared.campaign, prepared.venue, prepared.plan, notify=progress.show)
-
-
-@contextmanager
-def interruptible(directory: Path) -> Iterator[None]:
-    """Make Ctrl-C and SIGTERM end the run in order; Interrupted says how to go on."""
-    before = signal.signal(signal.SIGTERM, _interrupt)
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise Interrupted(
-            "interrupted; everything measured so far is kept", hint=f"go on with `fabricbench resume {directory}`"
-        ) from None
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+    with RunProgress() as progress, interruptible(directory, progress.show) as notify:
+        start_run(directory, prepared.campaign, prepared.venue, prepared.plan, notify=notify)

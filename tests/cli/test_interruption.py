@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fabricbench.campaign.events import Event, Notice, RunStarted, Tick
+from fabricbench.cli.interruption import interruptible
+from fabricbench.errors import Interrupted
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@pytest.fixture(autouse=True)
+def handlers() -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("number", SIGNALS, ids=["Ctrl-C", "SIGTERM"])
+def test_a_signal_ends_the_run_at_an_event_that_leaves_nothing_half_done(number: signal.Signals):
+    told: list[Event] = []
+    events = [RunStarted(2, 0, 1, 9.0), Notice("stored"), Tick(1.0)]
+
+    def run() -> None:
+        with interruptible(Path("run"), told.append) as notify:
+            notify(events[0])
+            os.kill(os.getpid(), number)
+            notify(events[1])
+            notify(events[2])
+
+    with pytest.raises(Interrupted, match="interrupted") as raised:
+        run()
+    assert told == events[:2]
+    assert raised.value.hint == "go on with `fabricbench resume run`"
+
+
+def test_a_second_signal_ends_it_wherever_it_is():
+    passed: list[str] = []
+
+    def run() -> None:
+        with interruptible(Path("run"), lambda _event: None):
+            for which in ("first", "second"):
+                os.kill(os.getpid(), signal.SIGTERM)
+                passed.append(which)
+
+    with pytest.raises(Interrupted):
+        run()
+    assert passed == ["first"]
+
+
+def test_handlers_are_as_before_afterwards_and_an_ignored_signal_stays_ignored():
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    before = signal.getsignal(signal.SIGTERM)
+    with interruptible(Path("run"), lambda _event: None) as notify:
+        os.kill(os.getpid(), signal.SIGINT)
+        notify(Tick(1.0))
+    assert [signal.getsignal(number) for number in SIGNALS] == [signal.SIG_IGN, before]

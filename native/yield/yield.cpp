@@ -5,8 +5,9 @@
 // data come, at most for `longest_look`, because the engine may have more to do than its descriptors show. Data wake
 // the rank at once.
 //
-// Where an engine yields without looking at descriptors (shared memory), sched_yield() itself sleeps shortly from the
-// eighth time on. Nothing else is changed: looks that wait, or that no yield went before, pass as they are.
+// Where an engine yields again before it looks (shared memory, UCX), the processor goes to whoever else is ready: a
+// sleep of any length would be longer than most messages take there. Nothing else is changed: looks that wait, or that
+// no yield went before, pass as they are.
 #include <errno.h>
 #include <poll.h>
 #include <sys/epoll.h>
@@ -22,9 +23,7 @@ constexpr timespec longest_look{0, 100'000};
 // Each gives the processor to whoever else is ready, so a rank that waits in vain is no burden for a rank that has
 // data.
 constexpr int vain_rounds_at_once = 32;
-constexpr timespec blind_sleep{0, 20'000};
-constexpr int blind_yields_at_once = 7;
-constexpr unsigned long timer_slack_ns = 1000;  // the default of 50 us would make each blind sleep 70 us
+constexpr unsigned long timer_slack_ns = 1000;  // the default of 50 us would lengthen each sleep
 
 // Initial-exec: a preloaded library's thread variables cost no call.
 #define PER_THREAD [[gnu::tls_model("initial-exec")]] thread_local
@@ -33,7 +32,6 @@ constexpr unsigned long timer_slack_ns = 1000;  // the default of 50 us would ma
 enum class Idle { busy, looked_in_vain, yielded };
 PER_THREAD Idle idle = Idle::busy;
 PER_THREAD int vain_rounds = 0;
-PER_THREAD int blind_yields = 0;
 
 /// Whether this look may sleep; to be called once for each look.
 bool may_sleep(int timeout) { return timeout == 0 && idle == Idle::yielded && vain_rounds > vain_rounds_at_once; }
@@ -51,16 +49,10 @@ int note(int found, int timeout) {
 extern "C" {
 
 int sched_yield() {
-  if (idle != Idle::busy) {
+  if (idle == Idle::looked_in_vain) {
     idle = Idle::yielded;
-    blind_yields = 0;
     // A look that sleeps comes next: nothing is left to give away.
     if (++vain_rounds > vain_rounds_at_once) return 0;
-    return static_cast<int>(syscall(SYS_sched_yield));
-  }
-  if (++blind_yields > blind_yields_at_once) {
-    nanosleep(&blind_sleep, nullptr);
-    return 0;
   }
   return static_cast<int>(syscall(SYS_sched_yield));
 }

@@ -1,8 +1,4 @@
-"""Every kernel of fabricbench-npb: right, and the same twice, on one rank and on a number that its decomposition has to work for.
-
-With FABRICBENCH_ALL_RANKS=1 in the environment on every number of ranks up to nine that it takes, and the talkative ones in larger
-classes on four, which takes minutes.
-"""
+"""Every kernel of fabricbench-npb: right, and the same twice, on each number of ranks up to nine; larger classes on up to four."""
 
 from __future__ import annotations
 
@@ -26,28 +22,11 @@ pytestmark = pytest.mark.mpi
 
 TIME_LIMIT_S = 100
 MOST_RANKS = 9
-ALL_RANKS = bool(os.environ.get("FABRICBENCH_ALL_RANKS"))
-USUAL_RANKS = {
-    "ep": (1, 3),
-    "mg": (1, 4),
-    "cg": (1, 3),
-    "ft": (1, 3),
-    "is": (1, 4),
-    "lu": (1, 4),
-    "sp": (1, 4),
-    "bt": (1, 4),
-}
-"""Odd numbers where any is taken: nothing divides evenly then."""
-TALKATIVE = {"lu", "sp", "bt"}
-"""Hundreds of steps with many messages each: seconds on more ranks than processors, so these run once there."""
-MOST_RANKS_TO_REPEAT = 1
-QUICK = ("ep", "mg", "ft", "is")
 LARGER = (
-    *((letter, ranks, tuple(USUAL_RANKS)) for letter in "WA" for ranks in (1, 2)),
-    *((letter, 4, tuple(USUAL_RANKS) if ALL_RANKS else QUICK) for letter in "WA"),
-    ("B", 2, (*QUICK, "cg", "lu") if ALL_RANKS else (*QUICK, "lu")),
+    *((letter, ranks, BENCHMARKS) for letter in "WA" for ranks in (1, 2, 4)),
+    ("B", 2, ("ep", "mg", "ft", "is", "lu")),
 )
-"""Class, ranks, and the kernels to try on them: those that end within seconds on two processors."""
+"""Class, ranks, and the kernels to try on them: those that end within ten seconds on two processors."""
 SOURCES = Path(__file__).parents[2] / "native/kernel/npb"
 
 
@@ -58,27 +37,22 @@ def kernels() -> dict[str, tuple[int, ...]]:
     return read_list(listed.stdout)
 
 
-def cases(*, is_all: bool = ALL_RANKS) -> list[tuple[str, int]]:
+def cases() -> list[tuple[str, int]]:
     """Each kernel with each number of ranks to try; nothing where the program is not built, which a test below says."""
     try:
-        return [
-            (kernel, ranks)
-            for kernel, counts in kernels().items()
-            for ranks in counts
-            if ranks <= MOST_RANKS and (is_all or ranks in USUAL_RANKS[kernel])
-        ]
+        return [(kernel, ranks) for kernel, counts in kernels().items() for ranks in counts if ranks <= MOST_RANKS]
     except Exception:  # noqa: BLE001 - collecting must not fail
         return []
 
 
 def larger_cases() -> list[tuple[str, str, int]]:
     """Each kernel with each class and number of ranks of LARGER that it takes."""
-    takes = {kernel: {ranks for name, ranks in cases(is_all=True) if name == kernel} for kernel in USUAL_RANKS}
+    takes = set(cases())
     return [
         (kernel, problem_class, ranks)
         for problem_class, ranks, names in LARGER
         for kernel in names
-        if ranks in takes[kernel]
+        if (kernel, ranks) in takes
     ]
 
 
@@ -137,14 +111,13 @@ def test_each_kernel_takes_every_number_of_ranks_that_the_official_one_does():
 
 @pytest.mark.parametrize(("kernel", "ranks"), cases())
 def test_a_kernel_is_right_and_gives_the_same_bits_again(kernel: str, ranks: int, start: Callable, tmp_path: Path):
-    repetitions = 1 if kernel in TALKATIVE and ranks > MOST_RANKS_TO_REPEAT else 2
-    outcome = start(ranks, npb_program(NpbRun(kernel, "S", repetitions=repetitions), tmp_path / "record.jsonl"))
+    outcome = start(ranks, npb_program(NpbRun(kernel, "S", repetitions=2), tmp_path / "record.jsonl"))
     record = record_of(outcome)
     assert why_unusable(outcome.code, record, outcome.stderr) is None
     assert record.header is not None
     assert (record.header.kernel, record.header.problem_class, record.header.rank_count) == (kernel, "S", ranks)
     assert len(record.header.ranks) == ranks
-    assert len(record.runs) == repetitions
+    assert len(record.runs) == 2
     assert all(run.checks for run in record.runs)
     assert len({run.fingerprint for run in record.runs}) == 1
     assert f"{kernel.upper()} class S" in outcome.stdout

@@ -7,10 +7,9 @@
 //
 // Each rank begins with N/p consecutive keys. Keys fall into buckets by their top bits; the counts of all buckets are
 // summed over ranks, and consecutive buckets are dealt out so that each rank has about N/p keys. All keys then travel
-// to the rank that owns their bucket (an all-to-all of counts, then of keys), which counts the keys of each value: the
-// sums of the counts are the ranks. Nearly all keys change hands in every iteration: IS asks for bandwidth in
-// all-to-all exchanges, and for integer work and random access in memory. Any number of ranks will do that leaves each
-// a few buckets.
+// to the rank that owns their bucket (an all-to-all of keys), which counts the keys of each value: the sums of the
+// counts are the ranks. Nearly all keys change hands in every iteration: IS asks for bandwidth in all-to-all exchanges,
+// and for integer work and random access in memory. Any number of ranks will do that leaves each a few buckets.
 #include <array>
 #include <string>
 

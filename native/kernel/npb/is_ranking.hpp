@@ -57,12 +57,15 @@ class Ranking {
 
   /// Whether keys are moved before they are ranked: to other ranks, or to where keys of like value lie.
   bool is_moving() const;
+  /// Whether each rank learns the counts of every other, not only their sums.
+  bool is_gathering() const;
 
   void generate_keys();
   void count_buckets();
   void add_up_buckets();
   void share_buckets();
   void sort_by_share();
+  void exchange_counts();
   void exchange_keys();
   void count_values();
   TestRanks test_ranks() const;
@@ -83,6 +86,7 @@ class Ranking {
 
   std::vector<int> chain_buckets_;  // counts of each chain (is_ranking.cpp)
   std::vector<int> own_buckets_;    // counts, with the test keys behind them
+  std::vector<int> gathered_;       // the same of every rank, where they are gathered
   std::vector<int> all_buckets_;    // the same, summed over ranks
   std::vector<Share> shares_;       // of each rank
   std::vector<Stream> streams_;

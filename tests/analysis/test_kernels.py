@@ -32,6 +32,7 @@ from fabricbench.record.store import Run
 from fabricbench.report.figures import present
 from fabricbench.report.formats import FORMATS, Format
 from fabricbench.report.kernel_tables import sensitivity_table, study_table
+from support.example_findings import example_findings
 
 SECONDS = {"IS": 1.0, "EP": 2.0, "CG": 1.5}
 SLOWER = {"IS": 3.0, "EP": 1.0, "CG": 1.5}
@@ -184,6 +185,14 @@ def test_every_format_and_figure_shows_kernels(findings: Findings):
         written = FORMATS[name]
         assert isinstance(written, Format)
         assert b"IS.W on 4 ranks" in written.render(findings) or name == "json", name
+
+
+def test_a_dossier_of_kernels_alone_has_no_empty_chapter_on_message_sizes(findings: Findings):
+    html = FORMATS["html"]
+    assert isinstance(html, Format)
+    assert b"#sizes" not in html.render(findings)
+    assert b'id="sizes"' not in html.render(findings)
+    assert b'id="sizes"' in html.render(example_findings())
 
 
 def test_a_run_without_kernels_is_no_reference(tmp_path: Path):

@@ -24,7 +24,7 @@ class Parts {
 
 /// All-to-all of blocks of so many doubles: counts in doubles would leave the range of an int in class D. Parts follow
 /// each other without gaps. Equal ones, which all ranks see if one does, go by the collective that MPI libraries know
-/// to schedule: what each sends at once to all others overflows a switch.
+/// to schedule: what all send to all others at once may fill the buffers of a switch.
 void exchange(const double* sent, const Parts& send, double* received, const Parts& receive, std::size_t block,
               MPI_Comm communicator) {
   MPI_Datatype type = MPI_DATATYPE_NULL;

@@ -22,8 +22,11 @@ constexpr std::size_t chains = 4;
 constexpr std::size_t most_values_at_once = std::size_t{1} << 21U;
 
 // Up to so many ranks one message with the counts of all buckets, 4 KiB, costs less than the rounds of an all-reduce
-// and of an all-to-all, which tell the same with less data.
-constexpr int most_ranks_to_gather = 8;
+// and of an all-to-all, which tell the same with less data; and messages of their own let a rank count the keys of one
+// while those of others are on their way. Among more ranks, an MPI library knows better orders.
+constexpr int most_few_ranks = 8;
+
+constexpr int tag = 1;
 
 }  // namespace
 
@@ -38,7 +41,7 @@ Ranking::Ranking(MPI_Comm communicator, const KeySpace& space)
   if (is_moving()) sorted_ = Buffer<Key>(own_keys + spare_keys);
   chain_buckets_.resize(chains * buckets());
   own_buckets_.resize(buckets() + is_test_keys);
-  if (is_gathering()) gathered_.resize(static_cast<std::size_t>(ranks_) * own_buckets_.size());
+  if (is_among_few()) gathered_.resize(static_cast<std::size_t>(ranks_) * own_buckets_.size());
   all_buckets_.resize(buckets() + is_test_keys);
   const auto destinations = static_cast<std::size_t>(ranks_);
   shares_.resize(destinations);
@@ -46,6 +49,8 @@ Ranking::Ranking(MPI_Comm communicator, const KeySpace& space)
   send_places_.resize(destinations);
   receive_counts_.resize(destinations);
   receive_places_.resize(destinations);
+  receives_.resize(destinations, MPI_REQUEST_NULL);
+  sends_.resize(destinations, MPI_REQUEST_NULL);
   generate_keys();
 }
 
@@ -70,18 +75,27 @@ Ranking::TestRanks Ranking::rank_keys(int iteration) {
   if (is_moving()) count_buckets();
   add_up_buckets();
   share_buckets();
-  if (is_moving()) {
+  clear_counts();
+  if (!is_moving()) {
+    staying_ = {keys_.data(), keys_.size()};
+    count_values(staying_);
+  } else {
     sort_by_share();
     exchange_counts();
-    exchange_keys();
+    make_places();
+    if (is_among_few()) {
+      exchange_while_counting();
+    } else {
+      exchange_then_count();
+    }
   }
-  count_values();
+  std::partial_sum(counts_.data(), counts_.data() + own_values(), counts_.data());
   return test_ranks();
 }
 
 bool Ranking::is_moving() const { return ranks_ > 1 || std::size_t{1} << space_.log2_values > most_values_at_once; }
 
-bool Ranking::is_gathering() const { return ranks_ <= most_ranks_to_gather; }
+bool Ranking::is_among_few() const { return ranks_ <= most_few_ranks; }
 
 void Ranking::count_buckets() {
   std::fill(chain_buckets_.begin(), chain_buckets_.end(), 0);
@@ -107,7 +121,7 @@ void Ranking::add_up_buckets() {
     own_buckets_[buckets() + j] = is_here ? static_cast<int>(keys_[static_cast<std::size_t>(index)]) : 0;
   }
   const auto size = static_cast<int>(own_buckets_.size());
-  if (!is_gathering()) {
+  if (!is_among_few()) {
     MPI_Allreduce(own_buckets_.data(), all_buckets_.data(), size, MPI_INT, MPI_SUM, communicator_);
     return;
   }
@@ -153,7 +167,7 @@ void Ranking::sort_by_share() {
 }
 
 void Ranking::exchange_counts() {
-  if (!is_gathering()) {
+  if (!is_among_few()) {
     MPI_Alltoall(send_counts_.data(), 1, MPI_INT, receive_counts_.data(), 1, MPI_INT, communicator_);
     return;
   }
@@ -164,38 +178,60 @@ void Ranking::exchange_counts() {
   }
 }
 
-// Keys that stay are ranked where they are.
-void Ranking::exchange_keys() {
-  const auto self = static_cast<std::size_t>(rank_);
+// Keys that stay are ranked where they are, so they are in no message.
+void Ranking::make_places() {
   std::exclusive_scan(send_counts_.begin(), send_counts_.end(), send_places_.begin(), 0);
-  const int staying = std::exchange(send_counts_[self], 0);
+  const auto self = static_cast<std::size_t>(rank_);
+  staying_ = {sorted_.data() + send_places_[self], static_cast<std::size_t>(std::exchange(send_counts_[self], 0))};
   receive_counts_[self] = 0;
   std::exclusive_scan(receive_counts_.begin(), receive_counts_.end(), receive_places_.begin(), 0);
   const auto coming = static_cast<std::size_t>(receive_places_.back() + receive_counts_.back());
   // A little more than asked for, as the changes of the next iterations may bring a few keys more.
   if (coming > received_.size()) received_ = Buffer<Key>(coming + coming / 64 + 64);
+  moved_ = {received_.data(), coming};
+}
+
+void Ranking::exchange_then_count() {
   MPI_Alltoallv(sorted_.data(), send_counts_.data(), send_places_.data(), MPI_UINT32_T, received_.data(),
                 receive_counts_.data(), receive_places_.data(), MPI_UINT32_T, communicator_);
-  send_counts_[self] = staying;
+  count_values(staying_);
+  count_values(moved_);
 }
 
-std::array<std::span<const Key>, 2> Ranking::keys_to_rank() const {
-  if (!is_moving()) return {std::span(keys_.data(), keys_.size()), {}};
-  const auto self = static_cast<std::size_t>(rank_);
-  return {std::span(sorted_.data() + send_places_[self], static_cast<std::size_t>(send_counts_[self])),
-          std::span(received_.data(), static_cast<std::size_t>(receive_places_.back() + receive_counts_.back()))};
-}
-
-void Ranking::count_values() {
-  const std::size_t begin = value_begin(own_share().first_bucket);
-  const std::size_t values = value_begin(own_share().end_bucket) - begin;
-  if (values > counts_.size()) counts_ = Buffer<std::uint32_t>(values + value_begin(1));
-  std::uint32_t* const counts = counts_.data();
-  std::fill_n(counts, values, 0U);
-  for (const auto keys : keys_to_rank()) {
-    for (const Key key : keys) ++counts[key - begin];
+// Each rank first sends to the next and receives from the one before, so that no rank is sent to by all at once. It
+// waits in that order: a wait for whichever comes first may spin where others need the processor.
+void Ranking::exchange_while_counting() {
+  for (int distance = 1; distance < ranks_; ++distance) {
+    const int from = (rank_ - distance + ranks_) % ranks_;
+    const auto r = static_cast<std::size_t>(from);
+    MPI_Irecv(received_.data() + receive_places_[r], receive_counts_[r], MPI_UINT32_T, from, tag, communicator_,
+              &receives_[r]);
   }
-  std::partial_sum(counts, counts + values, counts);
+  for (int distance = 1; distance < ranks_; ++distance) {
+    const int to = (rank_ + distance) % ranks_;
+    const auto r = static_cast<std::size_t>(to);
+    MPI_Isend(sorted_.data() + send_places_[r], send_counts_[r], MPI_UINT32_T, to, tag, communicator_, &sends_[r]);
+  }
+  count_values(staying_);
+  for (int distance = 1; distance < ranks_; ++distance) {
+    const auto r = static_cast<std::size_t>((rank_ - distance + ranks_) % ranks_);
+    MPI_Wait(&receives_[r], MPI_STATUS_IGNORE);
+    count_values(
+        moved_.subspan(static_cast<std::size_t>(receive_places_[r]), static_cast<std::size_t>(receive_counts_[r])));
+  }
+  MPI_Waitall(ranks_, sends_.data(), MPI_STATUSES_IGNORE);
+}
+
+void Ranking::clear_counts() {
+  const std::size_t values = own_values();
+  if (values > counts_.size()) counts_ = Buffer<std::uint32_t>(values + value_begin(1));
+  std::fill_n(counts_.data(), values, 0U);
+}
+
+void Ranking::count_values(std::span<const Key> keys) {
+  const std::size_t begin = value_begin(own_share().first_bucket);
+  std::uint32_t* const counts = counts_.data();
+  for (const Key key : keys) ++counts[key - begin];
 }
 
 Ranking::TestRanks Ranking::test_ranks() const {
@@ -211,9 +247,9 @@ Ranking::TestRanks Ranking::test_ranks() const {
 }
 
 Ranking::Order Ranking::place_keys() const {
-  const auto parts = keys_to_rank();
+  const std::array parts{staying_, moved_};
   const std::size_t begin = value_begin(own_share().first_bucket);
-  const std::size_t values = value_begin(own_share().end_bucket) - begin;
+  const std::size_t values = own_values();
   Buffer<Key> placed(parts[0].size() + parts[1].size());
   Buffer<std::uint32_t> ends(values);
   std::copy_n(counts_.data(), values, ends.data());

@@ -54,11 +54,12 @@ class Ranking {
   std::size_t bucket_of(Key key) const { return key >> bucket_shift_; }
   std::size_t value_begin(std::size_t bucket) const { return bucket << bucket_shift_; }
   const Share& own_share() const { return shares_[static_cast<std::size_t>(rank_)]; }
+  std::size_t own_values() const { return value_begin(own_share().end_bucket) - value_begin(own_share().first_bucket); }
 
   /// Whether keys are moved before they are ranked: to other ranks, or to where keys of like value lie.
   bool is_moving() const;
-  /// Whether each rank learns the counts of every other, not only their sums.
-  bool is_gathering() const;
+  /// Whether ranks are so few that each learns the counts of every other, and sends each other rank a message itself.
+  bool is_among_few() const;
 
   void generate_keys();
   void count_buckets();
@@ -66,10 +67,12 @@ class Ranking {
   void share_buckets();
   void sort_by_share();
   void exchange_counts();
-  void exchange_keys();
-  void count_values();
+  void make_places();
+  void exchange_while_counting();
+  void exchange_then_count();
+  void clear_counts();
+  void count_values(std::span<const Key> keys);
   TestRanks test_ranks() const;
-  std::array<std::span<const Key>, 2> keys_to_rank() const;  // those that stayed, those that came
 
   MPI_Comm communicator_;
   int rank_ = 0;
@@ -91,6 +94,8 @@ class Ranking {
   std::vector<Share> shares_;       // of each rank
   std::vector<Stream> streams_;
   std::vector<int> send_counts_, send_places_, receive_counts_, receive_places_;
+  std::vector<MPI_Request> receives_, sends_;  // from and to each rank
+  std::span<const Key> staying_, moved_;       // the keys that this rank ranks: its own and others'
 };
 
 }  // namespace fabricbench::npb

@@ -6,8 +6,9 @@
 // the rank at once.
 //
 // Where an engine yields again before it looks (shared memory, UCX), the processor goes to whoever else is ready: a
-// sleep of any length would be longer than most messages take there. Nothing else is changed: looks that wait, or that
-// no yield went before, pass as they are.
+// sleep of any length would be longer than most messages take there. So it does where one looks again and again without
+// a yield, as MPICH's MPI_Waitany does and programs that call MPI_Test: those may have work of their own, and do not
+// sleep. Looks that wait pass as they are.
 #include <errno.h>
 #include <poll.h>
 #include <sys/epoll.h>
@@ -23,6 +24,8 @@ constexpr timespec longest_look{0, 100'000};
 // Each gives the processor to whoever else is ready, so a rank that waits in vain is no burden for a rank that has
 // data.
 constexpr int vain_rounds_at_once = 32;
+// An engine may look at several descriptors before it yields itself.
+constexpr int vain_looks_at_once = 32;
 constexpr unsigned long timer_slack_ns = 1000;  // the default of 50 us would lengthen each sleep
 
 // Initial-exec: a preloaded library's thread variables cost no call.
@@ -32,13 +35,20 @@ constexpr unsigned long timer_slack_ns = 1000;  // the default of 50 us would le
 enum class Idle { busy, looked_in_vain, yielded };
 PER_THREAD Idle idle = Idle::busy;
 PER_THREAD int vain_rounds = 0;
+PER_THREAD int vain_looks = 0;  // since the last yield
 
 /// Whether this look may sleep; to be called once for each look.
 bool may_sleep(int timeout) { return timeout == 0 && idle == Idle::yielded && vain_rounds > vain_rounds_at_once; }
 
 int note(int found, int timeout) {
-  idle = found == 0 && timeout == 0 ? Idle::looked_in_vain : Idle::busy;
-  if (idle == Idle::busy) vain_rounds = 0;
+  if (found != 0 || timeout != 0) {
+    idle = Idle::busy;
+    vain_rounds = 0;
+    vain_looks = 0;
+  } else {
+    idle = Idle::looked_in_vain;
+    if (++vain_looks > vain_looks_at_once) syscall(SYS_sched_yield);
+  }
   return found;
 }
 
@@ -49,6 +59,7 @@ int note(int found, int timeout) {
 extern "C" {
 
 int sched_yield() {
+  vain_looks = 0;
   if (idle == Idle::looked_in_vain) {
     idle = Idle::yielded;
     // A look that sleeps comes next: nothing is left to give away.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -74,7 +76,7 @@ def kernel_record(benchmark: str, ranks: int, seconds: float, *, is_right: bool)
     return KernelRecord(header=header, runs=[run], footer=KernelFooter(runs=1, verified=int(is_right)))
 
 
-def kernel_run(path: Path, *, wrong: str = "") -> Run:
+def kernel_run(path: Path, *, wrong: str = "", gains: Mapping[str, float] = SLOWER) -> Run:
     """A run of eight blocks on two fabrics with one percent of noise that the fabrics of a block share in part."""
     tables = [{"benchmarks": list(SECONDS), "ranks": [1, 4]}]
     testbed = plan_lab("four", 4, parse_fabrics("fast-ethernet,myrinet"), [0, 1]).testbed()
@@ -86,7 +88,7 @@ def kernel_run(path: Path, *, wrong: str = "") -> Run:
     for launch in plan.launches:
         assert launch.kernel is not None
         name, ranks = launch.kernel.benchmark, launch.kernel.ranks
-        slower = SLOWER[name] if launch.fabric == "fast-ethernet" and ranks > 1 else 1.0
+        slower = gains[name] if launch.fabric == "fast-ethernet" and ranks > 1 else 1.0
         seconds = SECONDS[name] * slower * (1.0 if ranks > 1 else SPEED_UP) * np.exp(random.normal(0.0, 0.01))
         record = kernel_record(name, ranks, float(seconds), is_right=name != wrong)
         directory = path / "launches" / launch.launch_id
@@ -122,6 +124,14 @@ def test_kernels_stand_in_the_order_of_what_the_network_is_worth_to_them(finding
         assert one.launches == 8
     assert found[0].verdict is Verdict.B_FASTER
     assert not found[-1].is_decided
+    for one, following in pairwise(found):
+        assert one.lead is not None
+        assert one.lead.low is not None
+        assert one.lead.high is not None
+        assert one.lead.value == pytest.approx(one.ratio / following.ratio)
+        truth = SLOWER[one.kernel.benchmark] / SLOWER[following.kernel.benchmark]
+        assert 1 < one.lead.low < truth < one.lead.high
+    assert found[-1].lead is None
 
 
 def test_the_order_is_the_same_seen_from_the_other_fabric(run: Run, findings: Findings):
@@ -132,6 +142,9 @@ def test_the_order_is_the_same_seen_from_the_other_fabric(run: Run, findings: Fi
         assert (mine.kernel, mine.slower) == (theirs.kernel, theirs.slower)
         assert mine.ratio == pytest.approx(theirs.ratio)
         assert (mine.low, mine.high) == pytest.approx((theirs.low, theirs.high))
+        assert (mine.lead is None) == (theirs.lead is None)
+        if mine.lead is not None and theirs.lead is not None:
+            assert mine.lead.low == pytest.approx(theirs.lead.low)
 
 
 def test_rates_and_the_split_of_the_time_are_those_of_the_records(findings: Findings):
@@ -170,7 +183,22 @@ def test_rates_are_normalised_to_another_run_on_its_fewest_ranks(run: Run):
 
 
 def test_the_headline_answers_with_the_kernels_where_nothing_else_was_run(findings: Findings):
-    assert "IS gains most by myrinet, 3.0 times shorter than on fast-ethernet" in findings.headline.sentence
+    sentence = "IS gains most by myrinet, 3.0 times shorter than on fast-ethernet, EP the least (1.00 times)."
+    assert findings.headline.sentence == sentence
+
+
+def test_kernels_that_gain_as_much_are_named_together(tmp_path: Path):
+    close = kernel_run(tmp_path / "run", gains={**SLOWER, "CG": SLOWER["IS"]})
+    sentence = analyse([close]).headline.sentence
+    assert sentence.startswith(("IS and CG gain most by myrinet, 3.0 and 3.0 times", "CG and IS gain most by myrinet"))
+    assert sentence.endswith("shorter than on fast-ethernet (too close to tell which more), EP the least (1.00 times).")
+
+
+def test_two_runs_have_no_blocks_to_tell_an_order_by(tmp_path: Path, run: Run):
+    before = kernel_run(tmp_path / "run")
+    kernels = analyse([before, run]).kernels
+    assert kernels is not None
+    assert all(one.lead is None for one in kernels.sensitivities)
 
 
 def test_the_study_of_2000_stands_beside_the_same_fabrics(findings: Findings):

@@ -49,7 +49,8 @@ def example_kernels(fabrics: Sequence[str]) -> KernelFindings:
             kernel = KernelName(benchmark=name, problem_class="W", ranks=4)
             speed_ups.append(SpeedUp(fabric=fabric, kernel=kernel, fewest=1, speed_up=around(4 / slowed)))
     for other in fabrics[1:]:
-        for name, gain in GAINS.items():
+        gains = list(GAINS.items())
+        for (name, gain), (_, less) in zip(gains, [*gains[1:], ("", None)], strict=True):
             is_same = gain == 1.0
             sensitivities.append(
                 Sensitivity(
@@ -61,6 +62,7 @@ def example_kernels(fabrics: Sequence[str]) -> KernelFindings:
                     high=gain * 1.01,
                     verdict=Verdict.EQUIVALENT if is_same else Verdict.B_FASTER,
                     launches=LAUNCHES,
+                    lead=None if less is None else around(gain / less),
                 )
             )
     return KernelFindings(results=tuple(results), sensitivities=tuple(sensitivities), speed_ups=tuple(speed_ups))

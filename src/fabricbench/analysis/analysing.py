@@ -57,7 +57,7 @@ def analyse(
     distributions = [one for side in sides for cell in side.cells.values() if (one := distribution(side, cell))]
     maps = _maps(sides)
     warnings = find_warnings(Material(sides, pairings, cells, ladder, distributions, maps, margin, confidence))
-    kernels = find_kernels(sides, cells, confidence, reference)
+    kernels = find_kernels(sides, pairings, cells, confidence, reference)
     manifest = runs[0].manifest
     launches = [launch for side in sides for launch in side.launches]
     invalid = sum(len(side.invalid) for side in sides)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fabricbench.analysis.findings import Comparison, Headline, KernelFindings, Sensitivity, is_basic
+from fabricbench.analysis.wording import spoken
 from fabricbench.model import Layer, Pattern
 
 
@@ -45,5 +46,19 @@ def _sentence(sensitivities: Sequence[Sensitivity]) -> str:
     most, least = group[0], group[-1]
     if len(group) == 1 or not most.is_decided:
         return f"{most.kernel}: {_effect(most)}."
-    end = f", {least.kernel.benchmark} the least ({least.ratio:.2f} times)"
-    return f"{most.kernel.benchmark} gains most by {most.faster}, {most.ratio:.1f} times shorter than on {most.slower}{end}."
+    leaders = _leaders(group)
+    names, ratios = spoken([one.kernel.benchmark for one in leaders]), spoken([f"{one.ratio:.1f}" for one in leaders])
+    gains = "gains" if len(leaders) == 1 else "gain"
+    close = "" if len(leaders) == 1 else " (too close to tell which more)"
+    end = "" if least in leaders else f", {least.kernel.benchmark} the least ({least.ratio:.2f} times)"
+    return f"{names} {gains} most by {most.faster}, {ratios} times shorter than on {most.slower}{close}{end}."
+
+
+def _leaders(group: Sequence[Sensitivity]) -> list[Sensitivity]:
+    """Return the kernels that may gain most: the first, and those after it whose order is not settled."""
+    leaders = [group[0]]
+    for one in group[1:]:
+        if not leaders[-1].may_be_behind or not one.is_decided:
+            break
+        leaders.append(one)
+    return leaders

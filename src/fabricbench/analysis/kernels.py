@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from statistics import fmean, median
 
 import numpy as np
 
+from fabricbench.analysis.comparing import Pairing
 from fabricbench.analysis.findings import (
     CellKey,
     Comparison,
@@ -24,7 +26,7 @@ from fabricbench.analysis.findings import (
     Sensitivity,
     SpeedUp,
 )
-from fabricbench.analysis.measured import Side, read_sides
+from fabricbench.analysis.measured import Floats, Side, read_sides
 from fabricbench.errors import UsageError
 from fabricbench.model import Pattern
 from fabricbench.record.kernel_lines import KernelRun
@@ -40,7 +42,11 @@ ORDER = ("EP", "MG", "CG", "FT", "IS", "LU", "SP", "BT")
 
 
 def find_kernels(
-    sides: Sequence[Side], cells: Sequence[Comparison], confidence: float, reference: Reference | None = None
+    sides: Sequence[Side],
+    pairings: Sequence[Pairing],
+    cells: Sequence[Comparison],
+    confidence: float,
+    reference: Reference | None = None,
 ) -> KernelFindings | None:
     """Return everything about kernels; None where none was run."""
     results = [one for side in sides for one in _results(side, confidence, reference)]
@@ -48,7 +54,7 @@ def find_kernels(
         return None
     return KernelFindings(
         results=tuple(sorted(results, key=lambda one: _place(one.kernel))),
-        sensitivities=tuple(_sensitivities(cells)),
+        sensitivities=tuple(_sensitivities(pairings, cells, confidence)),
         speed_ups=tuple(one for side in sides for one in _speed_ups(side, confidence)),
         reference=reference,
     )
@@ -143,8 +149,17 @@ def _calls(runs: Sequence[KernelRun]) -> dict[str, float]:
     return {call: spent / whole for call, spent in ordered} if whole > 0 else {}
 
 
-def _sensitivities(cells: Sequence[Comparison]) -> Iterable[Sensitivity]:
+def _sensitivities(
+    pairings: Sequence[Pairing], cells: Sequence[Comparison], confidence: float
+) -> Iterable[Sensitivity]:
     """Yield what the network is worth to each kernel on its most ranks, pair by pair, class by class, the largest first."""
+    log_ratios = {
+        (pairing.a.name, pairing.b.name, key.variant): pairing.log_ratios(key)
+        for pairing in pairings
+        if pairing.is_paired
+        for key in pairing.keys
+        if kernel_of(key) is not None
+    }
     groups: dict[tuple[str, str, str, str], list[tuple[KernelName, Comparison]]] = defaultdict(list)
     for cell in cells:
         kernel = kernel_of(cell)
@@ -157,8 +172,18 @@ def _sensitivities(cells: Sequence[Comparison]) -> Iterable[Sensitivity]:
                 most[kernel.benchmark] = (kernel, cell)
         # The fabric on which they take longer together is the slower one, so that all ratios have one sense.
         is_a_slower = fmean(float(np.log(cell.ratio)) for _, cell in most.values()) <= 0
-        made = [_sensitivity(kernel, cell, is_a_slower=is_a_slower) for kernel, cell in most.values()]
-        yield from sorted(made, key=lambda one: -one.ratio)
+        ordered = sorted(most.values(), key=lambda item: item[1].ratio, reverse=not is_a_slower)
+        made = [_sensitivity(kernel, cell, is_a_slower=is_a_slower) for kernel, cell in ordered]
+        logs = [log_ratios.get((cell.fabric_a, cell.fabric_b, cell.variant)) for _, cell in ordered]
+        leads = [_lead(one, other, confidence, is_a_slower=is_a_slower) for one, other in pairwise(logs)]
+        yield from (one.model_copy(update={"lead": lead}) for one, lead in zip(made, [*leads, None], strict=True))
+
+
+def _lead(one: Floats | None, other: Floats | None, confidence: float, *, is_a_slower: bool) -> Interval | None:
+    """Return how many times the gain of `other` that of `one` is; both are log ratios b / a of the same blocks."""
+    if one is None or other is None:
+        return None
+    return _interval(other - one if is_a_slower else one - other, confidence)
 
 
 def _sensitivity(kernel: KernelName, cell: Comparison, *, is_a_slower: bool) -> Sensitivity:
@@ -188,17 +213,17 @@ def _speed_ups(side: Side, confidence: float) -> Iterable[SpeedUp]:
         first, base = ordered[0]
         for kernel, key in ordered[1:]:
             logs = side.cells[base].log_values - side.cells[key].log_values
-            ratios = paired_ratios(logs[np.newaxis, :], confidence)
-            if not ratios.launches[0]:
-                continue
-            low, high = float(ratios.low[0]), float(ratios.high[0])
-            yield SpeedUp(
-                fabric=side.name,
-                kernel=kernel,
-                fewest=first.ranks,
-                speed_up=Interval(
-                    value=float(ratios.ratio[0]),
-                    low=None if np.isnan(low) else low,
-                    high=None if np.isnan(high) else high,
-                ),
-            )
+            speed_up = _interval(logs, confidence)
+            if speed_up is not None:
+                yield SpeedUp(fabric=side.name, kernel=kernel, fewest=first.ranks, speed_up=speed_up)
+
+
+def _interval(log_ratios: Floats, confidence: float) -> Interval | None:
+    """Return the geometric mean of ratios, one a block, with its interval; None where there are none."""
+    ratios = paired_ratios(log_ratios[np.newaxis, :], confidence)
+    if not ratios.launches[0]:
+        return None
+    low, high = float(ratios.low[0]), float(ratios.high[0])
+    return Interval(
+        value=float(ratios.ratio[0]), low=None if np.isnan(low) else low, high=None if np.isnan(high) else high
+    )

@@ -96,7 +96,8 @@ the margin by a corrected t test, and to be found again by a second measurement 
 KERNELS = """
 Kernels of the NAS Parallel Benchmarks time what their specification times, verify against its values, and count its
 operations (NAS-95-020 and the official programs' counts). A kernel's gain is the paired ratio of its times on the
-slower and the faster network.
+slower and the faster network. By how much one gains more than the next is the ratio of their gains, paired by block too; where
+its interval holds 1, their order is not settled. These intervals are not corrected for their number.
 """
 
 

@@ -25,6 +25,11 @@ METRIC_WORDS = {
 }
 
 
+def spoken(words: Sequence[str]) -> str:
+    """Return `a`, `a and b`, `a, b and c`."""
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
 def what(comparison: Comparison) -> str:
     """Return what is compared: `tcp round trip of 64 B`, `mpi ring throughput at 16 KiB`, `udp throughput over all sizes`."""
     return named_cell(comparison, comparison.message_bytes)

@@ -61,14 +61,16 @@ def sensitivity_table(findings: Findings) -> Table:
             f"{one.kernel}",
             f"{one.slower} / {one.faster}",
             ratio_words(one),
+            NOTHING if one.lead is None else interval_text(one.lead),
             verdict_of(one),
             f"{one.launches} pairs",
             _published_ratio(published.get(one.kernel.benchmark)),
         )
         for one in kernels.sensitivities
     ]
-    made = table(("Kernel", "Of times", "Ratio (interval)", "Verdict", "n", "Study of 2000, class A"), rows, (2, 4, 5))
-    return made if published else made.without(5)
+    columns = ("Kernel", "Of times", "Ratio (interval)", "Over the next", "Verdict", "n", "Study of 2000, class A")
+    made = table(columns, rows, (2, 3, 5, 6))
+    return made if published else made.without(6)
 
 
 def speed_up_table(findings: Findings) -> Table:
@@ -119,9 +121,9 @@ def number_words(value: float | None) -> str:
 def interval_text(interval: Interval) -> str:
     """Return `3.14 (3.05 to 3.20)`."""
     bounds = (
-        "no interval" if interval.low is None or interval.high is None else f"{interval.low:.3g} to {interval.high:.3g}"
+        "no interval" if interval.low is None or interval.high is None else f"{interval.low:.2f} to {interval.high:.2f}"
     )
-    return f"{interval.value:.3g} ({bounds})"
+    return f"{interval.value:.2f} ({bounds})"
 
 
 def ratio_words(one: Sensitivity) -> str:

@@ -60,6 +60,7 @@ bench: all ## fabricbench beside its peers, and the lab against what was asked o
 	$(BIN)/python -m benchmarks.peers
 	$(BIN)/python -m benchmarks.harness_share
 	$(BIN)/python -m benchmarks.pattern_scale
+	$(BIN)/python -m benchmarks.npb_speed
 	$(BIN)/python benchmarks/store_scale.py
 	$(BIN)/python benchmarks/compare_scale.py
 

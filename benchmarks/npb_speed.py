@@ -39,7 +39,8 @@ ELSEWHERE_RATES: dict[int, tuple[float, ...]] = {
     1: (88, 262, 6070, 2320, 4350, 5890, 3480, 4430),
     2: (125, 408, 7350, 2690, 5120, 6300, 4850, 5100),
 }
-"""Mop/s of class A in the order of KERNELS, by processors: NPB 3.4.3, gfortran 12 -O3 -march=native, on an AMD EPYC (Zen 3). On one by CPU time, best of three; on two by wall time of an otherwise idle machine, SP and BT on four ranks."""
+"""Mop/s of class A in the order of KERNELS, by processors: NPB 3.4.3, gfortran 12 -O3 -march=native, on an AMD EPYC (Zen 3). On one
+by CPU time, best of three; on two by wall time of an otherwise idle machine, SP and BT on four ranks."""
 
 Rates = Mapping[tuple[str, int], float]
 

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from benchmarks.page import write_between_markers
 
-from fabricbench.errors import UsageError
+from fabricbench.errors import FabricbenchError
 from fabricbench.native import build_info, native_file
 from fabricbench.record.kernel_reading import KernelRecord, read_kernel_record
 from fabricbench.workload.npb import BENCHMARKS
@@ -120,8 +120,8 @@ def main() -> None:
     given = parser.parse_args()
     try:
         own, theirs = measure(given.problem_class, given.rounds, given.official)
-    except (UsageError, RuntimeError) as error:
-        sys.exit(str(error))
+    except (FabricbenchError, RuntimeError) as error:
+        sys.exit(f"npb_speed: {error}")
     whose = "official" if given.official else ELSEWHERE
     if not theirs and given.problem_class == "A":
         theirs = {

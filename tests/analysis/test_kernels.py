@@ -194,10 +194,18 @@ def test_kernels_that_gain_as_much_are_named_together(tmp_path: Path):
     assert sentence.endswith("shorter than on fast-ethernet (too close to tell which more), EP the least (1.00 times).")
 
 
+def test_kernels_that_gain_as_little_are_named_together(tmp_path: Path):
+    close = kernel_run(tmp_path / "run", gains={**SLOWER, "CG": SLOWER["EP"]})
+    sentence = analyse([close]).headline.sentence
+    assert sentence.startswith("IS gains most by myrinet, 3.0 times shorter than on fast-ethernet, ")
+    assert sentence.partition("fast-ethernet, ")[2].startswith(("EP and CG the least (1.0", "CG and EP the least (1.0"))
+
+
 def test_two_runs_have_no_blocks_to_tell_an_order_by(tmp_path: Path, run: Run):
     before = kernel_run(tmp_path / "run")
     kernels = analyse([before, run]).kernels
     assert kernels is not None
+    assert kernels.sensitivities
     assert all(one.lead is None for one in kernels.sensitivities)
 
 

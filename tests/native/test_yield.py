@@ -9,12 +9,15 @@ import sys
 from fabricbench.native import native_file
 
 # Two processes share a processor: one always busy, one that looks at a descriptor on which nothing ever comes.
-SPIN = "while True: pass"
+SPIN = """
+print("spinning", flush=True)
+while True: pass
+"""
 LOOK = """
 import resource, select, sys
 pipe = select.epoll()
 before = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
-for _ in range(200): pipe.poll(0)
+for _ in range(600): pipe.poll(0)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw - before)
 """
 MOST_LOOKS_AT_ONCE = 32
@@ -23,8 +26,10 @@ MOST_LOOKS_AT_ONCE = 32
 def times_displaced(environment: dict[str, str]) -> int:
     processor = str(min(os.sched_getaffinity(0)))
     pinned = ["taskset", "--cpu-list", processor, sys.executable, "-I", "-S", "-c"]
-    with subprocess.Popen([*pinned, SPIN]) as busy:
+    with subprocess.Popen([*pinned, SPIN], stdout=subprocess.PIPE, text=True) as busy:
         try:
+            assert busy.stdout is not None
+            assert busy.stdout.readline() == "spinning\n"
             tokens = [*pinned, LOOK]
             done = subprocess.run(
                 tokens, env={**os.environ, **environment}, check=True, capture_output=True, text=True, timeout=60

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from fabricbench.analysis.findings import Comparison, Headline, KernelFindings, Sensitivity, is_basic
 from fabricbench.analysis.wording import spoken
@@ -43,22 +44,28 @@ def _sentence(sensitivities: Sequence[Sensitivity]) -> str:
     """Return the answer for the first pair of fabrics: who gains most, who least."""
     first = sensitivities[0]
     group = [one for one in sensitivities if (one.slower, one.faster) == (first.slower, first.faster)]
-    most, least = group[0], group[-1]
-    if len(group) == 1 or not most.is_decided:
-        return f"{most.kernel}: {_effect(most)}."
-    leaders = _leaders(group)
-    names, ratios = spoken([one.kernel.benchmark for one in leaders]), spoken([f"{one.ratio:.1f}" for one in leaders])
-    gains = "gains" if len(leaders) == 1 else "gain"
-    close = "" if len(leaders) == 1 else " (too close to tell which more)"
-    end = "" if least in leaders else f", {least.kernel.benchmark} the least ({least.ratio:.2f} times)"
-    return f"{names} {gains} most by {most.faster}, {ratios} times shorter than on {most.slower}{close}{end}."
+    if len(group) == 1 or not first.is_decided:
+        return f"{first.kernel}: {_effect(first)}."
+    most, *others = _by_order(group)
+    gain, close = ("gains", "") if len(most) == 1 else ("gain", " (too close to tell which more)")
+    end = f", {_names(others[-1])} the least ({_ratios(others[-1], 2)} times)" if others else ""
+    return f"{_names(most)} {gain} most by {first.faster}, {_ratios(most, 1)} times shorter than on {first.slower}{close}{end}."
 
 
-def _leaders(group: Sequence[Sensitivity]) -> list[Sensitivity]:
-    """Return the kernels that may gain most: the first, and those after it whose order is not settled."""
-    leaders = [group[0]]
-    for one in group[1:]:
-        if not leaders[-1].may_be_behind or not one.is_decided:
-            break
-        leaders.append(one)
-    return leaders
+def _by_order(group: Sequence[Sensitivity]) -> list[list[Sensitivity]]:
+    """Return the kernels, the one that gains most first, in one list with the next where their order is not settled."""
+    ordered = [[group[0]]]
+    for before, one in pairwise(group):
+        if before.may_be_behind:
+            ordered[-1].append(one)
+        else:
+            ordered.append([one])
+    return ordered
+
+
+def _names(kernels: Sequence[Sensitivity]) -> str:
+    return spoken([one.kernel.benchmark for one in kernels])
+
+
+def _ratios(kernels: Sequence[Sensitivity], decimals: int) -> str:
+    return spoken([f"{one.ratio:.{decimals}f}" for one in kernels])

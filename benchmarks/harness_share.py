@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.launching import Measured, launch, unsatisfied
-from benchmarks.page import write_between_markers
+from benchmarks.page import show
 
 from fabricbench.campaign.venue import find_venue
 from fabricbench.launch.launcher import Launcher
@@ -115,9 +115,7 @@ def main() -> None:
         "",
         verdict(rows),
     ]
-    print("\n".join(text))
-    if given.write:
-        write_between_markers(given.write, "harness-share", text)
+    show(text, "harness-share", given.write)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks.page import write_between_markers
+from benchmarks.page import show
 
 from fabricbench.lab import Lab, parse_fabrics
 
@@ -190,9 +190,7 @@ def main() -> None:
         "",
         *table(outcomes),
     ]
-    print("\n".join(text))
-    if given.write:
-        write_between_markers(given.write, "map-faults", text)
+    show(text, "map-faults", given.write)
 
 
 if __name__ == "__main__":

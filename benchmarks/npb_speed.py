@@ -22,7 +22,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.page import write_between_markers
+from benchmarks.page import show
 
 from fabricbench.errors import FabricbenchError
 from fabricbench.native import build_info, native_file
@@ -135,9 +135,7 @@ def main() -> None:
         "",
         *table(own, theirs, whose),
     ]
-    print("\n".join(text))
-    if given.write:
-        write_between_markers(given.write, "npb-speed", text)
+    show(text, "npb-speed", given.write)
 
 
 if __name__ == "__main__":

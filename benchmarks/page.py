@@ -6,6 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 
+def show(lines: Sequence[str], name: str, page: Path | None) -> None:
+    """Print what was found, and put it into the page where one is given."""
+    print("\n".join(lines))
+    if page is not None:
+        write_between_markers(page, name, lines)
+
+
 def write_between_markers(page: Path, name: str, lines: Sequence[str]) -> None:
     """Replace what stands between `<!-- NAME -->` and `<!-- /NAME -->`; ValueError where the page has no such place."""
     begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"

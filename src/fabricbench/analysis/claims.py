@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from fabricbench.analysis.findings import Comparison, Crossover
 from fabricbench.analysis.outcomes import Match, Outcome
-from fabricbench.analysis.wording import METRIC_WORDS, about_size, enumeration, faster, how_much_briefly, percent
+from fabricbench.analysis.wording import METRIC_WORDS, enumeration, faster, how_much_briefly, percent
 from fabricbench.model import Layer, Metric
+from fabricbench.quantity import format_bytes
 from fabricbench.statistics.ratios import MINIMUM_LAUNCHES
 
 PREFERRED = (Layer.TCP, Layer.MPI, Layer.UDP, Layer.IP, Layer.FRAME)
@@ -118,7 +119,7 @@ def _two_sided(match: Match) -> str:
         one = main_crossover(match.crossovers)
         return (
             f"It depends on the message size: in {one.layer.value} {METRIC_WORDS[one.metric]}, {one.faster_below} is faster "
-            f"below about {about_size(one.message_bytes)}, {one.faster_above} above"
+            f"up to {format_bytes(one.lower_bytes)}, {one.faster_above} from {format_bytes(one.upper_bytes)}"
         )
     sides = [
         f"{name} is faster in {_extent(match, outcome)}"
@@ -132,4 +133,4 @@ def _two_sided(match: Match) -> str:
 
 def main_crossover(crossovers: Sequence[Crossover]) -> Crossover:
     """Return the crossover that most users meet: at the most preferred layer, the one known best."""
-    return min(crossovers, key=lambda one: (PREFERRED.index(one.layer), one.high / one.low))
+    return min(crossovers, key=lambda one: (PREFERRED.index(one.layer), one.upper_bytes / one.lower_bytes))

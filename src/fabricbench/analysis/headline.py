@@ -17,7 +17,6 @@ from fabricbench.analysis.measured import AFTER, BEFORE
 from fabricbench.analysis.outcomes import Match, Outcome, outcomes_of
 from fabricbench.analysis.wording import (
     METRIC_WORDS,
-    about_size,
     count,
     enumeration,
     faster,
@@ -180,11 +179,8 @@ def _crossing(crossovers: Sequence[Crossover]) -> str:
     if not crossovers:
         return ""
     one = main_crossover(crossovers)
-    interval = f"{about_size(one.low)} to {about_size(one.high)}"
-    return (
-        f" ({one.layer.value} {METRIC_WORDS[one.metric]}: {one.faster_above} overtakes {one.faster_below} at about "
-        f"{about_size(one.message_bytes)}, {interval})"
-    )
+    between = f"between {format_bytes(one.lower_bytes)} and {format_bytes(one.upper_bytes)}"
+    return f" ({one.layer.value} {METRIC_WORDS[one.metric]}: {one.faster_above} overtakes {one.faster_below} {between})"
 
 
 def _winners(key_cells: Sequence[Comparison]) -> str:

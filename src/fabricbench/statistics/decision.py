@@ -1,21 +1,25 @@
-"""From an interval and a corrected p-value to a decision, and from an open question to the blocks that would settle it.
+"""From intervals and corrected p-values to decisions, and from an open question to the blocks that would settle it.
 
-    EQUIVALENT       the interval lies within the margin that matters: two one-sided tests (Schuirmann 1987), each at half of
-                     1 - confidence, stricter than customary, so that the interval shown is the one decided by
-    LOWER, HIGHER    the corrected p-value is below 1 - confidence and the ratio itself is beyond the margin
-    UNDECIDED        everything else: more blocks are needed
+    EQUIVALENT                  both one-sided tests reject a difference of the margin (Schuirmann 1987), corrected over the family,
+                                the interval shown lies within it, and there were launches enough to have met a rare slow mode
+    LOWER, HIGHER               "the difference is at most the margin" is rejected: the ratio lies beyond what matters
+    LOWER_AHEAD, HIGHER_AHEAD   "there is no difference" is rejected, "it is at most the margin" is not: one side is ahead, and it may
+                                be by less than matters
+    UNDECIDED                   everything else: more blocks are needed
 
-An equivalence needs no correction: claiming it wrongly needs an interval that misses the truth by the margin, each at its own rate.
+All p-values of a test come from one Student's t: of the log ratio against 0, against the margin, and against it from within.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from fabricbench.statistics.correction import benjamini_hochberg, hochberg
 from fabricbench.statistics.ratios import Ratios
 
 Floats = NDArray[np.float64]
@@ -26,56 +30,115 @@ POWER = 0.8
 MOST_BLOCKS = 1000
 """A comparison that would need more is said to have no estimate: its ratio sits on the margin or its noise swamps it."""
 
+RARE_SHARE = 0.1
+MISSED = 0.05
+EQUIVALENT_LAUNCHES = int(np.ceil(np.log(MISSED) / np.log(1.0 - RARE_SHARE)))
+"""Launches that meet a slow mode of one launch in ten with 95 %: with fewer, six say, half of all runs would see none of it."""
+
 
 class Decision(Enum):
     """What is known about `b / a`."""
 
+    UNDECIDED = "undecided"
     LOWER = "lower"
     HIGHER = "higher"
     EQUIVALENT = "equivalent"
-    UNDECIDED = "undecided"
+    LOWER_AHEAD = "lower, by less than matters perhaps"
+    HIGHER_AHEAD = "higher, by less than matters perhaps"
 
 
-_DECISIONS = np.array([Decision.UNDECIDED, Decision.LOWER, Decision.HIGHER, Decision.EQUIVALENT], dtype=object)
+_DECISIONS = np.array(list(Decision), dtype=object)
+UNDECIDED, LOWER, HIGHER, EQUIVALENT, LOWER_AHEAD, HIGHER_AHEAD = range(len(Decision))
 
 
-def decide(ratios: Ratios, p_adjusted: Floats, margin: float, confidence: float = 0.95) -> NDArray[np.object_]:
-    """Return an array of `Decision`, one for each comparison; `margin` is the smallest relative difference that matters."""
-    return np.asarray(_DECISIONS[decision_codes(ratios, p_adjusted, margin, confidence)], dtype=object)
+@dataclass(frozen=True)
+class Tests:
+    """A p-value a comparison, corrected or not, of three hypotheses about the log ratio.
+
+    `zero`: it is 0. `margin`: it is at most the margin, either way. `equivalence`: it is the margin or more (the larger of two one-sided).
+    """
+
+    zero: Floats
+    margin: Floats
+    equivalence: Floats
 
 
-def decision_codes(ratios: Ratios, p_adjusted: Floats, margin: float, confidence: float = 0.95) -> NDArray[np.int64]:
-    """Return 0 undecided, 1 lower, 2 higher, 3 equivalent: what `decide` names, for millions of them at once."""
+def tests_of(ratios: Ratios, margin: float) -> Tests:
+    """Return the uncorrected p-values of each comparison."""
     limit = np.log1p(margin)
-    log_ratio = np.log(ratios.ratio)
-    with np.errstate(invalid="ignore"):
-        is_equivalent = (np.log(ratios.low) > -limit) & (np.log(ratios.high) < limit)
-        is_different = (p_adjusted < 1.0 - confidence) & ~is_equivalent
-        codes = np.where(is_equivalent, 3, 0)
-        codes = np.where(is_different & (log_ratio <= -limit), 1, codes)
-        codes = np.where(is_different & (log_ratio >= limit), 2, codes)
-    return codes.astype(np.int64)
+    size = np.abs(np.log(ratios.ratio))
+    error, freedom = ratios.log_standard_error, ratios.degrees_of_freedom
+    is_known = ~np.isnan(ratios.p_value)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        beyond = special.stdtr(freedom, -_over(size - limit, error))
+        within = special.stdtr(freedom, -_over(limit - size, error))
+    return Tests(
+        zero=ratios.p_value,
+        # Doubled, as either side might have been claimed; above 1/2 nothing is beyond the margin at all.
+        margin=np.where(is_known, np.minimum(2.0 * beyond, 1.0), np.nan),
+        equivalence=np.where(is_known, within, np.nan),
+    )
 
 
-def blocks_to_settle(ratios: Ratios, p_adjusted: Floats, margin: float, confidence: float = 0.95) -> Floats:
+def _over(difference: Floats, error: Floats) -> Floats:
+    """Return how many standard errors a difference is; without an error, certainly so or certainly not."""
+    safe = np.where(error > 0, error, 1.0)
+    return np.asarray(np.where(error > 0, difference / safe, np.sign(difference) * np.inf), dtype=np.float64)
+
+
+def corrected(tests: Tests) -> Tests:
+    """Return the p-values corrected over the last axis as tables are: differences for the false discovery rate, equivalence
+    for the chance of any wrong one (a reader adds up equivalent rows, each of which would have its own rate).
+    """
+    return Tests(benjamini_hochberg(tests.zero), benjamini_hochberg(tests.margin), hochberg(tests.equivalence))
+
+
+def decide(ratios: Ratios, tests: Tests, margin: float, confidence: float = 0.95) -> NDArray[np.object_]:
+    """Return an array of `Decision`, one for each comparison; `tests` are corrected, `margin` is the smallest that matters."""
+    return np.asarray(_DECISIONS[decision_codes(ratios, tests, margin, confidence)], dtype=object)
+
+
+def decision_codes(ratios: Ratios, tests: Tests, margin: float, confidence: float = 0.95) -> NDArray[np.int64]:
+    """Return the number of each decision in the order of `Decision`: what `decide` names, for millions of them at once."""
+    limit, level = np.log1p(margin), 1.0 - confidence
+    shape = ratios.ratio.shape
+    zero, beyond, within = (np.reshape(one, shape) for one in (tests.zero, tests.margin, tests.equivalence))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        log_ratio = np.log(ratios.ratio)
+        is_inside = (np.log(ratios.low) > -limit) & (np.log(ratios.high) < limit)
+    is_equivalent = is_inside & (within < level) & (ratios.launches >= EQUIVALENT_LAUNCHES)
+    codes = np.full(shape, UNDECIDED)
+    codes = np.where(zero < level, np.where(log_ratio < 0, LOWER_AHEAD, HIGHER_AHEAD), codes)
+    codes = np.where(beyond < level, np.where(log_ratio < 0, LOWER, HIGHER), codes)
+    return np.asarray(np.where(is_equivalent, EQUIVALENT, codes), dtype=np.int64)
+
+
+def blocks_to_settle(ratios: Ratios, tests: Tests, adjusted: Tests, margin: float, confidence: float = 0.95) -> Floats:
     """Return how many more blocks would settle each comparison with probability POWER, if ratio and noise stay what they are.
 
-    A ratio beyond the margin needs n with s / sqrt(n) * (t(1 - alpha/2) + t(POWER)) <= |log ratio|, where alpha is what the
-    correction left of 1 - confidence; one within it needs the interval to fit into what the margin leaves. NaN where no estimate
-    can be made or more than MOST_BLOCKS would be needed. Source: the usual normal-theory sample size, Cohen (1988), section 2.4.
+    A ratio beyond the margin needs n with s / sqrt(n) * (t(1 - alpha/2) + t(POWER)) <= |log ratio| - margin, where alpha is what
+    the correction left of 1 - confidence; one within it needs the interval to fit into what the margin leaves, and launches enough
+    for an equivalence. NaN where no estimate can be made or more than MOST_BLOCKS would be needed. Source: the usual
+    normal-theory sample size, Cohen (1988), section 2.4.
     """
     limit = np.log1p(margin)
     size = np.abs(np.log(ratios.ratio))
-    is_beyond = size >= limit
+    is_beyond = size > limit
+    left = np.where(is_beyond, _left(tests.margin, adjusted.margin), _left(tests.equivalence, adjusted.equivalence))
     with np.errstate(invalid="ignore", divide="ignore"):
-        penalty = np.where(is_beyond & (ratios.p_value > 0), np.maximum(p_adjusted / ratios.p_value, 1.0), 1.0)
-        goal = np.where(is_beyond, size, limit - size)
-        needed = (ratios.log_deviation / goal) ** 2
-    upper = 1.0 - (1.0 - confidence) / 2.0 / np.nan_to_num(penalty, nan=1.0)
+        needed = (ratios.log_deviation / np.abs(size - limit)) ** 2
+    upper = 1.0 - (1.0 - confidence) / 2.0 / left
     blocks = np.full(size.shape, 10.0)
     for _ in range(20):  # n stands on both sides, through the degrees of freedom: iterate to the fixed point
         freedom = np.maximum(blocks - 1.0, 1.0)
         factor = special.stdtrit(freedom, upper) + special.stdtrit(freedom, POWER)
-        blocks = np.clip(needed * factor**2, 3.0, 10.0 * MOST_BLOCKS)
+        blocks = np.clip(needed * factor**2, np.where(is_beyond, 3.0, EQUIVALENT_LAUNCHES), 10.0 * MOST_BLOCKS)
     more = np.maximum(np.ceil(blocks) - ratios.launches, 1.0)
     return np.where(np.isnan(needed) | (more > MOST_BLOCKS), np.nan, more)
+
+
+def _left(raw: Floats, adjusted: Floats) -> Floats:
+    """Return how many times the correction raised a p-value; at least once, at most by as many as there are."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        times = np.where(raw > 0, adjusted / raw, 1.0)
+    return np.clip(np.nan_to_num(times, nan=1.0), 1.0, max(float(np.count_nonzero(~np.isnan(raw))), 1.0))

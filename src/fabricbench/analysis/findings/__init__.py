@@ -15,6 +15,7 @@ from fabricbench.analysis.findings.cells import (
     LadderStep,
     is_basic,
 )
+from fabricbench.analysis.findings.first_screen import Changes, Effect, Grade, Headline, PairEffect, Reading
 from fabricbench.analysis.findings.kernels import (
     KernelFindings,
     KernelName,
@@ -34,21 +35,24 @@ from fabricbench.analysis.findings.patterns import (
     StartUp,
     Topology,
 )
-from fabricbench.analysis.findings.terms import CellKey, Interval, Verdict
-from fabricbench.analysis.findings.whole import FabricFacts, Findings, Headline, Severity, Warning  # noqa: A004 - the field's word
+from fabricbench.analysis.findings.terms import CellKey, Interval, Replication, Verdict
+from fabricbench.analysis.findings.whole import FabricFacts, Findings, Severity, Warning  # noqa: A004 - the field's word
 
 __all__ = [
     "BASIC_PATTERNS",
     "CellKey",
     "CellSummary",
+    "Changes",
     "Coefficient",
     "Comparison",
     "Congestion",
     "CongestorFacts",
     "Crossover",
     "Distribution",
+    "Effect",
     "FabricFacts",
     "Findings",
+    "Grade",
     "Headline",
     "Interval",
     "KernelFindings",
@@ -58,7 +62,10 @@ __all__ = [
     "NetworkMap",
     "OneWay",
     "Operation",
+    "PairEffect",
+    "Reading",
     "Reference",
+    "Replication",
     "Sensitivity",
     "Severity",
     "Slow",

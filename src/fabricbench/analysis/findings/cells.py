@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from fabricbench.analysis.findings.terms import CellKey, Interval, Verdict
+from fabricbench.analysis.findings.terms import CellKey, Interval, Replication, Verdict
 from fabricbench.model import Layer, Metric, Model, Pattern, Receive
 from fabricbench.statistics.crossing import CLOSE
 
@@ -61,15 +61,35 @@ class Comparison(Model):
     high_b: float | None
     ratio: float
     ratio_low: float | None
+    """The interval is of this comparison alone, not adjusted for the number of comparisons; so is `ratio_high`."""
     ratio_high: float | None
     p_value: float | None
     p_adjusted: float | None
+    """Of "there is no difference", for the false discovery rate over all comparisons of the report."""
+    p_margin: float | None = None
+    """Of "the difference is at most the margin"; `p_margin_adjusted` for the false discovery rate."""
+    p_margin_adjusted: float | None = None
     verdict: Verdict
     launches: int
-    """Pairs of launches (blocks) where the comparison is paired, else launches of the smaller side."""
-    is_paired: bool
+    """Pairs of launches (blocks), runs of the smaller side, or launches of the smaller side: as `replication` says."""
+    replication: Replication = Replication.BLOCKS
     more_blocks_needed: int | None
-    """How many more blocks would settle it, where the verdict is `not enough data` and an estimate can be made."""
+    """How many more blocks would settle it, where the verdict is open and an estimate can be made."""
+    deviation: float | None = None
+    """Standard deviation of a per-block log ratio; `freedom` are its degrees of freedom: what another level's interval needs."""
+    freedom: float | None = None
+    notes: tuple[str, ...] = ()
+    """What qualifies the verdict: `3 of 6 launches on myrinet gave nothing`."""
+
+    @property
+    def is_paired(self) -> bool:
+        """Whether both sides were measured in the same blocks."""
+        return self.replication is Replication.BLOCKS
+
+    @property
+    def leader(self) -> str | None:
+        """The name of the side that is faster or ahead."""
+        return {"A": self.fabric_a, "B": self.fabric_b}.get(self.verdict.leader or "")
 
 
 class Crossover(Model):

@@ -8,12 +8,43 @@ from fabricbench.model import Layer, Metric, Model, Pattern, Receive
 
 
 class Verdict(StrEnum):
-    """What a comparison comes to."""
+    """What a comparison comes to.
+
+    Faster: by more than the margin that matters. Ahead: faster, and it may be by less than matters.
+    """
 
     A_FASTER = "A faster"
     B_FASTER = "B faster"
+    A_AHEAD = "A ahead"
+    B_AHEAD = "B ahead"
     EQUIVALENT = "equivalent"
     NOT_ENOUGH_DATA = "not enough data"
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether one side is faster by more than the margin."""
+        return self in (Verdict.A_FASTER, Verdict.B_FASTER)
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether one side leads and the margin is not shown to be exceeded."""
+        return self in (Verdict.A_AHEAD, Verdict.B_AHEAD)
+
+    @property
+    def leader(self) -> str | None:
+        """The letter of the side that is faster or ahead."""
+        return self.value[0] if self.is_decided or self.is_ahead else None
+
+
+class Replication(StrEnum):
+    """What is repeated in a comparison, and so what its errors are errors of."""
+
+    BLOCKS = "blocks"
+    """Both sides in each block of one run: pairs close in time."""
+    RUNS = "runs"
+    """Several runs a side: the mean of each run is one value."""
+    LAUNCHES = "launches"
+    """One run a side: launches within them; what differs from session to session cannot be told from a change."""
 
 
 class Interval(Model):

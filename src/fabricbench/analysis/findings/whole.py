@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from fabricbench.analysis.findings.cells import CellSummary, Comparison, Crossover, Distribution, LadderStep
+from fabricbench.analysis.findings.first_screen import Headline
 from fabricbench.analysis.findings.kernels import KernelFindings
 from fabricbench.analysis.findings.patterns import (
     Coefficient,
@@ -46,17 +47,6 @@ class FabricFacts(Model):
     layers: tuple[Layer, ...]
     price_per_node: float | None
     currency: str
-
-
-class Headline(Model):
-    """The first screen: the answer in a short sentence, what bears it out, how sure, under which conditions."""
-
-    sentence: str
-    detail: str = ""
-    """Who wins where and by how much, with intervals; exceptions and crossovers."""
-    effects: tuple[str, ...]
-    """One line an effect, with its interval: `tcp round trip of 64 B: myrinet 3.10 x faster (3.05 to 3.14)`."""
-    conditions: str
 
 
 class Findings(Model):

@@ -1,8 +1,9 @@
-"""Campaigns with known truth, and how often the procedures of this package are right on them.
+"""Launches of campaigns whose truth is known: what `characteristics` sends through the procedures of this package.
 
 The noise is that of real launches, each part with its own parameter: skewed samples with occasional spikes, autocorrelated within
-a launch; a random effect of the launch that all its cells share and one of each cell in a launch; drift over blocks that
-both sides of a block share. docs/statistics.md shows the rates that come out; the tests hold them.
+a launch; a random effect of the launch that all its cells share and one of each cell in a launch; drift over blocks that both
+sides of a block share. And what breaks the assumptions behind a test: a slow mode of one side's launches, a machine that becomes
+slower half-way, sides that drift apart, sessions that differ from each other.
 """
 
 from __future__ import annotations
@@ -12,11 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fabricbench.statistics.correction import benjamini_hochberg
-from fabricbench.statistics.decision import decision_codes
-from fabricbench.statistics.ratios import Assumption, Ratios, paired_ratios
-
 Floats = NDArray[np.float64]
+
+MEDIAN_SCATTER = 0.39
+"""Of the samples' deviation: what is left in the median of 40 samples with autocorrelation 0.7 (simulated, spikes included)."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,35 @@ class Noise:
     outlying_share: float = 0.0
     outlying_mean: float = 0.3
     """Share of launches that something else disturbed throughout, and the mean of the exponential that it adds to the log."""
+    slow_share: tuple[float, float] = (0.0, 0.0)
+    slow_excess: float = 0.3
+    """Share of the launches of sides 0 and 1 that run in a slow mode, and how much slower they are, in all of their cells."""
+    step_excess: float = 0.0
+    """By how much the machine becomes slower, for good, at some launch of the campaign."""
+    fabric_drift: float = 0.0
+    """Deviation of the change of each side, of its own and linear, from the first block to the last."""
+    session_deviation: float = 0.0
+    """Deviation of what differs from one run to the next, in all cells alike: only runs set against each other show it."""
+    bulk_share: float = 1.0
+    """Launch effects of the largest message over those of the smallest; sizes in between in equal steps of the logarithm."""
+
+    @property
+    def mean_shift(self) -> float:
+        """What the slow modes add to the mean log ratio of side 1 over side 0; a typical launch has none of it."""
+        return (self.slow_share[1] - self.slow_share[0]) * float(np.log1p(self.slow_excess))
+
+
+LAB_NOISE = Noise(launch_deviation=0.07, cell_launch_deviation=0.07, cell_spread=0.0, bulk_share=0.1)
+"""Of the quiet lab (docs/lab.md): launch values of 64-byte round trips scatter by 10 % on each side, log ratios by 15 %, which is
+four times what loopback shows; those of bulk transfers by 1 %."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How large a campaign is: curves of `sizes` cells each, measured in `blocks` blocks with `samples` samples in a launch."""
+    """How large a campaign is: curves of `sizes` cells each, measured in `blocks` blocks with `samples` samples in a launch.
+
+    With no samples launch values are drawn at once, with what is left of the samples' scatter: 20 times faster.
+    """
 
     blocks: int = 12
     curves: int = 6
@@ -61,26 +85,61 @@ class Shape:
         return self.curves * self.sizes
 
 
-def simulate_launch_medians(
+def simulate_launches(
     random: np.random.Generator, campaigns: int, shape: Shape, noise: Noise, log_effect: Floats | float = 0.0
 ) -> Floats:
-    """Return log medians, shape (campaigns, 2 sides, cells, blocks); `log_effect` (broadcast over cells) is added to side 1.
+    """Return log launch values, shape (campaigns, 2 sides, cells, blocks); side 1 has `log_effect` (broadcast over cells) more."""
+    values = _launches(random, campaigns, shape, noise, np.array(noise.slow_share))
+    values += (
+        _autoregression(random, (campaigns, 1, 1), shape.blocks, noise.block_autocorrelation) * noise.block_deviation
+    )
+    values[:, 1] += np.broadcast_to(np.asarray(log_effect), (shape.cells,))[:, None]
+    return values
+
+
+def simulate_runs(
+    random: np.random.Generator, campaigns: int, runs: int, shape: Shape, noise: Noise, log_effect: Floats | float = 0.0
+) -> Floats:
+    """Return log launch values, shape (campaigns, 2 sides, runs, cells, blocks), of runs that share no blocks."""
+    values = _launches(random, campaigns, shape, noise, np.repeat(noise.slow_share, runs))
+    own = (campaigns, 2 * runs, 1)
+    values += _autoregression(random, own, shape.blocks, noise.block_autocorrelation) * noise.block_deviation
+    values += random.normal(0.0, noise.session_deviation, (*own, 1))
+    values = values.reshape(campaigns, 2, runs, shape.cells, shape.blocks)
+    values[:, 1] += np.broadcast_to(np.asarray(log_effect), (shape.cells,))[:, None]
+    return values
+
+
+def _launches(random: np.random.Generator, campaigns: int, shape: Shape, noise: Noise, slow_share: Floats) -> Floats:
+    """Return log launch values without the drift of blocks, shape (campaigns, sides, cells, blocks); a slow share for each side.
 
     The median commutes with the exponential, so undisturbed samples stay logarithms throughout and only spikes need it.
     """
-    sides = (campaigns, 2, shape.cells, shape.blocks)
+    sides = (campaigns, slow_share.size, shape.cells, shape.blocks)
+    of_launch = (campaigns, slow_share.size, 1, shape.blocks)
     scale = np.exp(random.uniform(-noise.cell_spread, noise.cell_spread, (campaigns, 1, shape.cells, 1)) / 2.0)
-    launch = random.normal(0.0, noise.launch_deviation, (campaigns, 2, 1, shape.blocks))
+    of_size = np.tile(noise.bulk_share ** np.linspace(0.0, 1.0, shape.sizes), shape.curves)[:, None]
+    launch = random.normal(0.0, noise.launch_deviation, of_launch)
     cell = random.normal(0.0, noise.cell_launch_deviation, sides)
-    block = (
-        _autoregression(random, (campaigns, 1, 1), shape.blocks, noise.block_autocorrelation) * noise.block_deviation
-    )
-    medians = scale * (launch + cell + _sample_medians(random, sides, shape.samples, noise)) + block
+    values = scale * (of_size * (launch + cell) + _sample_medians(random, sides, shape.samples, noise))
     if noise.outlying_share > 0:
-        is_outlying = random.random((campaigns, 2, 1, shape.blocks)) < noise.outlying_share
-        medians = medians + is_outlying * random.exponential(noise.outlying_mean, is_outlying.shape)
-    medians[:, 1] += np.broadcast_to(np.asarray(log_effect), (shape.cells,))[:, None]
-    return np.asarray(medians, dtype=np.float64)
+        is_outlying = random.random(of_launch) < noise.outlying_share
+        values += is_outlying * random.exponential(noise.outlying_mean, of_launch)
+    if np.any(slow_share > 0):
+        values += np.log1p(noise.slow_excess) * (random.random(of_launch) < slow_share[:, None, None])
+    if noise.step_excess > 0:
+        values += np.log1p(noise.step_excess) * _is_after_step(random, of_launch)
+    if noise.fabric_drift > 0:
+        values += random.normal(0.0, noise.fabric_drift, (*of_launch[:3], 1)) * np.linspace(-0.5, 0.5, shape.blocks)
+    return np.asarray(values, dtype=np.float64)
+
+
+def _is_after_step(random: np.random.Generator, of_launch: tuple[int, int, int, int]) -> NDArray[np.bool_]:
+    """Return which launches come after a moment between two launches; the order of the sides within a block is random."""
+    campaigns, sides, _, blocks = of_launch
+    place = np.argsort(random.random((campaigns, sides, blocks)), axis=1) + sides * np.arange(blocks)
+    moment = random.integers(1, sides * blocks, (campaigns, 1, 1))
+    return np.asarray(place >= moment, dtype=np.bool_)[:, :, None, :]
 
 
 def _autoregression(random: np.random.Generator, outer: tuple[int, ...], steps: int, correlation: float) -> Floats:
@@ -94,6 +153,8 @@ def _autoregression(random: np.random.Generator, outer: tuple[int, ...], steps: 
 
 def _sample_medians(random: np.random.Generator, sides: tuple[int, ...], samples: int, noise: Noise) -> Floats:
     """Return the log median of each launch's samples about its launch's level."""
+    if samples == 0:
+        return np.asarray(random.normal(0.0, MEDIAN_SCATTER * noise.sample_deviation, sides), dtype=np.float64)
     correlation, fresh = noise.sample_autocorrelation, np.sqrt(1.0 - noise.sample_autocorrelation**2)
     series = random.standard_normal((samples, *sides), dtype=np.float32)
     for step in range(1, samples):  # samples lead, so that each step is one pass over contiguous memory
@@ -107,88 +168,6 @@ def _sample_medians(random: np.random.Generator, sides: tuple[int, ...], samples
         flat[where] += np.log1p(-np.float32(noise.spike_mean) * np.log1p(-spikes))
     series.partition((samples // 2 - 1, samples // 2), axis=0)
     return np.asarray((series[samples // 2 - 1] + series[samples // 2]) / 2.0, dtype=np.float64)
-
-
-@dataclass(frozen=True)
-class OperatingCharacteristics:
-    """What the procedure did on simulated campaigns; every figure is a share.
-
-    `wrong_campaigns`: campaigns with at least one LOWER or HIGHER that is not true. `coverage`: 95 % intervals of single cells that
-    hold the true ratio, `curve_coverage` those of curves. `found`: cells with a true difference decided for the right side.
-    `equivalent`, `undecided`: decisions among the cells without one.
-    """
-
-    wrong_campaigns: float
-    wrong_decisions: float
-    coverage: float
-    curve_coverage: float
-    found: float
-    equivalent: float
-    undecided: float
-
-
-def operating_characteristics(
-    seed: int,
-    campaigns: int,
-    shape: Shape,
-    noise: Noise | None = None,
-    *,
-    effect: float = 0.0,
-    differing_curves: int | None = None,
-    margin: float = 0.02,
-    confidence: float = 0.95,
-    assumption: Assumption = Assumption.NORMAL,
-) -> OperatingCharacteristics:
-    """Run campaigns through ratios, correction and decision, cells and curves in one family as the analysis does.
-
-    Side 1 is longer by `effect` in the first `differing_curves` curves (all of them by default).
-    """
-    random = np.random.default_rng(seed)
-    curves = shape.curves if differing_curves is None else differing_curves
-    log_effect = np.where(np.arange(shape.cells) < curves * shape.sizes, np.log1p(effect), 0.0)
-    truth = np.concatenate([log_effect, log_effect.reshape(shape.curves, shape.sizes).mean(axis=1)])
-    codes, covered = [], []
-    for size in _batches(campaigns, shape):
-        medians = simulate_launch_medians(random, size, shape, noise or Noise(), log_effect)
-        ratios = _ratios_of_campaigns(medians, shape, confidence, assumption)
-        adjusted = benjamini_hochberg(ratios.p_value.reshape(size, -1)).reshape(-1)
-        codes.append(decision_codes(ratios, adjusted, margin, confidence).reshape(size, -1))
-        holds = (np.log(ratios.low) <= np.tile(truth, size)) & (np.tile(truth, size) <= np.log(ratios.high))
-        covered.append(holds.reshape(size, -1))
-    return _summary(np.concatenate(codes), np.concatenate(covered), truth, shape.cells)
-
-
-def _batches(campaigns: int, shape: Shape) -> list[int]:
-    """Campaigns at a time, so that the samples of one batch stay within about 100 MB."""
-    most = max(1, 25_000_000 // (2 * shape.cells * shape.blocks * shape.samples))
-    return [min(most, campaigns - start) for start in range(0, campaigns, most)]
-
-
-def _ratios_of_campaigns(medians: Floats, shape: Shape, confidence: float, assumption: Assumption) -> Ratios:
-    cells = medians[:, 1] - medians[:, 0]
-    curves = cells.reshape(len(cells), shape.curves, shape.sizes, shape.blocks).mean(axis=2)
-    return paired_ratios(np.concatenate([cells, curves], axis=1).reshape(-1, shape.blocks), confidence, assumption)
-
-
-def _summary(
-    codes: NDArray[np.int64], covered: NDArray[np.bool_], truth: Floats, cells: int
-) -> OperatingCharacteristics:
-    right = np.where(truth > 0, 2, np.where(truth < 0, 1, 0))
-    is_wrong = ((codes == 1) | (codes == 2)) & (codes != right)
-    same, differs = codes[:, :cells][:, truth[:cells] == 0], codes[:, :cells][:, truth[:cells] != 0]
-
-    def share(of: NDArray[np.bool_]) -> float:
-        return float(np.mean(of)) if of.size else float("nan")
-
-    return OperatingCharacteristics(
-        wrong_campaigns=share(is_wrong.any(axis=1)),
-        wrong_decisions=share(is_wrong),
-        coverage=share(covered[:, :cells]),
-        curve_coverage=share(covered[:, cells:]),
-        found=share(differs == right[:cells][truth[:cells] != 0]),
-        equivalent=share(same == 3),
-        undecided=share(same == 0),
-    )
 
 
 def noisier(noise: Noise, factor: float) -> Noise:

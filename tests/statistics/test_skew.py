@@ -1,0 +1,119 @@
+"""Launches in two groups: found where they are, not where both sides drift together, and what a verdict does then."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import special
+
+from fabricbench.statistics.decision import EQUIVALENT, HIGHER, HIGHER_AHEAD, LOWER, UNDECIDED
+from fabricbench.statistics.simulation import Noise, Shape, noisier, simulate_launches
+from fabricbench.statistics.skew import SlowModes, find_slow_modes, pooled, robust_agrees, unseen_share
+
+Floats = NDArray[np.float64]
+
+CAMPAIGNS = 400
+SHAPE = Shape(blocks=12, samples=0)
+
+
+def modes_of_campaigns(seed: int, noise: Noise, shape: Shape = SHAPE) -> SlowModes:
+    """Return what is found in campaigns, a comparison each, of launches pooled over their cells."""
+    launches = simulate_launches(np.random.default_rng(seed), CAMPAIGNS, shape, noise)
+    a, b = (np.concatenate([pooled(campaign[side]) for campaign in launches]) for side in (0, 1))
+    return find_slow_modes(a, b)
+
+
+def most(rate: float, trials: int = CAMPAIGNS) -> int:
+    """Return how often an event of that rate happens at most, with 99.9 %."""
+    return int(np.flatnonzero(special.bdtr(np.arange(trials + 1), trials, rate) >= 0.999)[0])
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        Noise(),
+        noisier(Noise(), 0.5),
+        noisier(Noise(), 2.0),
+        Noise(block_deviation=0.1, block_autocorrelation=0.95),
+        Noise(fabric_drift=0.05),
+    ],
+    ids=["as measured", "half", "twice", "blocks drift by 10 %", "fabrics drift apart by 5 %"],
+)
+def test_symmetric_noise_raises_a_false_alarm_in_at_most_1_percent_of_campaigns(noise: Noise):
+    for blocks in (6, 12):
+        found = modes_of_campaigns(11, noise, replace(SHAPE, blocks=blocks))
+        assert found.is_mixed.any(axis=0).sum() <= most(0.01)
+
+
+def test_a_slow_mode_of_one_side_is_found_on_that_side_with_its_share_and_size():
+    noise = replace(noisier(Noise(), 0.5), slow_share=(0.0, 0.1), slow_excess=0.3)
+    found = modes_of_campaigns(12, noise, replace(SHAPE, blocks=29))
+    assert found.is_mixed[1].mean() >= 0.9  # 29 launches meet such a mode with 95 %
+    assert found.is_mixed[0].sum() <= most(0.01)
+    assert np.nanmean(found.share[1]) == pytest.approx(0.1, abs=0.03)
+    assert np.nanmean(found.slower[1]) == pytest.approx(0.3, abs=0.03)
+
+
+def test_the_other_side_is_accused_when_the_sides_are_exchanged():
+    log_a, log_b = np.tile([0.0, 0.01, -0.01, 0.005], 3), np.tile([0.002, -0.01, 0.01, 0.0], 3)
+    log_b[[3, 8]] += 0.3
+    forth, back = find_slow_modes(log_a, log_b), find_slow_modes(log_b, log_a)
+    assert forth.is_mixed.ravel().tolist() == [False, True]
+    assert back.is_mixed.ravel().tolist() == [True, False]
+    assert back.share[0, 0] == forth.share[1, 0] == pytest.approx(2 / 12)
+
+
+def test_a_machine_that_becomes_slower_between_two_launches_of_a_block_is_no_slow_mode():
+    random = np.random.default_rng(3)
+    log_a, log_b = random.normal(0.0, 0.01, (2, 12))
+    log_a[6:] += 0.3
+    log_b[5:] += 0.3
+    assert find_slow_modes(log_a, log_b).p_value[0] < 0.01
+    assert not find_slow_modes(log_a, log_b).is_mixed.any()
+
+
+def test_missing_launches_and_constant_values_are_no_evidence():
+    log_a = np.full((3, 8), np.nan)
+    log_a[1] = 0.0
+    log_a[2, :4] = [0.0, 0.01, 0.02, 0.9]
+    found = find_slow_modes(log_a, np.zeros((3, 8)))
+    assert not found.is_mixed.any()
+    assert np.isnan(found.p_value).all()
+
+
+def test_a_launch_is_pooled_over_its_cells_whatever_their_levels():
+    cells = np.array([[1.0, 1.0, 1.3], [5.0, 5.0, 5.3], [9.0, np.nan, 9.3]])
+    assert pooled(cells)[0] == pytest.approx([-0.05, 0.0, 0.25])
+    assert np.isnan(pooled(np.full((2, 3), np.nan))).all()
+
+
+def test_launches_that_see_nothing_may_have_missed_39_percent_by_six_and_10_by_twenty_nine():
+    assert unseen_share(6) == pytest.approx(0.393, abs=1e-3)
+    assert unseen_share(29) == pytest.approx(0.098, abs=1e-3)
+    assert (1.0 - unseen_share(12)) ** 12 == pytest.approx(0.05)
+    assert unseen_share(0) == 1.0
+
+
+def test_a_robust_decision_needs_the_median_beyond_the_margin_and_never_confirms_equivalence():
+    higher = np.array([0.03, 0.04, 0.05, 0.03, 0.04, 0.06])
+    mostly = np.array([0.03, 0.04, 0.05, 0.03, 0.04, -0.01])
+    rows = np.stack([higher, -higher, mostly, higher / 10, higher, higher])
+    codes = np.array([HIGHER, LOWER, HIGHER, HIGHER_AHEAD, EQUIVALENT, UNDECIDED])
+    assert robust_agrees(rows, codes, 0.02).tolist() == [True, True, False, True, False, True]
+
+
+def test_six_launches_confirm_a_decision_and_five_or_missing_ones_do_not():
+    rows = np.full((2, 6), 0.3)
+    rows[1, 5] = np.nan
+    assert robust_agrees(rows, np.array([HIGHER, HIGHER]), 0.02).tolist() == [True, False]
+
+
+def test_a_median_within_the_margin_is_called_beyond_it_in_at_most_5_percent_whatever_the_skew():
+    random = np.random.default_rng(8)
+    rows = random.exponential(0.2, (2000, 12))
+    rows += np.log1p(0.02) - 0.2 * np.log(2.0)  # the median lies on the margin, the mean far beyond
+    agrees = robust_agrees(rows, np.full(2000, HIGHER), 0.02)
+    assert agrees.sum() <= most(0.025, 2000)

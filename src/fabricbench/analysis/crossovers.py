@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabricbench.analysis.comparing import Curve, Pairing, curves_of
-from fabricbench.analysis.findings import CellKey, Comparison, Crossover, Verdict
+from fabricbench.analysis.findings import CellKey, Comparison, Crossover
 from fabricbench.model import Metric
 from fabricbench.statistics.crossing import Crossing, crossings
 
@@ -68,8 +68,8 @@ def _log_times(pairing: Pairing, key: CellKey) -> tuple[Floats, Floats]:
 
 
 def _sign(comparison: Comparison) -> int:
-    """Return -1 where b takes less time at this size, 1 where it takes more, 0 where that is open or does not matter."""
-    return {Verdict.B_FASTER: -1, Verdict.A_FASTER: 1}.get(comparison.verdict, 0)
+    """Return -1 where b takes less time at this size, by however little, 1 where it takes more, 0 where nobody is shown to lead."""
+    return {None: 0, "A": 1, "B": -1}[comparison.verdict.leader]
 
 
 def _crossover(pairing: Pairing, key: CellKey, crossing: Crossing) -> Crossover:

@@ -100,7 +100,9 @@ def test_the_blocks_asked_for_settle_it_about_as_often_as_promised(centre: float
     more = blocks_to_settle(ratios, raw, raw, margin)[0]
     random = np.random.default_rng(4)
     later = paired_ratios(random.normal(np.log(centre), 0.04, (4000, 6 + int(more))))
-    settled = [one in (Decision.HIGHER, Decision.EQUIVALENT) for one in decide(later, p_values_of(later, margin), margin)]
+    settled = [
+        one in (Decision.HIGHER, Decision.EQUIVALENT) for one in decide(later, p_values_of(later, margin), margin)
+    ]
     assert POWER - 0.06 <= np.mean(settled) <= POWER + 0.09
 
 

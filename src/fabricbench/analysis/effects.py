@@ -237,7 +237,9 @@ def effect_of(
         is_typical=row.tail is None,
         readings=readings,
         pairs=pairs,
-        ranks=ranks([one.fabric for one in order], wins) if len(pairs) == len(readings) * (len(readings) - 1) // 2 else (),
+        ranks=ranks([one.fabric for one in order], wins)
+        if len(pairs) == len(readings) * (len(readings) - 1) // 2
+        else (),
         grade=_grade(is_void=is_void, is_decided=is_decided, is_doubted=bool(told)),
         doubts=told,
     )

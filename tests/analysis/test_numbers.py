@@ -103,7 +103,7 @@ def test_a_curve_is_the_geometric_mean_of_its_cells(make_run: MakeRun):
         ratios = [one.ratio for one in findings.cells if (one.layer, one.metric) == (curve.layer, curve.metric)]
         assert curve.ratio == pytest.approx(np.exp(np.mean(np.log(ratios))))
         assert curve.message_bytes is None
-        assert curve.median_a is None
+        assert curve.value_a is None
 
 
 def test_drift_that_both_fabrics_share_cancels_in_the_ratio(make_run: MakeRun):

@@ -78,6 +78,8 @@ class CellMeasured:
     facts: CellFacts = field(default_factory=CellFacts)
     tails: dict[float, Floats] = field(default_factory=dict)
     values: dict[str, Floats] = field(default_factory=dict)
+    gave_nothing: int = 0
+    expected: int = 0
 
     @property
     def log_values(self) -> Floats:
@@ -103,6 +105,14 @@ class Side:
     cells: dict[CellKey, CellMeasured]
     failed: tuple[tuple[str, str, str], ...]
     """Cells that could not be measured: what, reason, failure code; each once."""
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        return (self.run,)
+
+    @property
+    def run_of(self) -> tuple[int, ...]:
+        return (0,) * len(self.blocks)
 
     @property
     def blocks(self) -> list[int]:

@@ -64,8 +64,8 @@ def _row(one: Comparison, *, has_ways: bool) -> tuple[str, ...]:
     p_value = "-" if one.p_adjusted is None else f"{one.p_adjusted:.2g}"
     return (
         " ".join(word for word in words if word),
-        _median(one, one.median_a, one.low_a, one.high_a),
-        _median(one, one.median_b, one.low_b, one.high_b),
+        _median(one, one.value_a, one.low_a, one.high_a),
+        _median(one, one.value_b, one.low_b, one.high_b),
         ratio,
         p_value,
         verdict_text(one),

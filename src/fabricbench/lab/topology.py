@@ -81,6 +81,7 @@ class Topology(Model):
                     wire=planned.fabric.wire,
                     is_emulated=True,
                     description=f"emulated: {planned.fabric.description}{planned.fabric.link_words}",
+                    settings=planned.fabric.settings,
                 )
                 for planned in self.fabrics
             ),

@@ -129,8 +129,8 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Table:
             probe_words(item.layer, item.pattern, item.receive, item.variant),
             size_words(item.message_bytes),
             f"{item.fabric_b} : {item.fabric_a}",
-            value_words(item.metric, item.median_a),
-            value_words(item.metric, item.median_b),
+            value_words(item.metric, item.value_a),
+            value_words(item.metric, item.value_b),
             *_outcome(item),
         )
         for item in comparisons

@@ -53,12 +53,13 @@ class Comparison(Model):
     unit: str
     fabric_a: str
     fabric_b: str
-    median_a: float | None
-    low_a: float | None
-    high_a: float | None
-    median_b: float | None
-    low_b: float | None
-    high_b: float | None
+    value_a: float | None = None
+    """Geometric mean of the very values that the ratio is made of, with its interval: `value_b / value_a` is the ratio."""
+    low_a: float | None = None
+    high_a: float | None = None
+    value_b: float | None = None
+    low_b: float | None = None
+    high_b: float | None = None
     ratio: float
     ratio_low: float | None
     """The interval is of this comparison alone, not adjusted for the number of comparisons; so is `ratio_high`."""
@@ -78,6 +79,10 @@ class Comparison(Model):
     deviation: float | None = None
     """Standard deviation of a per-block log ratio; `freedom` are its degrees of freedom: what another level's interval needs."""
     freedom: float | None = None
+    thin_sides: tuple[str, ...] = ()
+    """Fabrics of which so many launches gave nothing that they win nothing by those that are left."""
+    is_mixed: bool = False
+    """Whether the launches of one side fall into two groups; the verdict then holds of the median pair as well."""
     notes: tuple[str, ...] = ()
     """What qualifies the verdict: `3 of 6 launches on myrinet gave nothing`."""
 

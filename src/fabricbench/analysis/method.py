@@ -65,11 +65,10 @@ A side of which more than a tenth of the launches gave nothing wins nothing.
 """
 
 CROSSOVERS = """
-A crossover lies between two neighbouring decided sizes with opposite verdicts: these two sizes are what is known of it.
-A point with an interval is given where Hockney's model, t = latency + bytes / rate, fitted to each launch at the sizes
-around, has earned it: from a launch's other sizes it predicts each size within a quarter of the smaller difference at
-the two sizes and within 5 %, at the {level} level. The interval is Student's over blocks, widened by 1.5 times that
-misfit of the ratio.
+A crossover lies between two neighbouring sizes at which opposite sides are shown to lead: these two sizes are what is known of it.
+A point with an interval is given where Hockney's model, t = latency + bytes / rate, fitted to each launch at the sizes around, has
+earned it: a launch's other sizes predict each size within a quarter of the larger difference at the two sizes and within 5 %, at
+the {level} level. The interval is Student's over blocks, widened by 1.5 times that misfit of the ratio.
 """
 
 LADDER = """

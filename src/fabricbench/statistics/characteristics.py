@@ -7,12 +7,14 @@ docs/statistics.md shows the rates that come out; the tests hold them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fabricbench.statistics.correction import hochberg, holm
+from fabricbench.statistics.correction import benjamini_hochberg, hochberg, holm
+from fabricbench.statistics.crossing import crossings
 from fabricbench.statistics.decision import (
     EQUIVALENT,
     HIGHER,
@@ -20,13 +22,13 @@ from fabricbench.statistics.decision import (
     LOWER,
     LOWER_AHEAD,
     UNDECIDED,
-    Tests,
+    PValues,
     corrected,
     decision_codes,
-    tests_of,
+    p_values_of,
 )
 from fabricbench.statistics.ratios import Assumption, Ratios, paired_ratios, unpaired_ratios
-from fabricbench.statistics.simulation import Noise, Shape, simulate_launches, simulate_runs
+from fabricbench.statistics.simulation import Curves, Noise, Shape, simulate_curves, simulate_launches, simulate_runs
 from fabricbench.statistics.skew import find_slow_modes, guarded
 
 Floats = NDArray[np.float64]
@@ -137,6 +139,65 @@ def runs_characteristics(
 
 
 @dataclass(frozen=True)
+class CrossingCharacteristics:
+    """What was said of crossings: brackets `claimed` for each campaign, and what became of them.
+
+    `bracket_right` of them hold a true crossing; in `earned` of them a model earned a point; `interval_right` of its intervals
+    hold a true crossing, and their median `width` is high / low.
+    """
+
+    claimed: float
+    bracket_right: float
+    earned: float
+    interval_right: float
+    width: float
+
+
+def crossing_characteristics(
+    seed: int,
+    campaigns: int,
+    curves: Curves,
+    sizes: Sequence[int],
+    blocks: int,
+    noise: Noise | None = None,
+    confidence: float = 0.95,
+) -> CrossingCharacteristics:
+    """Simulate one curve for each campaign, decide its sizes by the false discovery rate, and locate crossings between them."""
+    random = np.random.default_rng(seed)
+    size = np.array(sizes, dtype=np.float64)
+    roots, step = _true_crossings(curves, size)
+    brackets: list[bool] = []
+    intervals: list[bool] = []
+    widths: list[float] = []
+    for _ in range(campaigns):
+        log_a, log_b = simulate_curves(random, curves, size, blocks, noise or Noise())
+        ratios = paired_ratios(log_b - log_a, confidence)
+        is_decided = benjamini_hochberg(ratios.p_value) < 1.0 - confidence
+        signs = np.where(is_decided, np.sign(np.log(ratios.ratio)), 0).astype(np.int64)
+        for one in crossings(size, log_a, log_b, signs, confidence):
+            brackets.append(bool(np.any((roots * step >= one.lower) & (roots <= one.upper))))
+            if one.low is not None and one.high is not None:
+                intervals.append(bool(np.any((roots * step >= one.low) & (roots <= one.high))))
+                widths.append(one.high / one.low)
+    nothing = float("nan")
+    return CrossingCharacteristics(
+        claimed=len(brackets) / campaigns,
+        bracket_right=float(np.mean(brackets)) if brackets else nothing,
+        earned=len(intervals) / len(brackets) if brackets else 0.0,
+        interval_right=float(np.mean(intervals)) if intervals else nothing,
+        width=float(np.median(widths)) if widths else nothing,
+    )
+
+
+def _true_crossings(curves: Curves, sizes: Floats) -> tuple[Floats, float]:
+    """Return the sizes just below which the true curves cross, on a fine grid, and the grid's factor."""
+    grid = np.geomspace(sizes[0], sizes[-1], 8001)
+    log_a, log_b = curves(grid)
+    is_above = log_b > log_a
+    return grid[:-1][is_above[1:] != is_above[:-1]], float(grid[1] / grid[0])
+
+
+@dataclass(frozen=True)
 class _Judged:
     """A batch of campaigns: decisions under both corrections and the intervals' bounds, shape (campaigns, comparisons)."""
 
@@ -175,10 +236,10 @@ def _is_alarmed(launches: Floats) -> Booleans:
 
 def _judge(ratios: Ratios, log_ratios: Floats, is_mixed: Booleans, margin: float, confidence: float) -> _Judged:
     campaigns, comparisons, repetitions = log_ratios.shape
-    raw = tests_of(ratios, margin)
+    raw = p_values_of(ratios, margin)
     zero, beyond, within = (one.reshape(campaigns, -1) for one in (raw.zero, raw.margin, raw.equivalence))
-    of_tables = corrected(Tests(zero, beyond, within))
-    of_headlines = Tests(holm(zero), holm(beyond), hochberg(within))
+    of_tables = corrected(PValues(zero, beyond, within))
+    of_headlines = PValues(holm(zero), holm(beyond), hochberg(within))
     codes = []
     for tests in (of_tables, of_headlines):
         plain = decision_codes(ratios, tests, margin, confidence)

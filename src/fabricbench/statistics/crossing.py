@@ -36,7 +36,7 @@ WORST_MISFIT = 0.05
 """In log time; beyond it the model does not describe the curve, however large the differences are."""
 
 MISFIT_SHARE = 0.25
-"""Of the smaller difference at the bracket's ends: in simulation steps and power laws miss by 0.6 of it and more, so that
+"""Of the larger difference at the bracket's ends: in simulation steps and power laws miss by 0.45 of it and more, so that
 fits of other curves than Hockney's are turned down (docs/statistics.md has the rates)."""
 
 WIDENED = 1.5
@@ -108,7 +108,7 @@ def _located(bracket: Crossing, sizes: Floats, times: Floats, left: int, right: 
     ends = np.abs(np.mean(times[1] - times[0], axis=1)[[left, right]])
     errors = np.stack([misfits(used, side) for side in near])
     worst = max(_bound(side, confidence) for side in errors)
-    if not worst <= min(WORST_MISFIT, MISFIT_SHARE * float(ends.min())):
+    if not worst <= min(WORST_MISFIT, MISFIT_SHARE * float(ends.max())):
         return bracket
     steps = int(np.ceil(np.log2(bracket.upper / bracket.lower) * POINTS_PER_DOUBLING)) + 1
     grid = np.geomspace(bracket.lower, bracket.upper, steps)

@@ -8,12 +8,15 @@ slower half-way, sides that drift apart, sessions that differ from each other.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Curves = Callable[[Floats], tuple[Floats, Floats]]
+"""The true log times of a message on both sides, of sizes in bytes."""
 
 MEDIAN_SCATTER = 0.39
 """Of the samples' deviation: what is left in the median of 40 samples with autocorrelation 0.7 (simulated, spikes included)."""
@@ -177,3 +180,28 @@ def noisier(noise: Noise, factor: float) -> Noise:
         launch_deviation=noise.launch_deviation * factor,
         cell_launch_deviation=noise.cell_launch_deviation * factor,
     )
+
+
+def straight_curves(a: tuple[float, float], b: tuple[float, float]) -> Curves:
+    """Return curves of two sides, each with a latency (s) and a rate (bit/s): Hockney's model is true of them."""
+    return lambda size: (np.log(a[0] + 8.0 * size / a[1]), np.log(b[0] + 8.0 * size / b[1]))
+
+
+def step_curves(a: tuple[float, float], at_bytes: float, below: float, above: float) -> Curves:
+    """Return curves of which side 1 takes `below` times as long as side 0 below a size, and `above` times from there on."""
+
+    def curves(size: Floats) -> tuple[Floats, Floats]:
+        log_a = np.log(a[0] + 8.0 * size / a[1])
+        return log_a, log_a + np.log(np.where(size < at_bytes, below, above))
+
+    return curves
+
+
+def simulate_curves(
+    random: np.random.Generator, curves: Curves, sizes: Floats, blocks: int, noise: Noise
+) -> tuple[Floats, Floats]:
+    """Return log launch values of both sides, each of shape (sizes, blocks), with the launch effects of the noise."""
+    shared = random.normal(0.0, noise.launch_deviation, (2, 1, blocks))
+    own = random.normal(0.0, noise.cell_launch_deviation, (2, len(sizes), blocks))
+    log_a, log_b = curves(sizes)
+    return log_a[:, None] + shared[0] + own[0], log_b[:, None] + shared[1] + own[1]

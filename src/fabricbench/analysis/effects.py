@@ -59,8 +59,8 @@ class Doubt:
     is_void: bool = False
 
 
-Judge = Callable[[Side, CellMeasured], tuple[Doubt, ...]]
-"""What the instrument has to say about a cell on a side."""
+Judge = Callable[[Side, CellMeasured, bool], tuple[Doubt, ...]]
+"""What speaks against a cell's numbers on a side; the last argument says whether a tail of its samples is meant."""
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,9 @@ def effect_of(
     judge: Judge,
 ) -> Effect:
     """Return a row with its readings, its pairs and its grade."""
-    doubts = {side.name: judge(side, side.cells[row.key]) for side in sides if row.key in side.cells}
+    doubts = {
+        side.name: judge(side, side.cells[row.key], row.tail is not None) for side in sides if row.key in side.cells
+    }
     readings = tuple(_reading(side, row, pairings, doubts[side.name]) for side in sides if row.key in side.cells)
     pairs = tuple(
         made

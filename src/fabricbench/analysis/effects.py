@@ -1,9 +1,9 @@
 """The rows of the first screen: what users meet, in absolute values, with intervals that hold together.
 
-Rows are chosen by what was measured, never by what came out: applications first, then the layers that programs talk through, each with
-a small message's time and a large one's rate. Layers below explain, lead only where nothing else was measured, and have a
-family of their own. The report's error is shared out once: to the leading rows, to all other comparisons (exceptions, folded rows),
-and to the one claim of breadth.
+Rows are chosen by what was measured, never by what came out: applications first, then the layers that programs talk
+through, each with a small message's time and a large one's rate. Layers below explain, lead only where nothing else was
+measured, and have a family of their own. The report's error is shared out once: to the leading rows, to all other
+comparisons (exceptions, folded rows), and to the one claim of breadth.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def layer_name(layer: Layer) -> str:
     return {Layer.FRAME: "raw frame", Layer.IP: "raw IP", Layer.MEMORY: "memory"}.get(layer, layer.value.upper())
 
 
-def choose_rows(cells: Sequence[Comparison], sides: Sequence[Side], ladder: Sequence[LadderStep]) -> list[Row]:
+def choose_rows(sides: Sequence[Side], ladder: Sequence[LadderStep]) -> list[Row]:
     """Return the rows, the leading ones first. They depend on what was measured on all sides, not on any result."""
     keys = [key for key in sides[0].cells if all(key in side.cells for side in sides) and key.layer is not Layer.MEMORY]
     loads = _kernels(keys)

@@ -1,9 +1,9 @@
-"""The answer: at most twenty words that claim no more than the intervals of the first screen, what stands against it, how far it reaches.
+"""The answer: at most twenty words that claim no more than the intervals of the first screen, and how far it reaches.
 
 How it is chosen (docs/dossier.md tells it to readers):
 
     1. rows are those of `effects`: applications, then the layers that programs talk through; layers below explain
-    2. one fabric that wins four fifths of the leading rows takes the sentence, in absolute values; where rows speak for both, both are named
+    2. who wins four fifths of the leading rows takes the sentence, in absolute values; where rows speak for both, both are named
     3. "it depends on the size" leads only with a crossing in a layer that users meet, decided on both sides, measured closely
     4. exceptions follow, each decided within the error of all comparisons; breadth is claimed only where nothing is slower
     5. where the instrument is in doubt for what the sentence says, it says "seems"
@@ -81,7 +81,7 @@ class Answer:
 
 def write_headline(compared: Compared) -> Headline:
     """Return the first screen but for what to do next and how to reproduce it, which only whoever knows the run can add."""
-    rows = choose_rows(compared.cells, compared.sides, compared.ladder)
+    rows = choose_rows(compared.sides, compared.ladder)
     found = len(compared.cells) + len(compared.curves)
     rates = error_rates(rows, len(compared.pairings), found, compared.confidence)
     effects = _effects(compared, rows, rates)

@@ -47,7 +47,7 @@ def oriented(key: CellKey, slower: float) -> float:
 
 
 def wrong(headline: Headline, truth: dict[str, float], *, also: float = 0.0) -> list[str]:
-    """The claims that are not true: `truth` is how much slower b is (log) in each row, `also` what its mean adds where it is skewed."""
+    """The claims that are not true: `truth` is how much slower b is (log) in each row, `also` what skew adds to its mean."""
     limit = np.log1p(MARGIN)
     found = []
     for effect in (*headline.effects, *headline.more_effects):

@@ -89,6 +89,6 @@ def first_screen(
         build_ladder(sides, confidence),
         margin,
         confidence,
-        lambda _side, _cell: (),
+        lambda _side, _cell, _is_tail: (),
     )
     return write_headline(compared), cells

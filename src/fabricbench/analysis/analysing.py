@@ -8,11 +8,13 @@ from fabricbench.analysis.caution import Material, find_warnings
 from fabricbench.analysis.comparing import Pairing, all_pairs, compare_all, pair
 from fabricbench.analysis.congestion import find_congestions
 from fabricbench.analysis.crossovers import find_crossovers
+from fabricbench.analysis.effects import Doubt
 from fabricbench.analysis.findings import FabricFacts, Findings, NetworkMap, Reference, Replication
 from fabricbench.analysis.headline import Compared, write_headline
+from fabricbench.analysis.instrument import doubt_of, impossible
 from fabricbench.analysis.kernels import find_kernels
 from fabricbench.analysis.ladder import build_ladder
-from fabricbench.analysis.measured import Side, read_sides
+from fabricbench.analysis.measured import CellMeasured, Side, read_sides
 from fabricbench.analysis.method import CONGESTION, KERNELS, MAPS, ONE_WAY, OPERATIONS, TURNS_AND_FLOODS, method
 from fabricbench.analysis.network_map import confirmation_of, network_maps
 from fabricbench.analysis.one_way import find_one_ways
@@ -68,9 +70,7 @@ def analyse(
     invalid = sum(len(side.invalid) for side in sides)
     samples = sum(cell.pooled.size for side in sides for cell in side.cells.values())
     blocks = len({(id(side.run), block) for side in sides for block in side.blocks})
-    headline = write_headline(
-        Compared(sides, pairings, cells, curves, crossovers, ladder, margin, level, lambda _side, _cell: ())
-    )
+    headline = write_headline(Compared(sides, pairings, cells, curves, crossovers, ladder, margin, level, judge))
     topologies, congestions = find_topologies(sides, confidence), find_congestions(sides, confidence)
     operations, one_ways = find_operations(sides, confidence), find_one_ways(sides, confidence)
     found = (topologies, congestions, operations, one_ways, maps, kernels)
@@ -119,6 +119,20 @@ def analyse(
         ),
         inventory=manifest.inventory,
     )
+
+
+def judge(side: Side, cell: CellMeasured, is_tail: bool) -> tuple[Doubt, ...]:
+    """Return what speaks against a cell's numbers: values that cannot be, payloads that changed, a switch that was late."""
+    found = []
+    beyond = impossible(side, cell)
+    if beyond is not None:
+        found.append(Doubt(beyond, is_void=True))
+    if cell.counts["corrupted"]:
+        found.append(Doubt(f"{count(cell.counts['corrupted'], 'payload')} arrived changed", is_void=True))
+    late = doubt_of(side, cell)
+    if late is not None and (is_tail or not late.is_tail_only):
+        found.append(Doubt(late.words))
+    return tuple(found)
 
 
 def check_levels(margin: float, confidence: float) -> None:

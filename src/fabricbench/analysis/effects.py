@@ -1,9 +1,9 @@
 """The rows of the first screen: what users meet, in absolute values, with intervals that hold together.
 
-Rows are chosen by what was measured, never by what came out: applications first, then the layers that programs talk through, each with
-a small message's time and a large one's rate. Layers below explain, lead only where nothing else was measured, and have a
-family of their own. The report's error is shared out once: to the leading rows, to all other comparisons (exceptions, folded rows),
-and to the one claim of breadth.
+Rows are chosen by what was measured, never by what came out: applications first, then the layers that programs talk
+through, each with a small message's time and a large one's rate. Layers below explain, lead only where nothing else was
+measured, and have a family of their own. The report's error is shared out once: to the leading rows, to all other
+comparisons (exceptions, folded rows), and to the one claim of breadth.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class Doubt:
     is_void: bool = False
 
 
-Judge = Callable[[Side, CellMeasured], tuple[Doubt, ...]]
-"""What the instrument has to say about a cell on a side."""
+Judge = Callable[[Side, CellMeasured, bool], tuple[Doubt, ...]]
+"""What speaks against a cell's numbers on a side; the last argument says whether a tail of its samples is meant."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def layer_name(layer: Layer) -> str:
     return {Layer.FRAME: "raw frame", Layer.IP: "raw IP", Layer.MEMORY: "memory"}.get(layer, layer.value.upper())
 
 
-def choose_rows(cells: Sequence[Comparison], sides: Sequence[Side], ladder: Sequence[LadderStep]) -> list[Row]:
+def choose_rows(sides: Sequence[Side], ladder: Sequence[LadderStep]) -> list[Row]:
     """Return the rows, the leading ones first. They depend on what was measured on all sides, not on any result."""
     keys = [key for key in sides[0].cells if all(key in side.cells for side in sides) and key.layer is not Layer.MEMORY]
     loads = _kernels(keys)
@@ -204,7 +204,9 @@ def effect_of(
     judge: Judge,
 ) -> Effect:
     """Return a row with its readings, its pairs and its grade."""
-    doubts = {side.name: judge(side, side.cells[row.key]) for side in sides if row.key in side.cells}
+    doubts = {
+        side.name: judge(side, side.cells[row.key], row.tail is not None) for side in sides if row.key in side.cells
+    }
     readings = tuple(_reading(side, row, pairings, doubts[side.name]) for side in sides if row.key in side.cells)
     pairs = tuple(
         made

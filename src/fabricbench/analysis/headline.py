@@ -1,9 +1,9 @@
-"""The answer: at most twenty words that claim no more than the intervals of the first screen, what stands against it, how far it reaches.
+"""The answer: at most twenty words that claim no more than the intervals of the first screen, and how far it reaches.
 
 How it is chosen (docs/dossier.md tells it to readers):
 
     1. rows are those of `effects`: applications, then the layers that programs talk through; layers below explain
-    2. one fabric that wins four fifths of the leading rows takes the sentence, in absolute values; where rows speak for both, both are named
+    2. who wins four fifths of the leading rows takes the sentence, in absolute values; where rows speak for both, both are named
     3. "it depends on the size" leads only with a crossing in a layer that users meet, decided on both sides, measured closely
     4. exceptions follow, each decided within the error of all comparisons; breadth is claimed only where nothing is slower
     5. where the instrument is in doubt for what the sentence says, it says "seems"
@@ -81,13 +81,14 @@ class Answer:
 
 def write_headline(compared: Compared) -> Headline:
     """Return the first screen but for what to do next and how to reproduce it, which only whoever knows the run can add."""
-    rows = choose_rows(compared.cells, compared.sides, compared.ladder)
+    rows = choose_rows(compared.sides, compared.ladder)
     found = len(compared.cells) + len(compared.curves)
     rates = error_rates(rows, len(compared.pairings), found, compared.confidence)
     effects = _effects(compared, rows, rates)
     leading = [effect for row, effect in zip(rows, effects, strict=True) if row.is_leading]
-    tails = [effect for row, effect in zip(rows, effects, strict=True) if row.tail == min_tail(rows)]
-    shown = [*leading, *(effect for effect in tails if effect not in leading)]
+    mildest = min((row.tail for row in rows if row.tail is not None), default=None)
+    tails = [effect for row, effect in zip(rows, effects, strict=True) if row.tail is not None and row.tail == mildest]
+    shown = [*leading, *tails]
     answer = _answer(compared, leading, rates)
     in_doubt = any(one.grade in (Grade.DOUBTFUL, Grade.VOID) for one in answer.quoted)
     return Headline(
@@ -102,11 +103,6 @@ def write_headline(compared: Compared) -> Headline:
     )
 
 
-def min_tail(rows: Sequence[Row]) -> float | None:
-    """Return the milder tail that is shown beside the typical values; None where none is."""
-    return min((row.tail for row in rows if row.tail is not None), default=None)
-
-
 def _effects(compared: Compared, rows: Sequence[Row], rates: ErrorRates) -> list[Effect]:
     by_key = {(one.fabric_a, one.fabric_b, _key(one)): one for one in compared.cells}
     table = {
@@ -115,9 +111,29 @@ def _effects(compared: Compared, rows: Sequence[Row], rates: ErrorRates) -> list
         for row in rows
         if (one := by_key.get((pairing.a.name, pairing.b.name, _key(row.key)))) is not None
     }
-    return [
+    unrest = _unrest(compared.cells)
+    made = (
         effect_of(row, compared.sides, compared.pairings, table, rates, compared.margin, compared.judge) for row in rows
-    ]
+    )
+    return [_weighed(one, unrest) for one in made]
+
+
+def _unrest(cells: Sequence[Comparison]) -> float:
+    """Return by how much memory, which no fabric changes, differs between the sides (log); 0 where it does not."""
+    control = [one for one in cells if one.layer is Layer.MEMORY and one.verdict.leader]
+    return max((abs(log(one.ratio)) for one in control), default=0.0)
+
+
+def _weighed(effect: Effect, unrest: float) -> Effect:
+    """Return an effect in doubt where it is no larger than what the machine itself changed by."""
+    if effect.grade is not Grade.CLEAR or all(
+        abs(log(pair.times)) > unrest for pair in effect.pairs if pair.verdict.leader
+    ):
+        return effect
+    text = (
+        f"the memory control differs by as much ({percent(exp(unrest) - 1)}): the machine changed between the launches"
+    )
+    return effect.model_copy(update={"grade": Grade.DOUBTFUL, "doubts": (*effect.doubts, text)})
 
 
 def _key(one: object) -> tuple[object, ...]:

@@ -125,6 +125,11 @@ def share_words(share: float | None) -> str:
     return NOTHING if share is None else f"{share * 100:.1f} %"
 
 
+def struck_words(text: str, *, is_impossible: bool) -> str:
+    """Return a value as it stands in a table: one that cannot be true says so itself, `949.5 % (impossible)`."""
+    return f"{text} (impossible)" if is_impossible and text != NOTHING else text
+
+
 def share_interval_words(share: Interval | None, *, is_signed: bool = False) -> str:
     """Return a share and its interval with the same digits: `97.3 % (96.9 to 97.6 %)`, `+12.0 % (+10.1 to +13.9 %)` of a change."""
     if share is None:

@@ -3,8 +3,8 @@
     EQUIVALENT                  both one-sided tests reject a difference of the margin (Schuirmann 1987), corrected over the family,
                                 the interval shown lies within it, and there were launches enough to have met a rare slow mode
     LOWER, HIGHER               "the difference is at most the margin" is rejected: the ratio lies beyond what matters
-    LOWER_AHEAD, HIGHER_AHEAD   "there is no difference" is rejected, "it is at most the margin" is not: one side is ahead, perhaps by
-                                less than matters
+    LOWER_AHEAD, HIGHER_AHEAD   "there is no difference" is rejected, "it is at most the margin" is not: one side is ahead,
+                                perhaps by less than matters
     UNDECIDED                   everything else: more blocks are needed
 
 All p-values of a test come from one Student's t: of the log ratio against 0, against the margin, and against it from within.

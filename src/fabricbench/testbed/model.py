@@ -35,7 +35,7 @@ class Fabric(Model):
 
     `interface` (the same name on every node) or `subnet` tells the measurer which interface belongs to the fabric; a fabric with
     neither (shared memory) carries only memory and mpi. `mpi_environment` and `mpi_arguments` override how MPI is told to
-    use it. `settings` tells readers what else it was set to (a switch's latency, a driver's version): two runs are set side by side by it.
+    use it. `settings` tells readers what else it was set to: a switch's latency, a driver's version.
     """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")

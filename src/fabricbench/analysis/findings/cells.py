@@ -17,7 +17,8 @@ class CellSummary(Model):
     The value of a launch is the median of its times, or its total bits over total time of a rate (windows arrive in bursts).
     `quantiles` maps probabilities (as text: "0.01", "0.5", "0.999") to values over all measured samples. `mean` is the arithmetic
     mean of times, or total bits over total time of rates (the harmonic mean). Shares of the line rate and of the physically
-    possible payload rate are given for throughput on fabrics whose wire is known.
+    possible payload rate are given for throughput on fabrics whose wire is known. `doubt` says in words why the instrument
+    cannot be believed here (empty: it can); what `is_impossible` is shown struck, never as a result.
     """
 
     fabric: str
@@ -38,6 +39,8 @@ class CellSummary(Model):
     verified: int
     share_of_line_rate: float | None = None
     share_of_payload_rate: float | None = None
+    doubt: str = ""
+    is_impossible: bool = False
 
 
 class Comparison(Model):

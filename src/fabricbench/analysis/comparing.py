@@ -16,8 +16,17 @@ from fabricbench.analysis.measured import Side, in_order
 from fabricbench.analysis.wording import count
 from fabricbench.model import Layer, Metric
 from fabricbench.statistics.correction import benjamini_hochberg
-from fabricbench.statistics.decision import Decision, PValues, blocks_to_settle, corrected, decide, p_values_of
+from fabricbench.statistics.decision import (
+    DECISIONS,
+    Decision,
+    PValues,
+    blocks_to_settle,
+    corrected,
+    decision_codes,
+    p_values_of,
+)
 from fabricbench.statistics.ratios import Ratios, paired_ratios, run_means, unpaired_ratios
+from fabricbench.statistics.skew import find_slow_modes, guarded, pooled, unseen_share
 
 Floats = NDArray[np.float64]
 
@@ -115,10 +124,19 @@ def compare_all(
     ratios = _joined([_ratios(pairing, subject, confidence) for pairing, subject in subjects])
     raw = p_values_of(ratios, margin)
     adjusted = adjusted_with_control(raw, np.array([_layer(subject) is Layer.MEMORY for _, subject in subjects]))
-    decisions = decide(ratios, adjusted, margin, confidence)
+    codes, modes = _guarded(
+        pairings, subjects, decision_codes(ratios, adjusted, margin, confidence), margin, confidence
+    )
     more = blocks_to_settle(ratios, raw, adjusted, margin, confidence)
     made = [
-        _comparison(pairing, subject, _Row(ratios, raw, adjusted, index), decisions[index], float(more[index]))
+        _comparison(
+            pairing,
+            subject,
+            _Row(ratios, raw, adjusted, index),
+            DECISIONS[codes[index]],
+            float(more[index]),
+            modes.get(index),
+        )
         for index, (pairing, subject) in enumerate(subjects)
         if ratios.launches[index] > 0  # else no block has both sides, and there is nothing to say
     ]
@@ -150,12 +168,15 @@ def _ratios(pairing: Pairing, subject: CellKey | Curve, confidence: float) -> Ra
     keys = subject.keys if isinstance(subject, Curve) else (subject,)
     floor = min(pairing.clock_deviation(key) for key in keys)
     if pairing.is_paired:
-        return paired_ratios(
-            _mean_over_sizes([pairing.log_ratios(key) for key in keys]), confidence, least_deviation=floor
-        )
+        return paired_ratios(_log_ratios(pairing, subject), confidence, least_deviation=floor)
     sides = [pairing.log_values(key) for key in keys]
     log_a, log_b = _mean_over_sizes([a for a, _ in sides]), _mean_over_sizes([b for _, b in sides])
     return unpaired_ratios(log_a, log_b, confidence, least_deviation=floor)
+
+
+def _log_ratios(pairing: Pairing, subject: CellKey | Curve) -> Floats:
+    keys = subject.keys if isinstance(subject, Curve) else (subject,)
+    return _mean_over_sizes([pairing.log_ratios(key) for key in keys])
 
 
 def _mean_over_sizes(rows: Sequence[Floats]) -> Floats:
@@ -166,6 +187,59 @@ def _mean_over_sizes(rows: Sequence[Floats]) -> Floats:
 def _joined(parts: Sequence[Ratios]) -> Ratios:
     names = Ratios.__dataclass_fields__
     return Ratios(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+
+
+def _guarded(
+    pairings: Sequence[Pairing],
+    subjects: Sequence[tuple[Pairing, CellKey | Curve]],
+    codes: NDArray[np.int64],
+    margin: float,
+    confidence: float,
+) -> tuple[NDArray[np.int64], dict[int, str]]:
+    """Return the decisions, where launches fall into two groups only as far as the median pair bears them out, and the groups in words.
+
+    A launch is slow in all of its cells, so they are looked at together, once for each pair of fabrics.
+    """
+    modes: dict[int, str] = {}
+    for pairing in pairings:
+        words = slow_mode(pairing)
+        mine = [
+            index
+            for index, (whose, subject) in enumerate(subjects)
+            if whose is pairing and _layer(subject) is not Layer.MEMORY
+        ]
+        if words is None or not mine:
+            continue
+        rows = np.stack([_log_ratios(pairing, subjects[index][1]) for index in mine])
+        codes[mine] = guarded(rows, codes[mine], np.ones(len(mine), dtype=np.bool_), margin, confidence)
+        modes |= dict.fromkeys(mine, words)
+    return codes, modes
+
+
+def slow_mode(pairing: Pairing) -> str | None:
+    """Return in words that the launches of one side fall into two groups; None where they do not, or nothing pairs."""
+    keys = [key for key in pairing.keys if key.layer is not Layer.MEMORY]
+    if not pairing.is_paired or not keys:
+        return None
+    sides = [
+        np.stack([values[index] if key.metric.is_lower_better else -values[index] for key, values in of_cells])
+        for index in (0, 1)
+        for of_cells in [[(key, pairing.log_values(key)) for key in keys]]
+    ]
+    found = find_slow_modes(pooled(sides[0]), pooled(sides[1]))
+    for side, is_mixed, share, slower in zip(
+        (pairing.a, pairing.b), found.is_mixed[:, 0], found.share[:, 0], found.slower[:, 0], strict=True
+    ):
+        if is_mixed:
+            return f"{round(100 * share)} % of the launches on {side.name} are about {round(100 * slower)} % slower than its others"
+    return None
+
+
+def _unseen(verdict: Verdict, launches: int) -> tuple[str, ...]:
+    """Return what an equivalence leaves open: a slow mode too rare to have been met."""
+    if verdict is not Verdict.EQUIVALENT:
+        return ()
+    return (f"a slow mode of up to {100 * unseen_share(launches):.1f} % of the launches would have been missed",)
 
 
 @dataclass(frozen=True)
@@ -183,7 +257,7 @@ class _Row:
 
 
 def _comparison(
-    pairing: Pairing, subject: CellKey | Curve, row: _Row, decision: Decision, more_blocks: float
+    pairing: Pairing, subject: CellKey | Curve, row: _Row, decision: Decision, more_blocks: float, mode: str | None
 ) -> Comparison:
     is_curve = isinstance(subject, Curve)
     keys = subject.keys if isinstance(subject, Curve) else (subject,)
@@ -218,7 +292,8 @@ def _comparison(
         deviation=row.of(row.ratios.log_deviation),
         freedom=row.of(row.ratios.degrees_of_freedom),
         thin_sides=thin,
-        notes=notes,
+        is_mixed=mode is not None,
+        notes=(*notes, *((mode,) if mode is not None else ()), *_unseen(verdict, launches)),
     )
 
 

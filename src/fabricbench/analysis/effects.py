@@ -33,8 +33,10 @@ from fabricbench.analysis.ranking import ranks
 from fabricbench.analysis.wording import difference, size_text
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.patterns import PATTERNS, Family
+from fabricbench.statistics.decision import DECISIONS
 from fabricbench.statistics.ratios import paired_ratios, run_means, unpaired_ratios
 from fabricbench.statistics.simultaneous import LogRatio
+from fabricbench.statistics.skew import guarded
 
 Floats = NDArray[np.float64]
 
@@ -300,10 +302,13 @@ def _pair(row: Row, pairing: Pairing, compared: Comparison | None, rate: float, 
     verdict = Verdict.NOT_ENOUGH_DATA
     if known is not None:
         low, high = known.bounds(rate)
-        verdict = verdict_of(known.decide(rate, margin), metric)
-        verdict = withheld(verdict, survivors(pairing, (row.key,))[0], pairing)
-        if compared is not None and compared.is_mixed and compared.verdict.leader != verdict.leader:
-            verdict = Verdict.NOT_ENOUGH_DATA
+        decision = known.decide(rate, margin)
+        if compared is not None and compared.is_mixed:
+            log_a, log_b = _compared_logs(row, pairing)
+            code = np.array([DECISIONS.tolist().index(decision)])
+            is_mixed = np.ones(1, dtype=np.bool_)
+            decision = DECISIONS[guarded((log_b - log_a)[np.newaxis, :], code, is_mixed, margin, 1.0 - rate)[0]]
+        verdict = withheld(verdict_of(decision, metric), survivors(pairing, (row.key,))[0], pairing)
     sign = -1.0 if metric.is_lower_better else 1.0
     ends = sorted(exp(sign * end) for end in (low, high)) if low is not None and high is not None else [None, None]
     values = _levels(row, pairing)

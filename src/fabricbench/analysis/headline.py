@@ -334,8 +334,9 @@ def _verdict(one: Comparison, rate: float, margin: float) -> Verdict:
         return Verdict.NOT_ENOUGH_DATA
     found = verdict_of(known.decide(rate, margin), one.metric)
     leader = {"A": one.fabric_a, "B": one.fabric_b}.get(found.leader or "")
-    is_withheld = leader in one.thin_sides or (one.is_mixed and one.verdict.leader != found.leader)
-    return Verdict.NOT_ENOUGH_DATA if is_withheld else found
+    if leader in one.thin_sides or (one.is_mixed and one.verdict.leader != found.leader):
+        return Verdict.NOT_ENOUGH_DATA
+    return one.verdict if one.is_mixed and one.verdict.is_ahead else found  # the median pair shows no more than that
 
 
 def _exceptions(compared: Compared, winner: str, rates: ErrorRates, told: Sequence[str]) -> tuple[str, ...]:

@@ -47,7 +47,7 @@ class Decision(Enum):
     HIGHER_AHEAD = "higher, by less than matters perhaps"
 
 
-_DECISIONS = np.array(list(Decision), dtype=object)
+DECISIONS = np.array(list(Decision), dtype=object)
 UNDECIDED, LOWER, HIGHER, EQUIVALENT, LOWER_AHEAD, HIGHER_AHEAD = range(len(Decision))
 
 
@@ -97,7 +97,7 @@ def corrected(tests: PValues) -> PValues:
 
 def decide(ratios: Ratios, tests: PValues, margin: float, confidence: float = 0.95) -> NDArray[np.object_]:
     """Return an array of `Decision`, one for each comparison; `tests` are corrected, `margin` is the smallest that matters."""
-    return np.asarray(_DECISIONS[decision_codes(ratios, tests, margin, confidence)], dtype=object)
+    return np.asarray(DECISIONS[decision_codes(ratios, tests, margin, confidence)], dtype=object)
 
 
 def decision_codes(ratios: Ratios, tests: PValues, margin: float, confidence: float = 0.95) -> NDArray[np.int64]:

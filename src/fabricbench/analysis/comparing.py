@@ -196,7 +196,7 @@ def _guarded(
     margin: float,
     confidence: float,
 ) -> tuple[NDArray[np.int64], dict[int, str]]:
-    """Return the decisions, where launches fall into two groups only as far as the median pair bears them out, and the groups in words.
+    """Return the decisions, where launches fall into two groups as far as the median pair bears them out; and the groups in words.
 
     A launch is slow in all of its cells, so they are looked at together, once for each pair of fabrics.
     """

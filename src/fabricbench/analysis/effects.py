@@ -227,11 +227,9 @@ def effect_of(
     }
     order = sorted(readings, key=lambda one: _goodness(one, row.key.metric), reverse=True)
     told = tuple(dict.fromkeys(f"{name}: {doubt.text}" for name, found in doubts.items() for doubt in found))
-    told += tuple(
-        dict.fromkeys(
-            note for pairing in pairings if row.key in pairing.keys for note in survivors(pairing, (row.key,))[1]
-        )
-    )
+    mine = (compared.get((pairing.a.name, pairing.b.name, row.key)) for pairing in pairings)
+    notes = (note for one in mine if one is not None and one.verdict is not Verdict.EQUIVALENT for note in one.notes)
+    told += tuple(dict.fromkeys(notes))
     is_void = any(doubt.is_void for found in doubts.values() for doubt in found)
     is_decided = any(one.verdict.leader or one.verdict is Verdict.EQUIVALENT for one in pairs)
     return Effect(

@@ -39,9 +39,9 @@ def power_lines(power: Power) -> Iterator[str]:
     columns = ("", "called faster", "named ahead", f"equal within {_percent(power.margin)}")
     yield from as_text(Table(title, columns, rows)).splitlines()
     if power.left_out:
-        cells = "1 cell is" if power.left_out == 1 else f"{power.left_out} cells are"
+        cells, whose = ("1 cell is", "its") if power.left_out == 1 else (f"{power.left_out} cells are", "their")
         yield from _wrapped(
-            f"{cells} not in the table: nothing is known of their noise (floods, what a congestor disturbs, matrices, kernels, "
+            f"{cells} not in the table: nothing is known of {whose} noise (floods, what a congestor disturbs, matrices, kernels, "
             "layers that were not measured)."
         )
     yield from _wrapped(

@@ -256,7 +256,7 @@ def test_a_preset_for_all_fits_its_time_on_two_fabrics_with_launches_as_short_as
 
 
 def test_the_description_of_a_preset_says_its_number_of_blocks():
-    words = {16: "sixteen", 44: "forty-four", 90: "ninety"}
+    words = {18: "eighteen", 44: "forty-four", 90: "ninety"}
     for name in ("quick", "standard", "full"):
         assert f"{words[PRESETS[name].blocks]} blocks" in PRESETS[name].description
 

@@ -137,7 +137,7 @@ def test_a_plan_takes_its_noise_from_a_run(inside: Inside, tmp_path: Path):
 
 def test_a_budget_raises_the_number_of_blocks_and_a_plan_says_so(inside: Inside):
     answer = inside("plan", "quick", "--testbed", "lab:fast-ethernet,myrinet", "--budget", "10min")
-    assert "blocks instead of 16 to use 10 min 00 s" in answer.stdout
+    assert "blocks instead of 18 to use 10 min 00 s" in answer.stdout
 
 
 def test_a_plan_for_a_lab_needs_no_lab(inside: Inside):

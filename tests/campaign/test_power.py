@@ -11,9 +11,10 @@ import pytest
 from fabricbench.campaign.noise import LAB, LOOPBACK, Kind, kind_of, usual_noise
 from fabricbench.campaign.plan import RunPlan, plan_run
 from fabricbench.campaign.power import comparisons, gate_need, power_of
-from fabricbench.campaign.presets import QUICK, STANDARD
+from fabricbench.campaign.presets import PRESETS, QUICK, STANDARD
 from fabricbench.campaign.stored_noise import read_noise
 from fabricbench.campaign.venue import find_venue
+from fabricbench.cli.power_text import found_note, gate_lines, power_lines
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Pattern
 from fabricbench.record.frames import variant
@@ -138,6 +139,22 @@ def test_a_gate_needs_more_blocks_the_narrower_it_is_and_the_more_has_to_pass(st
     noisiest = narrow.by_kind[0]
     assert (noisiest[0], noisiest[1]) == (Kind.SMALL, (Layer.MPI,))
     assert noisiest[2] < narrow.all_cells
+
+
+def test_of_a_campaign_whose_noise_is_unknown_nothing_is_claimed():
+    plan = plan_run(PRESETS["map"], find_venue("lab:fast-ethernet,myrinet", 4).testbed(), seed=1)
+    power, gate = power_of(plan, LAB, MARGIN), gate_need(plan, LAB, 0.05)
+    assert (power.found, gate.by_kind) == ((), ())
+    assert power.left_out == gate.left_out == len(plan.cells)
+    assert "cannot be said" in "\n".join(power_lines(power))
+    assert "cannot be said" in "\n".join(gate_lines(gate, power))
+    assert found_note(power) == []
+
+
+def test_a_run_says_in_one_line_what_it_finds_over_the_layers_that_users_meet(standard: RunPlan):
+    (note,) = found_note(power_of(standard, LAB, MARGIN))
+    assert "over tcp from 5.2 % (times from 8 KiB) to 9.7 % (times of 1 to 8 KiB), over mpi from" in note
+    assert "noise of the quiet lab" in note
 
 
 def test_the_noise_that_is_assumed_depends_on_where_the_nodes_are():

@@ -64,12 +64,14 @@ class Power(Model):
 class GateNeed(Model):
     """The blocks of each run that a gate needs to pass an unchanged system with 80 %; None where more than 1000.
 
-    `by_kind` takes a single cell of each kind, the noisiest kind first; `all_cells` has to pass all at once.
+    `by_kind` takes a single cell of each kind, the noisiest kind first; `all_cells` has to pass all at once, but for those
+    `left_out`, of whose noise nothing is known. Nothing is known at all where `by_kind` is empty.
     """
 
     allowed: float
     all_cells: int | None
     by_kind: tuple[tuple[Kind, tuple[Layer, ...], int | None], ...]
+    left_out: int
 
 
 def power_of(plan: RunPlan, noise: Noise, margin: float, confidence: float = CONFIDENCE) -> Power:
@@ -111,7 +113,7 @@ def power_of(plan: RunPlan, noise: Noise, margin: float, confidence: float = CON
         confidence=confidence,
         tests=tests,
         found=tuple(found),
-        left_out=sum(1 for probe in shared if noise.components(probe) is None and probe.layer is not Layer.MEMORY),
+        left_out=_left_out(shared, noise),
     )
 
 
@@ -136,7 +138,13 @@ def gate_need(plan: RunPlan, noise: Noise, allowed: float, confidence: float = C
         allowed=allowed,
         all_cells=_count(everything),
         by_kind=tuple((kind, layers, _count(blocks)) for _, kind, layers, blocks in sorted(by_kind, reverse=True)),
+        left_out=_left_out(plan.cells, noise),
     )
+
+
+def _left_out(cells: Sequence[PlanProbe], noise: Noise) -> int:
+    """Return of how many cells the profile says nothing, the control aside."""
+    return sum(1 for probe in cells if probe.layer is not Layer.MEMORY and noise.components(probe) is None)
 
 
 def comparisons(plan: RunPlan) -> int:

@@ -17,6 +17,8 @@ WIDTH = 110
 MET = (Layer.TCP, Layer.MPI)
 """Layers that users meet, which the one line of `run` is about."""
 
+UNKNOWN = "floods, what a congestor disturbs, matrices, kernels, layers that were not measured"
+
 NEVER = "no"
 """For a difference that so few blocks cannot find at all."""
 
@@ -24,6 +26,8 @@ NEVER = "no"
 def power_lines(power: Power) -> Iterator[str]:
     """Yield the table of what is found, and what it rests on; nothing where fabrics are not compared."""
     if not power.found:
+        if power.left_out:
+            yield f"what it will find cannot be said: nothing is known of the noise of its cells ({UNKNOWN})"
         return
     yield ""
     title = f"what {power.blocks} blocks find with 80 %, a difference of at least (in brackets: if all cells differ):"
@@ -38,12 +42,7 @@ def power_lines(power: Power) -> Iterator[str]:
     ]
     columns = ("", "called faster", "named ahead", f"equal within {_percent(power.margin)}")
     yield from as_text(Table(title, columns, rows)).splitlines()
-    if power.left_out:
-        cells, whose = ("1 cell is", "its") if power.left_out == 1 else (f"{power.left_out} cells are", "their")
-        yield from _wrapped(
-            f"{cells} not in the table: nothing is known of {whose} noise (floods, what a congestor disturbs, matrices, kernels, "
-            "layers that were not measured)."
-        )
+    yield from _left_out(power.left_out)
     yield from _wrapped(
         f"{power.tests} comparisons are corrected together. Planned with the noise of {power.noise}: {power.source}."
     )
@@ -52,27 +51,42 @@ def power_lines(power: Power) -> Iterator[str]:
 def gate_lines(gate: GateNeed, power: Power) -> Iterator[str]:
     """Yield how many blocks a gate needs, by kind of cell and in all."""
     yield ""
+    if not gate.by_kind:
+        yield f"what a gate needs cannot be said: nothing is known of the noise of the cells ({UNKNOWN})"
+        return
     rows = [(f"{kind} over {_listed(layers)}", _blocks(blocks)) for kind, layers, blocks in gate.by_kind]
     title = f"blocks that each run needs for a gate of {_percent(gate.allowed)} to pass an unchanged system with 80 %:"
     columns = ("", "blocks")
     yield from as_text(Table(title, columns, [*rows, ("all of them at once", _blocks(gate.all_cells))])).splitlines()
-    yield f"  planned with the noise of {power.noise}, and as if two runs differed by nothing but their launches"
+    yield from _left_out(gate.left_out)
+    yield from _wrapped(
+        f"Planned with the noise of {power.noise}, and as if two runs differed by nothing but their launches."
+    )
 
 
 def found_note(power: Power) -> list[str]:
-    """Return what is found among the layers that users meet, in one line; nothing where fabrics are not compared."""
-    parts = [
-        f"{found.kind} over {_listed([layer for layer in found.layers if layer in MET])} {_percent(found.faster)}"
-        for found in power.found
-        if found.faster is not None and set(found.layers) & set(MET)
-    ]
-    if not parts:
+    """Return what is found over the layers that users meet, in one line; nothing where fabrics are not compared."""
+    ranges = []
+    for layer in MET:
+        found = sorted((one.faster, one.kind) for one in power.found if layer in one.layers and one.faster is not None)
+        if found:
+            (low, finest), (high, coarsest) = found[0], found[-1]
+            least = f"{_percent(low)} ({finest})" if len(found) > 1 else f"{_percent(low)}"
+            ranges.append(f"over {layer} from {least}" + (f" to {_percent(high)} ({coarsest})" if high > low else ""))
+    if not ranges:
         return []
-    return [f"differences that are called faster with 80 % (noise of {power.noise}): {', '.join(parts)}"]
+    return [f"with 80 % a difference is called faster {', '.join(ranges)}; noise of {power.noise}, more by `plan`"]
+
+
+def _left_out(cells: int) -> list[str]:
+    if not cells:
+        return []
+    what, whose = ("1 cell is", "its") if cells == 1 else (f"{cells} cells are", "their")
+    return _wrapped(f"{what} not in the table: nothing is known of {whose} noise ({UNKNOWN}).")
 
 
 def _wrapped(text: str) -> list[str]:
-    return wrap(text, WIDTH, initial_indent="  ", subsequent_indent="  ")
+    return wrap(text, WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _listed(layers: Sequence[Layer]) -> str:

@@ -23,7 +23,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "record": BASE | {"testbed"},
     "workload": BASE | {"testbed", "record"},
     "launch": BASE | {"testbed", "record", "lab"},
-    "campaign": BASE | {"testbed", "record", "workload", "launch", "lab"},
+    "campaign": BASE | {"testbed", "record", "workload", "launch", "lab", "statistics"},
     "statistics": {"errors"},
     "analysis": BASE | {"record", "statistics", "testbed"},
     "published": BASE | {"testbed"},

@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from fabricbench.cli import main
+from fabricbench.model import Layer, Pattern
 from support.processes import FABRICBENCH, marked_processes, new_mark
+from support.synthetic_run import SyntheticCell, write_synthetic_run
 
 CAMPAIGN = """
 [campaign]
@@ -106,6 +108,38 @@ def test_a_plan_reads_well_too(files: tuple[str, str], inside: Inside):
     assert answer.stderr == ""
 
 
+def test_a_plan_says_what_difference_it_will_find_and_what_a_gate_would_need(inside: Inside):
+    arguments = ("plan", "standard", "--testbed", "lab:fast-ethernet,myrinet", "--gate", "5%")
+    text = inside(*arguments).stdout
+    assert "44 blocks find with 80 %" in text
+    assert "called faster" in text
+    assert "named ahead" in text
+    assert "times up to 1 KiB over frame, ip, udp, tcp" in text
+    assert "noise of the quiet lab" in text
+    assert "blocks that each run needs for a gate of 5 % to pass an unchanged system with 80 %" in text
+    plan = json.loads(inside(*arguments, "--format", "json").stdout)
+    tcp = next(one for one in plan["finds"]["found"] if "tcp" in one["layers"] and "up to 1 KiB" in one["kind"])
+    assert 0.02 < tcp["faster"] < 0.1
+    assert tcp["ahead"] < tcp["faster"]
+    assert plan["gate"]["all_cells"] > plan["gate"]["by_kind"][-1][2]
+
+
+def test_a_plan_takes_its_noise_from_a_run(inside: Inside, tmp_path: Path):
+    cells = [SyntheticCell(Layer.TCP, Pattern.PINGPONG, 64, {"a": 5e4, "b": 6e4})]
+    write_synthetic_run(tmp_path / "before", cells=cells, blocks=10)
+    answer = inside("plan", "quick", "--testbed", "lab:fast-ethernet,myrinet", "--noise-from", str(tmp_path / "before"))
+    assert "times up to 1 KiB over tcp" in answer.stdout
+    assert "noise of the run before" in answer.stdout
+    missing = inside("plan", "quick", "--testbed", "local", "--noise-from", str(tmp_path / "nowhere"))
+    assert missing.returncode == 2
+    assert "what to do:" in missing.stderr
+
+
+def test_a_budget_raises_the_number_of_blocks_and_a_plan_says_so(inside: Inside):
+    answer = inside("plan", "quick", "--testbed", "lab:fast-ethernet,myrinet", "--budget", "10min")
+    assert "blocks instead of 18 to use 10 min 00 s" in answer.stdout
+
+
 def test_a_plan_for_a_lab_needs_no_lab(inside: Inside):
     answer = inside("plan", "quick", "--testbed", "lab:fast-ethernet,myrinet:delay=5us", "--format", "json")
     plan = json.loads(answer.stdout)
@@ -123,6 +157,12 @@ def test_a_plan_for_a_lab_needs_no_lab(inside: Inside):
         (("quick", "--testbed", "local", "--budget", "soon"), 2, "--budget: 'soon' is not a time"),
         (("quick", "--testbed", "local", "--budget", "3s"), 2, "a budget of 3 s is too small"),
         (("quick", "--testbed", "local", "--blocks", "1"), 2, "1 blocks are too few"),
+        (
+            ("quick", "--testbed", "local", "--blocks", "90", "--budget", "1min"),
+            2,
+            "90 blocks of 41 cells take at least",
+        ),
+        (("quick", "--testbed", "local", "--gate", "wide"), 2, "--gate"),
     ],
 )
 def test_what_cannot_be_is_said_with_what_to_do(arguments: tuple[str, ...], code: int, said: str, inside: Inside):

@@ -1,89 +1,156 @@
-"""Fitting a campaign into a time budget: shorter cells first, then fewer blocks. Pure.
+"""Fitting a campaign into a time budget: cells as long as tells most, and as many blocks as then fit. Pure.
 
-Blocks are the replication that verdicts rest on, so they are the last to go, and never silently.
+Launches are the replication that verdicts rest on, so time goes into blocks: a cell is measured for no longer than makes the
+variance of the mean over launches smallest (`statistics.planning`), and what that leaves of the budget is blocks, fewer than the
+campaign asks for or more. Whoever names a number of blocks keeps it; then only cells are shortened. Nothing is done silently.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NoReturn
 
 from fabricbench.campaign.cells import PlannedCell
-from fabricbench.campaign.estimate import launch_seconds
+from fabricbench.campaign.estimate import (
+    CELL_SECONDS,
+    START_SECONDS,
+    WINDOW_SECONDS,
+    launch_seconds,
+    line_rate_bit_s,
+)
+from fabricbench.campaign.noise import Noise
 from fabricbench.campaign.specification import FEWEST_BLOCKS
 from fabricbench.errors import UsageError
+from fabricbench.patterns import PATTERNS
 from fabricbench.quantity import format_duration, format_seconds
+from fabricbench.testbed.model import Fabric
 
 ENOUGH_BLOCKS = 6
 """With fewer pairs than six a sign or rank test cannot reach 5 % on both sides (2 / 2^6 = 3 %)."""
 
+MOST_FILLED_BLOCKS = 100
+"""A budget is not filled beyond this: after a hundred launches, what differs from day to day matters more than one launch more
+(Kalibera and Jones 2013: repeat at the highest level that varies). `--blocks` takes any number."""
+
 SHORTEST_CELL_SECONDS = 0.05
-"""Below this a cell of a slow fabric has too few samples for a median."""
+"""Below this a round trip of 0.1 ms and more has too few samples for a median that more launches would not have to make up for."""
+
+LEAST_WINDOWS = 5
+"""Of 20 ms that a rate is measured in: all their bytes over all their time, so that what one window took from the next cancels."""
+
+NOTEWORTHY = 0.99
+"""A cell that would be shortened by less than this keeps its time: nobody wants to read of it."""
+
+LEAST_ROUND_TRIPS = 5
+"""That a cell has time for, however slow the fabric."""
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """What became of the campaign: the blocks that are left, the factor on each cell's time, and the reasons in words."""
+    """What became of the campaign: the blocks, the seconds of each cell by its number where they changed, the reasons in words."""
 
     blocks: int
-    factor: float
+    seconds: Mapping[int, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
-    def shorten(self, cell: PlannedCell) -> PlannedCell:
-        """Return the cell with its time bound scaled."""
-        return _shorten(cell, self.factor)
+    def scale(self, cell: PlannedCell) -> PlannedCell:
+        """Return the cell with its time bound."""
+        return _lasting(cell, self.seconds.get(cell.probe.id, cell.probe.stopping.maximum_seconds))
 
 
 def unscaled(blocks: int) -> Scaling:
     """Return the scaling that changes nothing."""
-    return Scaling(blocks, 1.0)
+    return Scaling(blocks)
 
 
 def fit_budget(
     cells: Sequence[PlannedCell],
-    fabrics: Sequence[str],
+    fabrics: Sequence[Fabric],
     blocks: int,
     budget_seconds: float,
+    noise: Noise,
     *,
+    is_blocks_fixed: bool = False,
     fixed_seconds: float = 0.0,
 ) -> Scaling:
-    """Return how to fit the cells into the budget; UsageError where not even the least fits. A larger budget changes nothing.
+    """Return how to fit the cells into the budget; UsageError where not even the least fits.
 
-    `fixed_seconds` is what a block takes beside its cells and cannot be shortened: its kernels.
+    `blocks` is what the campaign asks for, or, with `is_blocks_fixed`, the user: then it stays. `fixed_seconds` is what a block
+    takes beside its cells and cannot be shortened: its kernels.
     """
+    own = {cell.probe.id: cell.probe.stopping.maximum_seconds for cell in cells}
+    least = {cell.probe.id: min(own[cell.probe.id], _least_seconds(cell, fabrics)) for cell in cells}
+    best = {cell.probe.id: _best_seconds(cell, noise, least[cell.probe.id], len(cells)) for cell in cells}
 
-    def block_seconds(factor: float) -> float:
-        shortened = [_shorten(cell, factor) for cell in cells]
-        carried = [[cell.probe for cell in shortened if fabric in cell.fabrics] for fabric in fabrics]
-        return fixed_seconds + sum(launch_seconds(probes) for probes in carried if probes)
+    def block_seconds(seconds: Mapping[int, float]) -> float:
+        lasting = [_lasting(cell, seconds[cell.probe.id]) for cell in cells]
+        carried = [(fabric, [one.probe for one in lasting if fabric.name in one.fabrics]) for fabric in fabrics]
+        return fixed_seconds + sum(launch_seconds(probes, fabric) for fabric, probes in carried if probes)
 
-    if blocks * block_seconds(1.0) <= budget_seconds:
-        return unscaled(blocks)
-    shortest = block_seconds(0.0)
+    wanted = own if is_blocks_fixed else best
+    shortest = block_seconds(least)
     fitting = int(budget_seconds // shortest)
-    if fitting < FEWEST_BLOCKS:
-        what = f"{len(cells)} cells{' and the kernels' if fixed_seconds else ''}" if cells else "the kernels"
-        raise UsageError(
-            f"a budget of {format_duration(budget_seconds)} is too small: {FEWEST_BLOCKS} blocks of {what} "
-            f"take at least {format_duration(FEWEST_BLOCKS * shortest)}",
-            hint=f"raise --budget, or measure fewer layers or sizes{', or smaller kernels' if fixed_seconds else ''}",
-        )
-    kept = min(blocks, fitting)
-    factor = _factor(block_seconds, budget_seconds / kept)
-    return Scaling(kept, factor, tuple(_notes(blocks, kept, factor, budget_seconds)))
+    if fitting < (blocks if is_blocks_fixed else FEWEST_BLOCKS):
+        _refuse(budget_seconds, blocks if is_blocks_fixed else FEWEST_BLOCKS, shortest, len(cells), fixed_seconds)
+    if is_blocks_fixed:
+        kept = blocks
+    else:
+        # Cells below their best length tell less for the time, so blocks go first; but with less than six nothing is told at all.
+        kept = max(int(budget_seconds // block_seconds(wanted)), min(fitting, blocks, ENOUGH_BLOCKS))
+        kept = min(kept, max(blocks, MOST_FILLED_BLOCKS))
+
+    def shortened(factor: float) -> dict[int, float]:
+        return {number: max(seconds * factor, least[number]) for number, seconds in wanted.items()}
+
+    factor = _factor(lambda factor: block_seconds(shortened(factor)), budget_seconds / kept)
+    given = shortened(factor)
+    changed = {number: seconds for number, seconds in given.items() if seconds < NOTEWORTHY * own[number]}
+    why = "" if is_blocks_fixed else f": more launches tell more than longer cells (noise: {noise.name})"
+    return Scaling(kept, changed, tuple(_notes(blocks, kept, own, changed, format_duration(budget_seconds), why)))
 
 
-def _shorten(cell: PlannedCell, factor: float) -> PlannedCell:
-    bound = cell.probe.stopping.maximum_seconds
-    seconds = max(bound * factor, min(bound, SHORTEST_CELL_SECONDS))
+def _refuse(budget_seconds: float, blocks: int, shortest: float, cells: int, fixed_seconds: float) -> NoReturn:
+    what = f"{cells} cells{' and the kernels' if fixed_seconds else ''}" if cells else "the kernels"
+    raise UsageError(
+        f"a budget of {format_duration(budget_seconds)} is too small: {blocks} blocks of {what} "
+        f"take at least {format_duration(blocks * shortest)}",
+        hint=f"raise --budget, or measure fewer {'blocks, ' if blocks > FEWEST_BLOCKS else ''}layers or sizes"
+        f"{', or smaller kernels' if fixed_seconds else ''}",
+    )
+
+
+def _least_seconds(cell: PlannedCell, fabrics: Sequence[Fabric]) -> float:
+    """Return what a cell needs at least for a value: some windows of a rate, some round trips on its slowest fabric."""
+    probe = cell.probe
+    if not PATTERNS[probe.pattern].metric.is_time:
+        return LEAST_WINDOWS * WINDOW_SECONDS
+    slowest = min(line_rate_bit_s(fabric) for fabric in fabrics if fabric.name in cell.fabrics)
+    return max(SHORTEST_CELL_SECONDS, LEAST_ROUND_TRIPS * 2 * 8 * probe.message_bytes / slowest)
+
+
+def _best_seconds(cell: PlannedCell, noise: Noise, least: float, cells: int) -> float:
+    """Return the length that tells most for the budget: at most the campaign's, and just that where no noise is known."""
+    from fabricbench.statistics.planning import best_cell_seconds  # noqa: PLC0415 - SciPy is slow to import
+
+    own, known = cell.probe.stopping.maximum_seconds, noise.components(cell.probe)
+    if known is None:
+        return own
+    overhead = CELL_SECONDS + START_SECONDS / cells
+    return best_cell_seconds(known, overhead, least_seconds=least, most_seconds=own)
+
+
+def _lasting(cell: PlannedCell, seconds: float) -> PlannedCell:
     stopping = cell.probe.stopping.model_copy(update={"maximum_seconds": seconds})
     return cell.model_copy(update={"probe": cell.probe.model_copy(update={"stopping": stopping})})
 
 
 def _factor(block_seconds: Callable[[float], float], target_seconds: float) -> float:
-    """Find the largest factor whose block fits the target: the time grows with the factor, so halving finds it."""
+    """Find the largest factor up to 1 whose block fits the target: the time grows with the factor, so halving finds it."""
+    if block_seconds(1.0) <= target_seconds:
+        return 1.0
     low, high = 0.0, 1.0
-    for _ in range(40):
+    for _ in range(20):
         middle = (low + high) / 2
         if block_seconds(middle) <= target_seconds:
             low = middle
@@ -92,14 +159,26 @@ def _factor(block_seconds: Callable[[float], float], target_seconds: float) -> f
     return low
 
 
-def _notes(asked: int, kept: int, factor: float, budget_seconds: float) -> list[str]:
-    budget = format_duration(budget_seconds)
+def _notes(
+    asked: int,
+    kept: int,
+    own: Mapping[int, float],
+    changed: Mapping[int, float],
+    budget: str,
+    why: str,
+) -> list[str]:
     notes = []
-    if round(factor, 3) < 1:
-        least = format_seconds(SHORTEST_CELL_SECONDS)
-        notes.append(f"each cell is given {factor:.0%} of its time (at least {least}) to fit {budget}")
-    if kept < asked:
-        notes.append(f"{kept} blocks instead of {asked} to fit {budget}")
+    if changed:
+        low, high = (format_seconds(each(changed.values())) for each in (min, max))
+        was = format_seconds(max(own[number] for number in changed))
+        how_many = "each cell" if len(changed) == len(own) else f"{len(changed)} of {len(own)} cells"
+        length = low if low == high else f"{low} to {high}"
+        verb = "is" if len(changed) == len(own) else "are"
+        notes.append(f"{how_many} {verb} measured for {length} instead of up to {was} to fit {budget}{why}")
+    if kept != asked:
+        notes.append(f"{kept} blocks instead of {asked} to {'fit' if kept < asked else 'use'} {budget}")
+    if kept == MOST_FILLED_BLOCKS > asked:
+        notes.append(f"no more than {kept} blocks fill a budget: runs of other days tell more than a longer one")
     if kept < min(asked, ENOUGH_BLOCKS):
         notes.append(f"fewer than {ENOUGH_BLOCKS} blocks: no verdict but `not enough data` is to be expected")
     return notes

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from fabricbench.campaign.estimate import PAIR_WINDOW_SECONDS, WINDOW_SECONDS
+from fabricbench.campaign.estimate import PAIR_WINDOW_SECONDS, WINDOW_SECONDS, line_rate_bit_s
 from fabricbench.campaign.limits import has_layer, largest_message_bytes, why_unfit_size
 from fabricbench.campaign.members import Seats, UnfitRanksError
 from fabricbench.campaign.parameters import Value, spread
@@ -20,9 +20,6 @@ from fabricbench.quantity import format_bytes
 from fabricbench.record.frames import variant
 from fabricbench.record.probe_plan import PlanCongestor, PlanProbe
 from fabricbench.testbed.model import Fabric, Testbed
-
-USUAL_LINE_RATE_BIT_S = 1e9
-"""Of a fabric whose wire is not known."""
 
 LARGEST_WINDOW_BYTES = 4 * 1024 * 1024
 WINDOW_MESSAGES = 1024
@@ -251,6 +248,5 @@ def window_messages(probe: PlanProbe, fabric: Fabric) -> int:
     if probe.pattern not in (Pattern.STREAM, Pattern.PAIRS_STREAM) or probe.layer is Layer.MEMORY:
         return 1
     seconds = WINDOW_SECONDS if probe.pattern is Pattern.STREAM else PAIR_WINDOW_SECONDS
-    line_rate = fabric.wire.line_rate_bit_s if fabric.wire is not None else USUAL_LINE_RATE_BIT_S
-    window_bytes = min(line_rate / 8 * seconds, LARGEST_WINDOW_BYTES)
+    window_bytes = min(line_rate_bit_s(fabric) / 8 * seconds, LARGEST_WINDOW_BYTES)
     return max(1, min(WINDOW_MESSAGES, int(window_bytes / max(1, probe.message_bytes))))

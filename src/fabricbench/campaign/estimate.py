@@ -8,12 +8,28 @@ from statistics import median
 from fabricbench.model import Layer, Pattern
 from fabricbench.patterns import PATTERNS, Family, Parameters
 from fabricbench.record.probe_plan import PlanProbe
+from fabricbench.testbed.model import Fabric
 
-START_SECONDS = 1.5
-"""Starting the ranks, loading MPI and measuring the clock: 0.3 to 0.5 s on an idle machine, longer on a busy one."""
+START_SECONDS = 1.0
+"""Starting the ranks, loading MPI and measuring the clock: 0.3 to 0.5 s on an idle machine, 1.5 s where eight
+processes want its two cores."""
 
-CELL_SECONDS = 0.06
-"""Beside its measuring time a cell meets its peer, warms up, verifies and reads counters."""
+CELL_SECONDS = 0.03
+"""Beside its measuring time a cell meets its peer, verifies and reads counters: half of the lab's took 16 ms and less, three in
+four 28 ms, on a machine that was busy otherwise."""
+
+END_SECONDS = 0.05
+"""And what counts in windows has an end that its ranks agree on: 0.06 to 0.1 s instead of 0.03 in the same run."""
+
+USUAL_LINE_RATE_BIT_S = 1e9
+"""Of a fabric whose wire is not known."""
+
+MPI_SLOTS, MPI_POSTED_BYTES = 64, 32 * 1024 * 1024
+"""Messages that the measurer has on their way over MPI, and what they hold at most (`slots` and `memory` of its transport and
+pattern): a stream or a flood is over when they have arrived. Of 256 KiB that took 1.6 s over fast-ethernet, of 1 MiB 3.5 s."""
+
+TCP_BUFFER_BYTES = 4 * 1024 * 1024
+"""What Linux lets a socket hold at most by default (`tcp_wmem`), and what a stream leaves there: 0.3 s over fast-ethernet."""
 
 WINDOW_SECONDS = 0.02
 """A window of a stream should take this long: several turns of a scheduler, so that none is only what a receiver found waiting."""
@@ -30,6 +46,9 @@ LEAST_PAIR_SECONDS = 0.005
 CONNECTION_SECONDS = 0.001
 """To open one of the connections that a cell has at once."""
 
+SETTLING_SECONDS = 0.15
+"""What a congestor has to fill the queues before a cell begins (`settling_ns` of the measurer)."""
+
 CLOCK_SECONDS = 0.5
 """To bring the clocks of all ranks together at the beginning of a launch and to look at them again at its end."""
 
@@ -38,34 +57,51 @@ HANG_SECONDS = 30.0
 """A launch is taken as hung after this factor of its bound and this much more: far from any honest delay."""
 
 
-def cell_seconds(probe: PlanProbe) -> float:
-    """Return the seconds that a cell takes at most if nothing goes wrong."""
-    seconds = CELL_SECONDS + _measuring_seconds(probe)
+def line_rate_bit_s(fabric: Fabric) -> float:
+    """Return the line rate of a fabric, a usual one where its wire is not known."""
+    return fabric.wire.line_rate_bit_s if fabric.wire is not None else USUAL_LINE_RATE_BIT_S
+
+
+def cell_seconds(probe: PlanProbe, fabric: Fabric) -> float:
+    """Return the seconds that a cell takes at most on a fabric if nothing goes wrong."""
+    seconds = CELL_SECONDS + _measuring_seconds(probe, line_rate_bit_s(fabric))
     if probe.congestor is not None:
-        seconds += CELL_SECONDS + CONNECTION_SECONDS * _connections(
-            probe.congestor.parameters, len(probe.congestor.ranks)
-        )
+        seconds += CELL_SECONDS + SETTLING_SECONDS
+        seconds += CONNECTION_SECONDS * _connections(probe.congestor.parameters, len(probe.congestor.ranks))
     return seconds
 
 
-def _measuring_seconds(probe: PlanProbe) -> float:
+def _measuring_seconds(probe: PlanProbe, rate_bit_s: float) -> float:
     bound = probe.stopping.maximum_seconds
     if probe.layer is Layer.MEMORY:
         return bound
-    windows = min(bound, probe.warmup_samples * WINDOW_SECONDS)
+    message_seconds = 8 * probe.message_bytes / rate_bit_s
+    windows = min(bound, probe.warmup_samples * max(WINDOW_SECONDS, message_seconds))
     family = PATTERNS[probe.pattern].family
     if family is Family.FLOOD:
-        bound += windows + CONNECTION_SECONDS * _connections(probe.parameters, len(probe.ranks))
+        bound += windows + END_SECONDS + CONNECTION_SECONDS * _connections(probe.parameters, len(probe.ranks))
+        bound += _left_over_seconds(probe, len(probe.ranks) - 1, rate_bit_s)
     elif family is Family.MATRIX:
         bound = max(bound, _turns(probe) * LEAST_PAIR_SECONDS) + _turns(probe) * PAIR_SECONDS
     elif family is Family.OPERATION and probe.parameters.get("mode") == "nonblocking":
         bound *= 2  # alone, and over computing
     elif probe.pattern is Pattern.STREAM:
-        bound += windows
+        bound += windows + END_SECONDS + _left_over_seconds(probe, 1, rate_bit_s)
+    elif probe.pattern is Pattern.PINGPONG:
+        bound += min(bound, 2 * probe.warmup_samples * message_seconds)
     elif probe.pattern is Pattern.PACED:
         usual = PATTERNS[probe.pattern].parameters["interval_us"].default
         bound += probe.warmup_samples * float(probe.parameters.get("interval_us", usual)) * 1e-6
     return bound
+
+
+def _left_over_seconds(probe: PlanProbe, channels: int, rate_bit_s: float) -> float:
+    """Return how long what is on its way at the end of a stream or a flood takes over a link that so many channels share."""
+    if probe.layer is Layer.MPI:
+        return 8 * min(channels * MPI_SLOTS * probe.message_bytes, MPI_POSTED_BYTES) / rate_bit_s
+    # A flood over TCP is not drained, its connections are closed.
+    has_buffer = probe.layer is Layer.TCP and probe.pattern is Pattern.STREAM
+    return 8 * TCP_BUFFER_BYTES / rate_bit_s if has_buffer else 0.0
 
 
 def _turns(probe: PlanProbe) -> int:
@@ -80,11 +116,11 @@ def _connections(parameters: Parameters, ranks: int) -> int:
     return 2 * (ranks - 1) * int(parameters.get("flows", 1))
 
 
-def launch_seconds(probes: Iterable[PlanProbe]) -> float:
-    """Return the seconds that a launch takes at most if nothing goes wrong."""
+def launch_seconds(probes: Iterable[PlanProbe], fabric: Fabric) -> float:
+    """Return the seconds that a launch on a fabric takes at most if nothing goes wrong."""
     cells = list(probes)
     clock = CLOCK_SECONDS if any(_needs_clock(probe) for probe in cells) else 0.0
-    return START_SECONDS + clock + sum(cell_seconds(probe) for probe in cells)
+    return START_SECONDS + clock + sum(cell_seconds(probe, fabric) for probe in cells)
 
 
 def _needs_clock(probe: PlanProbe) -> bool:

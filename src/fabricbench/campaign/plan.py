@@ -14,6 +14,7 @@ from fabricbench.campaign.budget import fit_budget, unscaled
 from fabricbench.campaign.cells import PlannedCell, plan_cells, window_messages
 from fabricbench.campaign.estimate import START_SECONDS, launch_seconds
 from fabricbench.campaign.kernels import KernelStart, PlannedKernel, plan_kernels
+from fabricbench.campaign.noise import Noise, usual_noise
 from fabricbench.campaign.specification import FEWEST_BLOCKS, MOST_BLOCKS, Campaign
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
@@ -80,9 +81,19 @@ class RunPlan(Model):
 
 
 def plan_run(
-    campaign: Campaign, testbed: Testbed, *, seed: int, budget_seconds: float | None = None, blocks: int | None = None
+    campaign: Campaign,
+    testbed: Testbed,
+    *,
+    seed: int,
+    budget_seconds: float | None = None,
+    blocks: int | None = None,
+    noise: Noise | None = None,
 ) -> RunPlan:
-    """Return the plan of a campaign on a testbed; UsageError where the testbed cannot carry what the campaign asks for."""
+    """Return the plan of a campaign on a testbed; UsageError where the testbed cannot carry what the campaign asks for.
+
+    A budget changes blocks and the length of cells, but not `blocks` that are given; by which noise, `noise` says, else the
+    testbed's usual one.
+    """
     if blocks is not None and blocks < FEWEST_BLOCKS:
         raise UsageError(
             f"{blocks} blocks are too few", hint=f"at least {FEWEST_BLOCKS}: one block has nothing to compare with"
@@ -93,14 +104,21 @@ def plan_run(
     kernel_plan = plan_kernels(campaign, testbed, len(cell_plan.cells))
     kernels = kernel_plan.kernels
     asked = blocks if blocks is not None else campaign.blocks
-    fabrics = [fabric.name for fabric in testbed.fabrics]
     fixed = sum(_kernel_seconds(one, testbed.fabric(fabric)) for one in kernels for fabric in one.fabrics)
     scaling = (
         unscaled(asked)
         if budget_seconds is None
-        else fit_budget(cell_plan.cells, fabrics, asked, budget_seconds, fixed_seconds=fixed)
+        else fit_budget(
+            cell_plan.cells,
+            testbed.fabrics,
+            asked,
+            budget_seconds,
+            noise or usual_noise(testbed.launcher),
+            is_blocks_fixed=blocks is not None,
+            fixed_seconds=fixed,
+        )
     )
-    cells = tuple(scaling.shorten(cell) for cell in cell_plan.cells)
+    cells = tuple(scaling.scale(cell) for cell in cell_plan.cells)
     return RunPlan(
         campaign=campaign.name,
         seed=seed,
@@ -136,7 +154,7 @@ def _launches(
         Random(f"{seed} block {block}").shuffle(order)  # noqa: S311 - order, not secrecy
         for position, (fabric, kernel) in enumerate(order):
             if kernel is None:
-                yield _measuring(cells, fabric.name, block, position, seed)
+                yield _measuring(cells, fabric, block, position, seed)
             else:
                 yield LaunchPlan(
                     launch_id=f"b{block:02d}-{fabric.name}-{kernel.start.name}",
@@ -150,17 +168,17 @@ def _launches(
                 )
 
 
-def _measuring(cells: tuple[PlannedCell, ...], fabric: str, block: int, position: int, seed: int) -> LaunchPlan:
-    random = Random(f"{seed} block {block} {fabric}")  # noqa: S311
-    carried = [cell.probe for cell in cells if fabric in cell.fabrics]
+def _measuring(cells: tuple[PlannedCell, ...], fabric: Fabric, block: int, position: int, seed: int) -> LaunchPlan:
+    random = Random(f"{seed} block {block} {fabric.name}")  # noqa: S311
+    carried = [cell.probe for cell in cells if fabric.name in cell.fabrics]
     ids = [probe.id for probe in carried]
     random.shuffle(ids)
     return LaunchPlan(
-        launch_id=f"b{block:02d}-{fabric}",
+        launch_id=f"b{block:02d}-{fabric.name}",
         block=block,
         position=position,
-        fabric=fabric,
+        fabric=fabric.name,
         token=random.getrandbits(32),
         cells=tuple(ids),
-        estimated_seconds=launch_seconds(carried),
+        estimated_seconds=launch_seconds(carried, fabric),
     )

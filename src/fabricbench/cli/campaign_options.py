@@ -13,9 +13,11 @@ from fabricbench.errors import UsageError
 from fabricbench.quantity import parse_seconds
 
 if TYPE_CHECKING:
+    from fabricbench.campaign.noise import Noise
     from fabricbench.campaign.plan import RunPlan
     from fabricbench.campaign.specification import Campaign
     from fabricbench.campaign.venue import Venue
+    from fabricbench.testbed.model import Testbed
 
 CampaignArgument = Annotated[
     str,
@@ -37,9 +39,23 @@ NodesOption = Annotated[
 ]
 BudgetOption = Annotated[
     str | None,
-    typer.Option("--budget", metavar="TIME", help="Fit into this time, 5min say: shorter cells, then fewer blocks."),
+    typer.Option(
+        "--budget",
+        metavar="TIME",
+        help="Use this time, 5min say: as many blocks as fit, of cells as long as tells most.",
+    ),
 ]
-BlocksOption = Annotated[int | None, typer.Option("--blocks", help="Instead of the campaign's number of blocks.")]
+BlocksOption = Annotated[
+    int | None, typer.Option("--blocks", help="Instead of the campaign's number of blocks; a budget leaves it alone.")
+]
+NoiseOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--noise-from",
+        metavar="RUNDIR",
+        help="Plan with the noise of this run, instead of the quiet lab's (in a lab) or loopback's.",
+    ),
+]
 SeedOption = Annotated[
     int | None, typer.Option("--seed", min=0, help="Orders everything that is random. Drawn and recorded if not given.")
 ]
@@ -47,35 +63,63 @@ SeedOption = Annotated[
 
 @dataclass(frozen=True)
 class Prepared:
-    """A campaign, where it is to be run, and its plan there."""
+    """A campaign, where it is to be run, its plan there, and the noise that it is planned with."""
 
     campaign: Campaign
     venue: Venue
     plan: RunPlan
+    noise: Noise
 
 
 def prepare(
-    campaign: str, testbed: str, nodes: int | None, budget: str | None, blocks: int | None, seed: int | None
+    campaign: str,
+    testbed: str,
+    nodes: int | None,
+    budget: str | None,
+    blocks: int | None,
+    seed: int | None,
+    noise_from: Path | None = None,
 ) -> Prepared:
     """Return the plan that the options ask for; UsageError says which of them cannot be."""
     from fabricbench.campaign.venue import find_venue  # noqa: PLC0415 - keeps the start of the program fast
 
-    return prepare_in(find_venue(testbed, nodes), campaign, budget, blocks, seed)
+    return prepare_in(find_venue(testbed, nodes), campaign, budget, blocks, seed, noise_from)
 
 
-def prepare_in(venue: Venue, campaign: str, budget: str | None, blocks: int | None, seed: int | None) -> Prepared:
+def prepare_in(
+    venue: Venue,
+    campaign: str,
+    budget: str | None,
+    blocks: int | None,
+    seed: int | None,
+    noise_from: Path | None = None,
+) -> Prepared:
     """Return the plan of a campaign in a venue; UsageError says which of the options cannot be."""
     from fabricbench.campaign.plan import plan_run  # noqa: PLC0415
 
     wanted = _find_campaign(campaign)
+    testbed = venue.testbed()
+    noise = _noise(noise_from, testbed)
     plan = plan_run(
         wanted,
-        venue.testbed(),
+        testbed,
         seed=secrets.randbits(32) if seed is None else seed,
         budget_seconds=None if budget is None else _budget_seconds(budget),
         blocks=blocks,
+        noise=noise,
     )
-    return Prepared(wanted, venue, plan)
+    return Prepared(wanted, venue, plan, noise)
+
+
+def _noise(run: Path | None, testbed: Testbed) -> Noise:
+    if run is None:
+        from fabricbench.campaign.noise import usual_noise  # noqa: PLC0415
+
+        return usual_noise(testbed.launcher)
+    from fabricbench.campaign.stored_noise import read_noise  # noqa: PLC0415
+    from fabricbench.record.store import Run  # noqa: PLC0415
+
+    return read_noise(Run.open(run))
 
 
 def _find_campaign(text: str) -> Campaign:

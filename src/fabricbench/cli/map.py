@@ -58,6 +58,7 @@ def register(app: typer.Typer) -> None:
 
 def _measure(testbed: str, nodes: int | None, layer: str, blocks: int, seed: int | None, directory: Path) -> None:
     from fabricbench.campaign.mapping import map_campaign  # noqa: PLC0415
+    from fabricbench.campaign.noise import usual_noise  # noqa: PLC0415
     from fabricbench.campaign.plan import plan_run  # noqa: PLC0415
     from fabricbench.campaign.venue import find_venue  # noqa: PLC0415
     from fabricbench.cli.campaign_options import Prepared  # noqa: PLC0415
@@ -66,4 +67,4 @@ def _measure(testbed: str, nodes: int | None, layer: str, blocks: int, seed: int
     venue = find_venue(testbed, nodes)
     campaign = map_campaign(layer, blocks, len(venue.testbed().nodes))
     plan = plan_run(campaign, venue.testbed(), seed=secrets.randbits(32) if seed is None else seed)
-    measure(Prepared(campaign, venue, plan), directory)
+    measure(Prepared(campaign, venue, plan, usual_noise(venue.testbed().launcher)), directory)

@@ -15,16 +15,20 @@ from fabricbench.cli.campaign_options import (
     BudgetOption,
     CampaignArgument,
     NodesOption,
+    NoiseOption,
     Prepared,
     SeedOption,
     TestbedOption,
     prepare,
 )
 from fabricbench.cli.output import write_output
+from fabricbench.cli.power_text import gate_lines, power_lines
+from fabricbench.cli.tables import share_option
 from fabricbench.quantity import format_bytes, format_duration, format_seconds
 
 if TYPE_CHECKING:
     from fabricbench.campaign.plan import LaunchPlan, RunPlan
+    from fabricbench.campaign.power import GateNeed, Power
     from fabricbench.launch.command import Command
     from fabricbench.record.probe_plan import PlanProbe
 
@@ -50,21 +54,27 @@ def register(app: typer.Typer) -> None:
         budget: BudgetOption = None,
         blocks: BlocksOption = None,
         seed: SeedOption = None,
+        noise_from: NoiseOption = None,
+        gate: Annotated[
+            str | None,
+            typer.Option(metavar="SHARE", help="Also the blocks that `check --max-regression` of this needs: 5% say."),
+        ] = None,
         format_: Annotated[Format, typer.Option("--format")] = Format.TEXT,
         output: Annotated[
             Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")
         ] = None,
     ) -> None:
-        """Print what `run` would start with the same arguments: order, commands, cells, and how long it takes at most.
+        """Print what `run` would start with the same arguments: order, commands, cells, how long it takes, what it will find.
 
         Example: `fabricbench plan quick --testbed lab:fast-ethernet,myrinet --budget 5min`
         """
-        prepared = prepare(campaign, testbed, nodes, budget, blocks, seed)
+        allowed = None if gate is None else share_option(gate, "--gate")
+        prepared = prepare(campaign, testbed, nodes, budget, blocks, seed, noise_from)
         commands = _commands(prepared)
         if format_ is Format.JSON:
-            text = json.dumps(_data(prepared, commands), indent=1) + "\n"
+            text = json.dumps(_data(prepared, commands, allowed), indent=1) + "\n"
         else:
-            text = "\n".join(_lines(prepared, commands)) + "\n"
+            text = "\n".join(_lines(prepared, commands, allowed)) + "\n"
         write_output(text, output)
 
 
@@ -84,8 +94,17 @@ def _commands(prepared: Prepared) -> dict[str, Command]:
     return commands
 
 
-def _data(prepared: Prepared, commands: dict[str, Command]) -> dict[str, Any]:
+def _finds(prepared: Prepared, allowed: float | None) -> tuple[Power, GateNeed | None]:
+    """What the campaign will find, and what a gate that allows so much would need."""
+    from fabricbench.campaign.power import gate_need, power_of  # noqa: PLC0415 - keeps the start of the program fast
+
+    plan, noise = prepared.plan, prepared.noise
+    return power_of(plan, noise, prepared.campaign.margin), None if allowed is None else gate_need(plan, noise, allowed)
+
+
+def _data(prepared: Prepared, commands: dict[str, Command], allowed: float | None) -> dict[str, Any]:
     plan = prepared.plan
+    finds, gate = _finds(prepared, allowed)
     return {
         "campaign": prepared.campaign.model_dump(mode="json"),
         "testbed": prepared.venue.testbed().model_dump(mode="json"),
@@ -94,6 +113,8 @@ def _data(prepared: Prepared, commands: dict[str, Command]) -> dict[str, Any]:
         "ranks": plan.ranks,
         "estimated_seconds": plan.estimated_seconds,
         "notes": list(plan.notes),
+        "finds": finds.model_dump(mode="json"),
+        "gate": None if gate is None else gate.model_dump(mode="json"),
         "cells": [cell.model_dump(mode="json") for cell in plan.cells],
         "launches": [
             {
@@ -106,7 +127,7 @@ def _data(prepared: Prepared, commands: dict[str, Command]) -> dict[str, Any]:
     }
 
 
-def _lines(prepared: Prepared, commands: dict[str, Command]) -> Iterator[str]:
+def _lines(prepared: Prepared, commands: dict[str, Command], allowed: float | None) -> Iterator[str]:
     plan, testbed = prepared.plan, prepared.venue.testbed()
     fabrics = ", ".join(fabric.name for fabric in plan.fabrics)
     yield f"campaign {plan.campaign} on {testbed.name}: {len(testbed.nodes)} nodes, fabrics {fabrics}"
@@ -115,6 +136,10 @@ def _lines(prepared: Prepared, commands: dict[str, Command]) -> Iterator[str]:
         f"at most {format_duration(plan.estimated_seconds)}, seed {plan.seed}"
     )
     yield from (f"note: {note}" for note in plan.notes)
+    finds, gate = _finds(prepared, allowed)
+    yield from power_lines(finds)
+    if gate is not None:
+        yield from gate_lines(gate, finds)
     yield ""
     yield "launches, in this order:"
     yield from (_launch_line(launch) for launch in plan.launches)

@@ -13,12 +13,14 @@ from fabricbench.cli.campaign_options import (
     BudgetOption,
     CampaignArgument,
     NodesOption,
+    NoiseOption,
     Prepared,
     SeedOption,
     TestbedOption,
     prepare,
 )
 from fabricbench.cli.interruption import interruptible
+from fabricbench.cli.power_text import found_note
 from fabricbench.cli.progress import RunProgress
 from fabricbench.cli.verdict import show_verdict
 
@@ -37,20 +39,23 @@ def register(app: typer.Typer) -> None:
         budget: BudgetOption = None,
         blocks: BlocksOption = None,
         seed: SeedOption = None,
+        noise_from: NoiseOption = None,
     ) -> None:
         """Measure a campaign on every fabric of a testbed, in blocks of random order. Ctrl-C keeps what was measured.
 
         Example: `fabricbench run quick --testbed lab:fast-ethernet,myrinet -o runs/today`
         """
-        measure(prepare(campaign, testbed, nodes, budget, blocks, seed), output)
+        measure(prepare(campaign, testbed, nodes, budget, blocks, seed, noise_from), output)
         show_verdict(output)
 
 
 def measure(prepared: Prepared, directory: Path) -> None:
     """Run what was prepared into a run directory, with its notes and its progress on stderr."""
+    from fabricbench.campaign.power import power_of  # noqa: PLC0415
     from fabricbench.campaign.run import start_run  # noqa: PLC0415 - keeps the start of the program fast
 
-    for note in (*prepared.venue.testbed().notes, *prepared.plan.notes):
+    found = found_note(power_of(prepared.plan, prepared.noise, prepared.campaign.margin))
+    for note in (*prepared.venue.testbed().notes, *prepared.plan.notes, *found):
         sys.stderr.write(f"note: {note}\n")
     with RunProgress() as progress, interruptible(directory, progress.show) as notify:
         start_run(directory, prepared.campaign, prepared.venue, prepared.plan, notify=notify)

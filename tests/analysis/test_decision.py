@@ -15,7 +15,7 @@ from fabricbench.analysis.measured import read_sides
 from fabricbench.analysis.ranking import places, ranks
 from fabricbench.analysis.weighing import usual_tests
 from fabricbench.errors import UsageError
-from fabricbench.model import Layer, Pattern
+from fabricbench.model import Layer, Pattern, Receive
 from fabricbench.record.decision_table import DecisionTable, FabricPrice, Weight, decision_of, prices_of, read_decision
 from fabricbench.record.manifest import Manifest
 from fabricbench.record.store import Run
@@ -153,6 +153,7 @@ PRICED = DecisionTable(
     weight=(TRIP, BULK),
     nodes=16,
     node_price=2000,
+    network_share=1.0,
     years=4,
     electricity_price_per_kwh=0.3,
     price={"old": FabricPrice(per_node=50), "new": FabricPrice(per_node=900, fixed=1600, power_per_node_watt=10)},
@@ -168,8 +169,8 @@ def test_cost_is_that_of_the_whole_system(tmp_path: Path):
     assert old.cost.total == 16 * 2050
     assert new.cost is not None
     assert new.cost.total == pytest.approx(16 * 2900 + 1600 + energy)
-    assert new.cost_per_score is not None
-    assert new.cost_per_score.value == pytest.approx(new.cost.total / old.cost.total / new.score.value)
+    assert new.cost_of_work is not None
+    assert new.cost_of_work.value == pytest.approx(new.cost.total / old.cost.total / new.score.value)
     assert found.ranks[0] == ("new",)
     assert found.cost_ranks[0] == ("old",)
     assert new.probability_cheapest is not None
@@ -185,18 +186,19 @@ def test_at_the_break_even_prices_the_same_work_costs_the_same(tmp_path: Path):
     assert node.value.high is not None
     assert node.value.low < node.value.value < node.value.high
     dearer = decided(run, PRICED.model_copy(update={"node_price": node.value.value}))
-    assert dearer.fabrics[1].cost_per_score is not None
-    assert dearer.fabrics[1].cost_per_score.value == pytest.approx(1)
+    assert dearer.fabrics[1].cost_of_work is not None
+    assert dearer.fabrics[1].cost_of_work.value == pytest.approx(1)
     own = break_even(found, BreakEvenKind.FABRIC_PRICE)
     new = PRICED.price["new"].model_copy(update={"per_node": own.value.value})
     cheaper = decided(run, PRICED.model_copy(update={"price": {**PRICED.price, "new": new}}))
-    assert cheaper.fabrics[1].cost_per_score is not None
-    assert cheaper.fabrics[1].cost_per_score.value == pytest.approx(1)
+    assert cheaper.fabrics[1].cost_of_work is not None
+    assert cheaper.fabrics[1].cost_of_work.value == pytest.approx(1)
 
 
 def test_a_faster_fabric_that_costs_no_more_pays_whatever_a_node_costs(tmp_path: Path):
     run = written(tmp_path / "run", {"old": 100, "new": 80}, {"old": 100, "new": 125})
-    found = decided(run, DecisionTable(price={"old": FabricPrice(per_node=100), "new": FabricPrice(per_node=100)}))
+    same = {"old": FabricPrice(per_node=100), "new": FabricPrice(per_node=100)}
+    found = decided(run, DecisionTable(price=same, network_share=0.5))
     assert break_even(found, BreakEvenKind.NODE_PRICE).value.high == 0
     assert found.fabrics[0].cost is None  # nobody said what a node costs
     assert "costs of whole systems need node_price" in " ".join(found.notes)
@@ -208,9 +210,36 @@ def test_without_a_sure_lead_no_price_of_a_node_is_said_to_be_enough(tmp_path: P
     assert node.value.high is None
 
 
+def test_network_tests_alone_do_not_say_what_a_job_gains(tmp_path: Path):
+    run = written(tmp_path / "run", {"old": 100, "new": 50}, {"old": 100, "new": 300})
+    found = decided(run, PRICED.model_copy(update={"network_share": None}))
+    assert found.ranks[0] == ("new",)
+    assert found.cost_ranks == ()
+    assert found.fabrics[1].cost_of_work is None
+    assert {one.kind for one in found.break_evens} == {BreakEvenKind.TIME}
+    assert "network tests do not tell what a job gains" in " ".join(found.notes)
+    time = break_even(found, BreakEvenKind.TIME)
+    assert time.value.low is not None
+    assert time.value.high is not None
+    assert time.value.low < time.value.value < time.value.high
+    # Where just that share of the time is the network's, the same work costs the same.
+    even = decided(run, PRICED.model_copy(update={"network_share": time.value.value})).fabrics[1].cost_of_work
+    assert even is not None
+    assert even.value == pytest.approx(1, abs=1e-3)
+
+
+def test_a_job_gains_by_its_share_of_the_network_only(tmp_path: Path):
+    run = written(tmp_path / "run", {"old": 100, "new": 50}, {"old": 100, "new": 200})
+    same = dict.fromkeys(("old", "new"), PRICED.price["old"])
+    found = decided(run, PRICED.model_copy(update={"network_share": 0.2, "price": same}))
+    assert found.fabrics[1].score.value == pytest.approx(2, rel=0.01)
+    assert found.fabrics[1].cost_of_work is not None
+    assert found.fabrics[1].cost_of_work.value == pytest.approx(0.8 + 0.2 / 2, rel=0.01)
+
+
 def test_where_tests_disagree_the_share_of_the_weight_that_decides_is_told(tmp_path: Path):
     run = written(tmp_path / "run", {"old": 100, "new": 110}, {"old": 100, "new": 800})
-    one = break_even(decided(run, DecisionTable(weight=(TRIP, BULK))), BreakEvenKind.WEIGHT)
+    one = break_even(decided(run, DecisionTable(weight=(TRIP, BULK))), BreakEvenKind.LEAD)
     truth = np.log(1.1) / (np.log(1.1) + np.log(8))
     assert one.value.value == pytest.approx(truth, abs=0.005)
     assert one.tests == ("tcp throughput at 64 KiB",)
@@ -219,7 +248,29 @@ def test_where_tests_disagree_the_share_of_the_weight_that_decides_is_told(tmp_p
     assert one.value.low <= truth <= one.value.high
     agreed = written(tmp_path / "agreed", {"old": 100, "new": 50}, {"old": 100, "new": 800})
     kinds = {each.kind for each in decided(agreed, DecisionTable(weight=(TRIP, BULK))).break_evens}
-    assert BreakEvenKind.WEIGHT not in kinds
+    assert BreakEvenKind.LEAD not in kinds
+
+
+def test_where_kernels_disagree_costs_decide_by_how_they_are_weighed(tmp_path: Path):
+    names = {"benchmark": "IS", "class": "W"}, {"benchmark": "EP", "class": "W"}
+    seconds = {"old": 2e9, "new": 1e9}, {"old": 1e9, "new": 1.02e9}
+    kernels = [
+        SyntheticCell(Layer.MPI, Pattern.NPB, 0, times, Receive.LIBRARY, samples=1, warmup=0, parameters=dict(of))
+        for of, times in zip(names, seconds, strict=True)
+    ]
+    run = write_synthetic_run(tmp_path / "run", cells=kernels, blocks=8, noise=Noise(0.004, 0.004))
+    table = PRICED.model_copy(update={"weight": (Weight(npb="IS.W"), Weight(npb="EP.W")), "network_share": None})
+    found = decided(run, table)
+    one = break_even(found, BreakEvenKind.WEIGHT)
+    assert one.tests == ("IS.W on 2 ranks",)
+    assert found.fabrics[1].cost is not None
+    assert found.fabrics[0].cost is not None
+    cost = np.log(found.fabrics[1].cost.total / found.fabrics[0].cost.total)
+    assert one.value.value == pytest.approx((cost + np.log(1.02)) / (np.log(2) + np.log(1.02)), abs=0.01)
+    weights = (Weight(npb="IS.W", weight=one.value.value), Weight(npb="EP.W", weight=1 - one.value.value))
+    even = decided(run, table.model_copy(update={"weight": weights})).fabrics[1].cost_of_work
+    assert even is not None
+    assert even.value == pytest.approx(1)
 
 
 def test_prices_in_two_currencies_are_refused_and_a_price_for_no_fabric_too():

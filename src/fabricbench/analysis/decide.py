@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from fabricbench.analysis.costing import break_evens, system_cost
+from fabricbench.analysis.costing import Terms, break_evens, system_cost
 from fabricbench.analysis.findings import CellKey, DecisionFindings, FabricScore, Interval, SystemCost, WeighedTest
 from fabricbench.analysis.measured import Side
 from fabricbench.analysis.ranking import places, ranks
@@ -44,55 +44,65 @@ def find_decision(
         "nodes": nodes,
         "currency": currency,
         "years": table.years,
+        "network_share": table.network_share,
         "confidence": confidence,
     }
     if not weighed.keys or not weighed.scores.size:
         return DecisionFindings(tests=(), blocks=0, fabrics=(), ranks=(), notes=weighed.notes, **common)
     costs = _costs(names, prices, nodes, table)
-    scored = _Scored(names, weighed, costs, confidence)
+    scored = _Scored(names, weighed, table.network_share, costs, confidence)
+    terms = Terms(names, prices, nodes, table, confidence)
     return DecisionFindings(
         tests=_tests(weighed, confidence),
         blocks=len(weighed.scores),
         fabrics=scored.fabrics(),
         ranks=scored.tiers(scored.tests),
         cost_ranks=scored.tiers(scored.cost_tests) if scored.cost_tests is not None else (),
-        break_evens=tuple(break_evens(names, scored.tests, weighed, prices, nodes, table, confidence)),
-        notes=(*weighed.notes, *_notes(names, prices, table, len(weighed.scores))),
+        break_evens=tuple(break_evens(terms, weighed, scored.tests, scored.work_tests)),
+        notes=(*weighed.notes, *_notes(names, prices, table, weighed)),
         **common,
     )
 
 
 class _Scored:
-    """The scores of all fabrics and, where costs are known, the scores for their money."""
+    """The scores of all fabrics and, where that can be said, the work that each does for its money."""
 
     def __init__(
-        self, names: Sequence[str], weighed: Weighed, costs: Sequence[SystemCost] | None, confidence: float
+        self,
+        names: Sequence[str],
+        weighed: Weighed,
+        network_share: float | None,
+        costs: Sequence[SystemCost] | None,
+        confidence: float,
     ) -> None:
         self.names = names
         self.costs = costs
         self._confidence = confidence
         logs, floors = weighed.scores, weighed.score_deviations
         self.tests = pair_tests(logs, floors, confidence)
-        self._draws = mean_draws(logs, floors)
-        self.cost_tests: PairTests | None = None
-        if costs is not None:
+        self._first = _chances(logs, floors)
+        self._cheapest: Floats | None = None
+        self.work_tests = self.cost_tests = None
+        work = weighed.work_scores(network_share)
+        if work is not None:
+            self.work_tests = pair_tests(work, floors, confidence)
+        if work is not None and costs is not None:
             # Subtracting a constant from each column: what is spent is exact, what was measured keeps its scatter.
-            self._log_costs = np.log([one.total / costs[0].total for one in costs])
-            self.cost_tests = pair_tests(logs - self._log_costs, floors, confidence)
+            for_money = work - np.log([one.total / costs[0].total for one in costs])
+            self.cost_tests = pair_tests(for_money, floors, confidence)
+            self._cheapest = _chances(for_money, floors)
 
     def fabrics(self) -> tuple[FabricScore, ...]:
         """Return each fabric with its score and cost."""
-        first = self._chances(None)
-        cheapest = self._chances(self._log_costs) if self.costs is not None else None
         return tuple(
             FabricScore(
                 fabric=name,
                 score=self._against_first(self.tests.ratios, index),
-                probability_first=None if first is None else float(first[index]),
+                probability_first=None if self._first is None else float(self._first[index]),
                 places=self._places(self.tests)[name],
                 cost=None if self.costs is None else self.costs[index],
-                cost_per_score=self._cost_per_score(index),
-                probability_cheapest=None if cheapest is None else float(cheapest[index]),
+                cost_of_work=self._cost_of_work(index),
+                probability_cheapest=None if self._cheapest is None else float(self._cheapest[index]),
                 cost_places=None if self.cost_tests is None else self._places(self.cost_tests)[name],
             )
             for index, name in enumerate(self.names)
@@ -104,16 +114,11 @@ class _Scored:
         ordered = [self.names[index] for index in sorted(range(len(values)), key=lambda index: -values[index])]
         return ranks(ordered, self._better(tests))
 
-    def _chances(self, log_costs: Floats | None) -> Floats | None:
-        if self._draws is None:
-            return None
-        return chances_of_first(self._draws if log_costs is None else self._draws - log_costs)
-
     def _against_first(self, ratios: Ratios, index: int) -> Interval:
         """Return how many times better than the first fabric: the pairs with it come first, in order."""
         return EXACTLY_ONE if index == 0 else _interval(ratios, index - 1)
 
-    def _cost_per_score(self, index: int) -> Interval | None:
+    def _cost_of_work(self, index: int) -> Interval | None:
         if self.cost_tests is None:
             return None
         for_money = self._against_first(self.cost_tests.ratios, index)
@@ -132,6 +137,11 @@ class _Scored:
 
     def _places(self, tests: PairTests) -> dict[str, tuple[int, int]]:
         return places(self.names, self._better(tests))
+
+
+def _chances(logs: Floats, floors: Floats) -> Floats | None:
+    draws = mean_draws(logs, floors)
+    return None if draws is None else chances_of_first(draws)
 
 
 def _interval(ratios: Ratios, index: int) -> Interval:
@@ -162,9 +172,11 @@ def _costs(
     return costs if len(costs) == len(names) else None
 
 
-def _notes(names: Sequence[str], prices: Mapping[str, FabricPrice], table: DecisionTable, blocks: int) -> list[str]:
+def _notes(
+    names: Sequence[str], prices: Mapping[str, FabricPrice], table: DecisionTable, weighed: Weighed
+) -> list[str]:
     """Return what keeps the decision from saying more."""
-    notes = []
+    notes, blocks = [], len(weighed.scores)
     unpriced = [name for name in names if name not in prices]
     if unpriced:
         notes.append(
@@ -172,6 +184,11 @@ def _notes(names: Sequence[str], prices: Mapping[str, FabricPrice], table: Decis
         )
     elif table.node_price is None:
         notes.append("costs of whole systems need node_price in [decision]: a fabric alone does no work")
+    elif table.network_share is None and not weighed.is_work.all():
+        notes.append(
+            "network tests do not tell what a job gains: what the same work costs needs network_share in [decision], the share of "
+            "your jobs' time that they stand for, or kernels as the only tests"
+        )
     if table.years is None and any(price.power_per_node_watt for price in prices.values()):
         notes.append("power is not counted: its cost needs years and electricity_price_per_kwh in [decision]")
     if blocks < MINIMUM_LAUNCHES:

@@ -51,7 +51,7 @@ def data_hash(run: Run) -> str:
 
 
 def again(command: Sequence[str], seed: int, blocks: int, blocks_in_campaign: int | None) -> tuple[str, ...]:
-    """Return a stored `fabricbench run` as it can be given again: another output, the seed that was drawn, the blocks that there are.
+    """Return a stored `fabricbench run` as it can be given again: another output, the seed drawn, the blocks there are.
 
     Any other command is returned as it was.
     """

@@ -16,6 +16,7 @@ from fabricbench.analysis.kernels import kernel_of
 from fabricbench.analysis.measured import Side, in_order
 from fabricbench.analysis.wording import count, enumeration, named_cell
 from fabricbench.model import Layer, Metric
+from fabricbench.patterns import PATTERNS, Family
 from fabricbench.record.decision_table import DecisionTable, Weight
 from fabricbench.statistics.ratios import MINIMUM_LAUNCHES
 
@@ -44,6 +45,29 @@ class Weighed:
         """Logarithms of the weighted geometric mean relative to the first fabric, shape (blocks, fabrics)."""
         weighted = np.tensordot(self.shares, self.logs - self.logs[:, :1], axes=1)
         return np.asarray(weighted.T, dtype=np.float64)
+
+    @property
+    def is_work(self) -> NDArray[np.bool_]:
+        """Which tests are whole work, kernels and applications; the others are of the network alone."""
+        return np.array([PATTERNS[key.pattern].family is Family.WORKLOAD for key in self.keys], dtype=np.bool_)
+
+    def work_scores(self, network_share: float | None) -> Floats | None:
+        """Return logarithms of the work done in the same time, relative to the first fabric: (blocks, fabrics).
+
+        Tests of whole work count as they are; the network tests together, by their geometric mean, make a share of a job's time
+        shorter, and all else stays as long as it is (Amdahl, AFIPS 1967). None where network tests are weighed and nobody said
+        what share they stand for.
+        """
+        if self.is_work.all():
+            return self.scores
+        if network_share is None:
+            return None
+        relative, of_network = self.logs - self.logs[:, :1], ~self.is_work
+        weight = float(self.shares[of_network].sum())
+        network = np.tensordot(self.shares[of_network], relative[of_network], axes=1) / weight
+        job = -np.log(1.0 - network_share + network_share * np.exp(-network))
+        work = np.tensordot(self.shares[self.is_work], relative[self.is_work], axes=1) + weight * job
+        return np.asarray(work.T, dtype=np.float64)
 
     @property
     def score_deviations(self) -> Floats:

@@ -3,6 +3,7 @@
     [decision]
     nodes = 16                          # for how many one buys; default: as many as the testbed has
     node_price = 2500                   # a node without a fabric
+    network_share = "20%"               # of your jobs' time on the first fabric: what network tests stand for
     years = 4                           # with the price of electricity: what the power costs
     electricity_price_per_kwh = 0.30
 
@@ -37,7 +38,7 @@ from fabricbench.configuration import did_you_mean, read_table, validated
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Model, Pattern, Receive
 from fabricbench.patterns import PATTERNS, Family
-from fabricbench.quantity import Bytes, format_bytes
+from fabricbench.quantity import Bytes, Share, format_bytes
 from fabricbench.record.manifest import Manifest
 from fabricbench.testbed.model import Fabric
 
@@ -106,12 +107,17 @@ def _price(value: Any) -> Any:
 
 
 class DecisionTable(Model):
-    """What the user weighs and what it costs. Without weights, what the first screen shows counts equally."""
+    """What the user weighs and what it costs. Without weights, what the first screen shows counts equally.
+
+    A kernel's time is that of whole work; of a round trip or a stream `network_share` tells how much of the users' jobs, by time on
+    the first fabric, goes as they do. Without it network tests rank fabrics, and nothing is said of what they are worth in money.
+    """
 
     weight: tuple[Weight, ...] = ()
     nodes: int | None = Field(default=None, ge=1)
     node_price: Amount | None = None
     node_power_watt: Amount = 0.0
+    network_share: Annotated[Share, Field(gt=0, le=1)] | None = None
     years: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     electricity_price_per_kwh: Amount | None = None
     currency: str | None = None

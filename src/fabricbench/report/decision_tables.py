@@ -8,7 +8,6 @@ from fabricbench.analysis.findings import (
     BreakEven,
     BreakEvenKind,
     DecisionFindings,
-    FabricScore,
     Findings,
     Interval,
 )
@@ -20,7 +19,12 @@ NEARLY_SURE = 0.99
 
 TESTS_NAMED = 2
 
-WHAT_IT_IS_OF = "under the scatter of these blocks alone; that says nothing about other nodes or loads"
+SHARES = (BreakEvenKind.TIME, BreakEvenKind.WEIGHT, BreakEvenKind.LEAD)
+
+WHAT_IT_IS_OF = (
+    "Intervals and probabilities are under the scatter of these blocks alone: they say nothing about other nodes or loads, and "
+    "prices count as exact."
+)
 
 
 def decision_tables(findings: Findings) -> list[tuple[str, Table]]:
@@ -50,6 +54,7 @@ def decision_lines(findings: Findings) -> tuple[str, ...]:
         *(f"{_break_even(one, found)}." for one in found.break_evens),
         *(f"Left out for all fabrics: {one.what} ({one.why})." for one in found.left_out),
         *(f"{note[0].upper()}{note[1:]}." for note in found.notes),
+        WHAT_IT_IS_OF,
     )
 
 
@@ -62,7 +67,7 @@ def _score_table(found: DecisionFindings) -> Table:
             _places(one.places),
             _chance(one.probability_first),
             NOTHING if one.cost is None else _money(one.cost.total, found.currency),
-            _times(one.cost_per_score, is_reference=one.fabric == reference),
+            _times(one.cost_of_work, is_reference=one.fabric == reference),
             NOTHING if one.cost_places is None else _places(one.cost_places),
             _chance(one.probability_cheapest),
         )
@@ -79,11 +84,10 @@ def _score_table(found: DecisionFindings) -> Table:
         "Cheapest with probability",
     )
     made = table(columns, rows, range(1, 8))
-    if any(one.cost is not None for one in found.fabrics):
-        return made
-    for column in (7, 6, 5, 4):
-        made = made.without(column)
-    return made
+    if not found.cost_ranks:
+        for column in (7, 6, 5):
+            made = made.without(column)
+    return made if any(one.cost is not None for one in found.fabrics) else made.without(4)
 
 
 def _weight_table(found: DecisionFindings) -> Table:
@@ -100,77 +104,76 @@ def _break_even_table(found: DecisionFindings) -> Table:
         (one.fabric, one.against, _condition(one, found), _bounds(one, found), _now(one, found))
         for one in found.break_evens
     ]
-    return table(
-        ("Fabric", "Against", "Pays if" if _has_costs(found) else "Condition", "Interval", "Now"), rows, (3, 4)
-    )
+    return table(("Fabric", "Against", "Condition", "Interval", "Now"), rows, (3, 4))
 
 
 def _first(found: DecisionFindings) -> str:
     """Return who is first and how sure that is; those that no test separates are named together."""
-    what = f"Over the {_count(len(found.tests), 'test')} weighed{'' if found.has_weights else ' (equally)'}"
-    top = found.ranks[0]
+    what = f"Over the {_count(len(found.tests), 'test')} weighed{'' if found.has_weights else ' equally'}"
+    top, reference = found.ranks[0], found.fabrics[0].fabric
     best = next(one for one in found.fabrics if one.fabric == top[0])
+    probably = _probably(best.probability_first)
     if len(top) == 1:
-        return f"{what} {best.fabric} is first{_by(best, found)}{_probably(best.probability_first)}."
-    confidence = f"{found.confidence * 100:g} %"
-    shown = f"; {best.fabric} is first{_probably(best.probability_first)}" if best.probability_first is not None else ""
-    return f"{what} {_list(top)} share the first place: no test separates them at {confidence}{shown}."
-
-
-def _by(best: FabricScore, found: DecisionFindings) -> str:
-    """Return by how much, relative to the first fabric or, where that leads, by its lead on the next one."""
-    reference = found.fabrics[0].fabric
-    return "" if best.fabric == reference else f", {_times(best.score)} as good as {reference}"
+        beside = "" if best.fabric == reference else f", {factor_words(best.score)} as good as {reference}"
+        return f"{what} {best.fabric} is first{probably}{beside}."
+    also = f"; {best.fabric} is first{probably}" if probably else ""
+    return f"{what} {_list(top)} share the first place, no test separates them at {found.confidence * 100:g} %{also}."
 
 
 def _cheapest(found: DecisionFindings) -> Iterable[str]:
     if not found.cost_ranks:
         return
-    top = found.cost_ranks[0]
+    top, reference = found.cost_ranks[0], found.fabrics[0].fabric
     best = next(one for one in found.fabrics if one.fabric == top[0])
-    years = "" if found.years is None else f" over {found.years:g} years"
-    work = f"For the same work {_nodes(found)[0].lower()}{_nodes(found)[1:]}{years}"
+    probably = _probably(best.probability_cheapest)
+    years = "" if found.years is None else f" and {found.years:g} years of power"
     if len(top) > 1:
-        yield f"{work}: {_list(top)} cost the same as far as the data tell."
+        also = f"; {best.fabric} is cheapest{probably}" if probably else ""
+        yield f"No test separates what the same work costs with {_list(top)}{also}."
         return
-    reference = found.fabrics[0].fabric
-    beside = "" if best.fabric == reference else f" ({_times(best.cost_per_score)} the cost with {reference})"
-    yield f"{work}: cheapest with {best.fabric}{beside}{_probably(best.probability_cheapest)}."
+    beside = "" if best.fabric == reference else f", {factor_words(best.cost_of_work)} what it costs with {reference}"
+    yield f"The same work is cheapest with {best.fabric}{probably}{beside} ({_count(found.nodes, 'node')}{years})."
 
 
 def _probably(probability: float | None) -> str:
-    return "" if probability is None else f", with probability {_chance(probability)} {WHAT_IT_IS_OF}"
+    return "" if probability is None else f" with probability {_chance(probability)}"
 
 
 def _break_even(one: BreakEven, found: DecisionFindings) -> str:
-    verb = "pays" if _has_costs(found) or one.kind is not BreakEvenKind.WEIGHT else "is ahead"
     bounds, now = _bounds(one, found), _now(one, found)
-    inside = "; ".join(filter(lambda text: text != NOTHING, (bounds, f"now {now}" if now != NOTHING else NOTHING)))
-    return f"{one.fabric} {verb} against {one.against} {_condition(one, found)}{f' ({inside})' if inside else ''}"
+    inside = "; ".join(filter(None, ("" if bounds == NOTHING else bounds, "" if now == NOTHING else f"now {now}")))
+    return f"{one.fabric} against {one.against} {_condition(one, found)}{f' ({inside})' if inside else ''}"
 
 
 def _condition(one: BreakEven, found: DecisionFindings) -> str:
+    value = one.value.value
     match one.kind:
-        case BreakEvenKind.NODE_PRICE if one.value.value == 0:
-            return "whatever a node costs"
         case BreakEvenKind.NODE_PRICE:
-            return f"if a node without it costs more than {_money(one.value.value, found.currency)}"
+            above = _money(value, found.currency)
+            return "pays whatever a node costs" if value == 0 else f"pays if a node without it costs more than {above}"
         case BreakEvenKind.FABRIC_PRICE:
-            return f"if its price per node stays below {_money(one.value.value, found.currency)}"
-        case BreakEvenKind.WEIGHT:
+            return f"pays if its price per node stays below {_money(value, found.currency)}"
+        case BreakEvenKind.TIME:
+            share = share_words(value)
+            return f"pays if more than {share} of a job's time on {one.against} goes as the network tests do"
+        case BreakEvenKind.WEIGHT | BreakEvenKind.LEAD:
             named = [*one.tests[:TESTS_NAMED]]
             if len(one.tests) > TESTS_NAMED:
                 named.append(f"{len(one.tests) - TESTS_NAMED} more")
-            return f"if {_list(named)} have more than {share_words(one.value.value)} of the weight"
+            verb, have = (
+                "pays" if one.kind is BreakEvenKind.WEIGHT else "is ahead",
+                "has" if len(named) == 1 else "have",
+            )
+            return f"{verb} if {_list(named)} {have} more than {share_words(value)} of the weight"
 
 
 def _bounds(one: BreakEven, found: DecisionFindings) -> str:
     low, high = one.value.low, one.value.high
-    if one.kind is BreakEvenKind.NODE_PRICE and high is None:
+    if one.kind in (BreakEvenKind.NODE_PRICE, BreakEvenKind.TIME) and high is None:
         return NOTHING if low is None else "the data do not exclude that it never does"
     if low is None or high is None:
         return NOTHING
-    if one.kind is BreakEvenKind.WEIGHT:
+    if one.kind in SHARES:
         return f"{share_words(low)} to {share_words(high)}"
     if high == 0:
         return NOTHING
@@ -180,11 +183,7 @@ def _bounds(one: BreakEven, found: DecisionFindings) -> str:
 def _now(one: BreakEven, found: DecisionFindings) -> str:
     if one.now is None:
         return NOTHING
-    return share_words(one.now) if one.kind is BreakEvenKind.WEIGHT else _money(one.now, found.currency)
-
-
-def _has_costs(found: DecisionFindings) -> bool:
-    return any(one.cost is not None for one in found.fabrics)
+    return share_words(one.now) if one.kind in SHARES else _money(one.now, found.currency)
 
 
 def _nodes(found: DecisionFindings) -> str:

@@ -40,8 +40,8 @@ class SystemCost(Model):
 class FabricScore(Model):
     """One fabric. `score` is how many times better it is than the first fabric over all tests (the first has 1).
 
-    Places are the best and the worst that the tests leave it, counted from 1. `cost_per_score` is the system's cost over the score,
-    as a multiple of the first fabric's: 0.8 is a fifth cheaper for the same work. None where it is not known.
+    Places are the best and the worst that the tests leave it, counted from 1. `cost_of_work` is what the same work costs with it,
+    as a multiple of the first fabric's: 0.8 is a fifth cheaper. None where it is not known.
     """
 
     fabric: str
@@ -49,7 +49,7 @@ class FabricScore(Model):
     probability_first: float | None
     places: tuple[int, int]
     cost: SystemCost | None = None
-    cost_per_score: Interval | None = None
+    cost_of_work: Interval | None = None
     probability_cheapest: float | None = None
     cost_places: tuple[int, int] | None = None
 
@@ -61,8 +61,12 @@ class BreakEvenKind(StrEnum):
     """It pays if a node without a fabric costs more than this."""
     FABRIC_PRICE = "price of the fabric per node"
     """It pays if the fabric costs less than this for each node."""
+    TIME = "share of a job's time"
+    """It pays if more than this share of the time of a job, on the other fabric, goes as the network tests do (Amdahl)."""
     WEIGHT = "share of the weight"
-    """It pays (or, without costs, is ahead) if the tests in which it is better have more than this share of the weight."""
+    """It pays if the tests in which it is better have more than this share of the weight: where all tests are whole work."""
+    LEAD = "share of the weight for the lead"
+    """It is ahead if the tests in which it is better have more than this share of the weight: nothing is said of costs."""
 
 
 class BreakEven(Model):
@@ -97,5 +101,6 @@ class DecisionFindings(Model):
     nodes: int
     currency: str
     years: float | None = None
+    network_share: float | None = None
     notes: tuple[str, ...] = ()
     confidence: float

@@ -164,6 +164,7 @@ def test_cost_is_that_of_the_whole_system(tmp_path: Path):
     run = written(tmp_path / "run", {"old": 100, "new": 80}, {"old": 100, "new": 125})
     found = decided(run, PRICED)
     old, new = found.fabrics
+    assert "measured on 2 nodes and weighed for 16" in " ".join(found.notes)
     energy = 16 * 0.010 * 8766 * 4 * 0.3
     assert old.cost is not None
     assert old.cost.total == 16 * 2050
@@ -306,8 +307,9 @@ def test_a_decision_file_is_read_and_what_is_wrong_with_it_is_named(tmp_path: Pa
 
 def test_a_run_keeps_the_decision_of_its_campaign():
     bed = synthetic_testbed({"a": None})
-    stored = Manifest(campaign_name="x", campaign={"decision": PRICED.model_dump(mode="json")}, testbed=bed, seed=1)
-    assert decision_of(stored) == PRICED
+    table = PRICED.model_copy(update={"weight": (TRIP, Weight(npb="IS.W", weight=3.0))})
+    stored = Manifest(campaign_name="x", campaign={"decision": table.model_dump(mode="json")}, testbed=bed, seed=1)
+    assert decision_of(stored) == table
     assert decision_of(stored.model_copy(update={"campaign": {}})) is None
 
 

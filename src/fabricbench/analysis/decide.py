@@ -59,7 +59,7 @@ def find_decision(
         ranks=scored.tiers(scored.tests),
         cost_ranks=scored.tiers(scored.cost_tests) if scored.cost_tests is not None else (),
         break_evens=tuple(break_evens(terms, weighed, scored.tests, scored.work_tests)),
-        notes=(*weighed.notes, *_notes(names, prices, table, weighed)),
+        notes=(*weighed.notes, *_other_size(sides[0], nodes), *_notes(names, prices, table, weighed)),
         **common,
     )
 
@@ -170,6 +170,16 @@ def _costs(
     found = [system_cost(prices[name], nodes, table) if name in prices else None for name in names]
     costs = [one for one in found if one is not None and one.total > 0]
     return costs if len(costs) == len(names) else None
+
+
+def _other_size(side: Side, nodes: int) -> list[str]:
+    """Return what to know where more or fewer nodes are bought than were measured on."""
+    measured = len(side.run.manifest.testbed.nodes)
+    if nodes == measured:
+        return []
+    return [
+        f"measured on {count(measured, 'node')} and weighed for {nodes}: on so many the fabrics may compare otherwise"
+    ]
 
 
 def _notes(

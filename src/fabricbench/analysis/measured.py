@@ -22,7 +22,7 @@ from fabricbench.analysis.findings import CellKey
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Metric, Pattern, Receive
 from fabricbench.patterns import PATTERNS
-from fabricbench.record.launch import scan_samples
+from fabricbench.record.launch import CellLateness, scan_samples
 from fabricbench.record.lines import Phase
 from fabricbench.record.probe_plan import PlanCongestor
 from fabricbench.record.store import Run, StoredLaunch
@@ -78,6 +78,10 @@ class CellMeasured:
     facts: CellFacts = field(default_factory=CellFacts)
     tails: dict[float, Floats] = field(default_factory=dict)
     values: dict[str, Floats] = field(default_factory=dict)
+    gave_nothing: int = 0
+    expected: int = 0
+    lateness: tuple[CellLateness, ...] = ()
+    """How late the emulated switch was in each launch that tells."""
 
     @property
     def log_values(self) -> Floats:
@@ -105,6 +109,14 @@ class Side:
     """Cells that could not be measured: what, reason, failure code; each once."""
 
     @property
+    def runs(self) -> tuple[Run, ...]:
+        return (self.run,)
+
+    @property
+    def run_of(self) -> tuple[int, ...]:
+        return (0,) * len(self.blocks)
+
+    @property
     def blocks(self) -> list[int]:
         """The blocks with launches on this side, in order: what is replicated, and what comparisons pair."""
         return _blocks(self.launches)
@@ -129,6 +141,7 @@ class _Parts:
     resolution_ns: float = 1.0
     overhead_ns: float = 0.0
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
+    lateness: list[CellLateness] = field(default_factory=list)
 
 
 def read_sides(runs: Sequence[Run]) -> list[Side]:
@@ -216,6 +229,8 @@ def _read_launch(launch: StoredLaunch, index: int, rows: pl.DataFrame, parts: di
             part.extras.setdefault(name, np.full_like(part.launch_values, np.nan))[index] = value
         for name in COUNTS:
             part.counts[name] += row[name] or 0
+        if (late := launch.summary.facts.lateness.get(row["cell"])) is not None:
+            part.lateness.append(late)
         if clock is not None:
             part.resolution_ns = max(part.resolution_ns, clock.resolution_ns)
             part.overhead_ns = max(part.overhead_ns, clock.overhead_ns)
@@ -300,6 +315,7 @@ def _whole(key: CellKey, part: _Parts) -> CellMeasured:
         facts=part.facts or CellFacts(),
         tails=part.tails,
         values=part.extras,
+        lateness=tuple(part.lateness),
     )
 
 

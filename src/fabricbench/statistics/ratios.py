@@ -7,6 +7,7 @@ p < 1 - confidence. Rows are comparisons, columns are blocks (or launches); NaN 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import combinations_with_replacement
@@ -104,6 +105,12 @@ def unpaired_ratios(
         freedom = np.where(spread > 0, (square_a + square_b) ** 2 / spread, np.maximum(smaller - 1, 1))
     error = np.sqrt(square_a + square_b)
     return _student(mean_b - mean_a, error * np.sqrt(np.maximum(smaller, 1)), error, freedom, smaller, confidence)
+
+
+def run_means(log_values: Floats, run_of: Sequence[int]) -> Floats:
+    """Return the mean of each run."""
+    runs = np.asarray(run_of)
+    return np.array([np.nanmean(log_values[runs == run]) for run in np.unique(runs)])
 
 
 def student_one_sided(difference: Floats, standard_error: Floats, degrees_of_freedom: Floats) -> Floats:

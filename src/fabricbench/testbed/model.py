@@ -36,7 +36,8 @@ class Fabric(Model):
     `interface` (the same name on every node) or `subnet` tells the measurer which interface belongs to the fabric; a fabric with
     neither (shared memory) carries only memory and mpi. `mpi_environment` and `mpi_arguments` override how MPI is told to
     use it. `price_per_node` is what the fabric costs for each node (adapter, cable, switch port), `price_fixed` what it costs once,
-    `power_per_node_watt` what it draws for each node, switches included.
+    `power_per_node_watt` what it draws for each node, switches included. `settings` tells readers what else it was set to (a
+    switch's latency, a driver's version): two runs are set side by side by it.
     """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
@@ -53,6 +54,7 @@ class Fabric(Model):
     currency: str = "EUR"
     is_emulated: bool = False
     description: str = ""
+    settings: dict[str, str] = {}
 
     @property
     def has_interface(self) -> bool:

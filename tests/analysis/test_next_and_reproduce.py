@@ -39,7 +39,6 @@ def comparison(layer: Layer = Layer.TCP, **options: Any) -> Comparison:
         "unit": "ns",
         "fabric_a": "a",
         "fabric_b": "b",
-        **dict.fromkeys(("median_a", "low_a", "high_a", "median_b", "low_b", "high_b")),
         "ratio": 1.1,
         "ratio_low": 0.98,
         "ratio_high": 1.2,

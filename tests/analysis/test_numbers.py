@@ -16,6 +16,7 @@ from fabricbench.analysis.measured import read_sides
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Metric, Pattern, Receive
 from fabricbench.record.reading import Batch
+from fabricbench.statistics.decision import PValues
 from support.synthetic_run import Noise, SyntheticCell, ladder_cells
 
 from .conftest import NETWORK, MakeRun, scaled, two
@@ -81,7 +82,7 @@ def test_a_histogram_counts_every_sample(make_run: MakeRun):
         assert all(np.diff(one.edges) > 0)
 
 
-@pytest.mark.parametrize(("slower", "verdict"), [(1.08, Verdict.A_FASTER), (0.92, Verdict.B_FASTER), (1.0, None)])
+@pytest.mark.parametrize(("slower", "verdict"), [(1.12, Verdict.A_FASTER), (0.88, Verdict.B_FASTER), (1.0, None)])
 def test_every_network_cell_gets_its_verdict_and_memory_stays_out_of_it(
     make_run: MakeRun, slower: float, verdict: Verdict | None
 ):
@@ -252,8 +253,8 @@ def test_an_invalid_or_missing_launch_takes_its_block_out_of_the_pairs(make_run:
 def test_one_fabric_alone_is_summarised(make_run: MakeRun):
     findings = analyse([make_run([SyntheticCell(Layer.TCP, Pattern.PINGPONG, 64, {"one": 50e3})])])
     assert findings.cells == ()
-    assert findings.headline.sentence == "One fabric was measured."
-    assert "nothing to compare" in findings.headline.detail
+    assert findings.headline.sentence == "One fabric was measured, and there is nothing to compare it with."
+    assert findings.headline.detail == "TCP round trip, 64 B 50.1 µs."
 
 
 def test_findings_survive_json(make_run: MakeRun):
@@ -290,7 +291,7 @@ def test_runs_that_share_no_fabric_or_hold_nothing_are_refused(make_run: MakeRun
 def test_the_control_is_corrected_among_itself_too_where_everything_else_differs():
     p_values = np.array([1e-6] * 34 + [0.03, 0.2, 0.5, 0.7, 0.8, 0.9])
     is_control = np.arange(40) >= 34
-    adjusted = adjusted_with_control(p_values, is_control)
+    adjusted = adjusted_with_control(PValues(p_values, p_values, p_values), is_control).zero
     assert adjusted[0] == pytest.approx(1e-6 * 40 / 34)
     assert adjusted[34] == pytest.approx(0.03 * 6)  # among all 40 it would be 0.034: a false alarm
     assert adjusted[35:].max() <= 1.0

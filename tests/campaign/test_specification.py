@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.presets import PRESETS, preset
 from fabricbench.campaign.specification import Campaign, Experiment, campaign_of, read_campaign
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Pattern, Receive
 from fabricbench.patterns import PATTERNS, Family
+from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -211,3 +213,38 @@ def test_a_congestor_is_a_flood_of_one_or_more_sizes():
 def test_what_a_pattern_cannot_be_told_is_refused_with_what_is_possible(keys: dict[str, object], said: str):
     with pytest.raises(UsageError, match=said):
         experiment(**keys)
+
+
+DECIDED = (
+    WHOLE + '[decision]\nnodes = 16\n[[decision.weight]]\nlayer = "tcp"\npattern = "pingpong"\nmessage_bytes = "64B"\n'
+)
+
+
+def test_a_campaign_keeps_what_it_weighs():
+    campaign = parse_campaign(DECIDED, "two.toml")
+    assert campaign.decision is not None
+    assert campaign.decision.weight[0].what == "tcp pingpong 64 B"
+    assert Campaign.model_validate(campaign.model_dump(mode="json")) == campaign
+
+
+def test_a_weight_for_what_is_not_measured_is_refused_before_anything_runs():
+    with pytest.raises(UsageError, match=r"weight\[1\]: tcp pingpong 65 B is not measured by this campaign"):
+        parse_campaign(DECIDED.replace('"64B"\n', '"65B"\n'), "two.toml")
+    kernel = '[[npb]]\nbenchmarks = ["IS"]\nranks = [4]\n[[decision.weight]]\nnpb = "IS.W{}"\n'
+    assert parse_campaign(kernel.format(".4"), "k.toml").decision is not None
+    with pytest.raises(UsageError, match=r"IS\.W\.2 is not measured"):
+        parse_campaign(kernel.format(".2"), "k.toml")
+
+
+def test_prices_in_two_currencies_are_refused_before_anything_runs():
+    def priced(name: str, currency: str) -> Fabric:
+        return Fabric(name=name, interface="eth0", price_per_node=1, currency=currency)
+
+    bed = Testbed(
+        name="x",
+        launcher=Launcher.SSH,
+        nodes=(Node(name="n0"), Node(name="n1")),
+        fabrics=(priced("a", "EUR"), priced("b", "USD")),
+    )
+    with pytest.raises(UsageError, match="different currencies"):
+        plan_run(parse_campaign(DECIDED, "two.toml"), bed, seed=1)

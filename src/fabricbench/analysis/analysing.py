@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fabricbench.analysis.caution import Material, find_warnings
+from fabricbench.analysis.change import is_change
 from fabricbench.analysis.comparing import Pairing, all_pairs, compare_all, pair
 from fabricbench.analysis.congestion import find_congestions
 from fabricbench.analysis.crossovers import find_crossovers
-from fabricbench.analysis.effects import Doubt
+from fabricbench.analysis.decide import find_decision
+from fabricbench.analysis.effects import Doubt, choose_rows
 from fabricbench.analysis.findings import FabricFacts, Findings, NetworkMap, Reference, Replication
 from fabricbench.analysis.headline import Compared, write_headline
 from fabricbench.analysis.instrument import doubt_of, impossible
@@ -17,12 +19,15 @@ from fabricbench.analysis.ladder import build_ladder
 from fabricbench.analysis.measured import CellMeasured, Side, read_sides
 from fabricbench.analysis.method import CONGESTION, KERNELS, MAPS, ONE_WAY, OPERATIONS, TURNS_AND_FLOODS, method
 from fabricbench.analysis.network_map import confirmation_of, network_maps
+from fabricbench.analysis.next_steps import next_steps
 from fabricbench.analysis.one_way import find_one_ways
 from fabricbench.analysis.operations import find_coefficients, find_operations, find_start_ups
+from fabricbench.analysis.reproduce import reproduce
 from fabricbench.analysis.summary import distribution, summarise
 from fabricbench.analysis.topologies import find_topologies
 from fabricbench.analysis.wording import count, enumeration, percent
 from fabricbench.errors import UsageError
+from fabricbench.record.decision_table import DecisionTable, decision_of
 from fabricbench.record.store import Run, StoredLaunch
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -43,6 +48,7 @@ def analyse(
     margin: float = DEFAULT_MARGIN,
     confidence: float = DEFAULT_CONFIDENCE,
     reference: Reference | None = None,
+    decision: DecisionTable | None = None,
 ) -> Findings:
     """Return everything that a report shows about one run, or about runs of the same fabrics before and after a change.
 
@@ -92,6 +98,18 @@ def analyse(
         fabrics=tuple(_facts(side, letter) for side, letter in zip(sides, LETTERS, strict=False)),
         headline=headline.model_copy(
             update={
+                "next_steps": next_steps(
+                    cells,
+                    curves,
+                    crossovers,
+                    margin,
+                    run_directory=every_run[0].path,
+                    blocks=blocks,
+                    doubts=headline.evidence,
+                    has_workload=kernels is not None,
+                    testbed=manifest.testbed.name,
+                ),
+                "reproduce": reproduce(every_run[0]),
                 "conditions": _conditions(sides, pairings, len(launches), samples, margin, confidence),
             }
         ),
@@ -109,6 +127,14 @@ def analyse(
         one_ways=tuple(one_ways),
         maps=tuple(maps),
         kernels=kernels,
+        decision=find_decision(
+            sides,
+            decision or decision_of(manifest),
+            confidence,
+            rows=[row.key for row in choose_rows(sides, ladder) if row.is_leading],
+        )
+        if not is_change(pairings)
+        else None,
         warnings=tuple(warnings),
         method=method(
             margin,

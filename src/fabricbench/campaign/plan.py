@@ -18,6 +18,7 @@ from fabricbench.campaign.noise import Noise, usual_noise
 from fabricbench.campaign.specification import FEWEST_BLOCKS, MOST_BLOCKS, Campaign
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
+from fabricbench.record.decision_table import prices_of
 from fabricbench.record.manifest import PlannedLaunch
 from fabricbench.record.probe_plan import PlanFabric, PlanProbe, ProbePlan
 from fabricbench.testbed.model import Fabric, Testbed
@@ -100,6 +101,10 @@ def plan_run(
         )
     if blocks is not None and blocks > MOST_BLOCKS:
         raise UsageError(f"{blocks} blocks are too many", hint=f"at most {MOST_BLOCKS}")
+    if campaign.decision is not None:
+        prices_of(
+            campaign.decision, testbed.fabrics
+        )  # what cannot be weighed is to be said now, not after hours of measuring
     cell_plan = plan_cells(campaign, testbed)
     kernel_plan = plan_kernels(campaign, testbed, len(cell_plan.cells))
     kernels = kernel_plan.kernels

@@ -21,12 +21,17 @@ from fabricbench.record.manifest import MANIFEST, Manifest, PlannedLaunch, write
 Notify = Callable[[Event], None]
 
 
-def start_run(path: Path, campaign: Campaign, venue: Venue, plan: RunPlan, *, notify: Notify) -> None:
-    """Run a plan into a new run directory. Raises what `Execution.run` raises, and UsageError if the directory is not empty."""
+def start_run(
+    path: Path, campaign: Campaign, venue: Venue, plan: RunPlan, *, notify: Notify, command: tuple[str, ...] = ()
+) -> None:
+    """Run a plan into a new run directory. Raises what `Execution.run` raises, and UsageError if the directory is not empty.
+
+    `command` is what was typed, kept so that a report can say how to measure the same again.
+    """
     directory = RunDirectory(path)
     directory.create()
     with directory.locked():
-        stored = StoredPlan(campaign=campaign, plan=plan, venue=venue)
+        stored = StoredPlan(campaign=campaign, plan=plan, venue=venue, command=command)
         directory.write_plan(stored)
         Journal(directory.path).append(Happened.PLANNED, launches=len(plan.launches), seed=plan.seed)
         try:
@@ -64,6 +69,7 @@ def _manifest(stored: StoredPlan, launcher: Launcher) -> Manifest:
         campaign=stored.campaign.model_dump(mode="json"),
         testbed=testbed,
         seed=stored.plan.seed,
+        command=stored.command,
         planned=tuple(
             PlannedLaunch(**launch.model_dump(include=set(PlannedLaunch.model_fields)))
             for launch in stored.plan.launches

@@ -28,12 +28,13 @@ LOCK = ".lock"
 
 
 class StoredPlan(Model):
-    """What a resumed run follows: every launch in its order, and where it takes place."""
+    """What a resumed run follows: every launch in its order, and where it takes place. `command` is what was typed to start it."""
 
     schema_name: Literal["fabricbench/run-plan/1"] = Field(default="fabricbench/run-plan/1", alias="schema")
     campaign: Campaign
     plan: RunPlan
     venue: AnyVenue
+    command: tuple[str, ...] = ()
 
     model_config = {**Model.model_config, "populate_by_name": True}
 

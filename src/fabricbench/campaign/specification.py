@@ -9,8 +9,9 @@
     pattern = "pingpong"
     message_bytes = ["8B", "64B", "1KiB"]
 
-Beside or instead of experiments it may hold kernels, `[[npb]]` (`npb_table`). What a campaign does not say, `plan` decides; what
-a fabric cannot carry, `limits` knows; what a pattern is and may be told, `fabricbench.patterns`.
+Beside or instead of experiments it may hold kernels, `[[npb]]` (`npb_table`), and `[decision]` says what all this is measured for
+(`record.decision_table`). What a campaign does not say, `plan` decides; what a fabric cannot carry, `limits` knows; what a pattern
+is and may be told, `fabricbench.patterns`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from fabricbench.configuration import read_table, validated
 from fabricbench.model import Layer, Model, Pattern, Receive
 from fabricbench.patterns import PATTERNS, Family
 from fabricbench.quantity import Bytes, Seconds, Share
+from fabricbench.record.decision_table import DecisionTable, Weight
 from fabricbench.record.probe_plan import Stopping
 
 FEWEST_BLOCKS = 2
@@ -196,10 +198,11 @@ class CampaignTable(Model):
 
 
 class Campaign(CampaignTable):
-    """Experiments and kernels, and the number of blocks that each is repeated in."""
+    """Experiments and kernels, the number of blocks that each is repeated in, and how they weigh in a decision."""
 
     experiments: tuple[Experiment, ...] = ()
     npb: tuple[NpbTable, ...] = ()
+    decision: DecisionTable | None = None
 
     @model_validator(mode="after")
     def _asks_for_something(self) -> Campaign:
@@ -207,19 +210,56 @@ class Campaign(CampaignTable):
             raise ValueError("experiments: missing, a campaign needs one, or kernels")
         return self
 
+    @model_validator(mode="after")
+    def _weighs_what_it_measures(self) -> Campaign:
+        _check_weights(self.decision, self.experiments, self.npb)
+        return self
+
 
 class CampaignFile(Model):
-    """A campaign file: one `[campaign]`, an `[[experiment]]` for each experiment and an `[[npb]]` for kernels."""
+    """A campaign file: one `[campaign]`, an `[[experiment]]` for each experiment, `[[npb]]` for kernels, perhaps `[decision]`."""
 
     campaign: CampaignTable
     experiment: tuple[Experiment, ...] = ()
     npb: tuple[NpbTable, ...] = ()
+    decision: DecisionTable | None = None
 
     @model_validator(mode="after")
     def _asks_for_something(self) -> CampaignFile:
         if not self.experiment and not self.npb:
             raise ValueError("experiment: missing, it is required (or [[npb]])")
         return self
+
+    @model_validator(mode="after")
+    def _weighs_what_it_measures(self) -> CampaignFile:
+        _check_weights(self.decision, self.experiment, self.npb)
+        return self
+
+
+def _check_weights(
+    decision: DecisionTable | None, experiments: tuple[Experiment, ...], kernels: tuple[NpbTable, ...]
+) -> None:
+    """Raise ValueError where a weight is for something that the campaign does not measure: a slip that a run would be wasted on."""
+    for number, one in enumerate(decision.weight if decision is not None else (), start=1):
+        if not _is_asked_for(one, experiments, kernels):
+            raise ValueError(f"decision.weight[{number}]: {one.what} is not measured by this campaign")
+
+
+def _is_asked_for(one: Weight, experiments: tuple[Experiment, ...], kernels: tuple[NpbTable, ...]) -> bool:
+    if one.kernel is not None:
+        benchmark, problem_class, ranks = one.kernel
+        return any(
+            benchmark in table.benchmarks
+            and problem_class in table.classes
+            and (ranks is None or table.ranks == ALL or ranks in table.ranks)
+            for table in kernels
+        )
+    return any(
+        one.layer in experiment.layers
+        and one.pattern is experiment.pattern
+        and (one.message_bytes is None or one.message_bytes in experiment.message_bytes)
+        for experiment in experiments
+    )
 
 
 def read_campaign(path: Path) -> Campaign:
@@ -233,4 +273,4 @@ def campaign_of(data: dict[str, Any], source: str) -> Campaign:
     if isinstance(table, dict):
         data = {**data, "campaign": {"name": Path(source).stem, **table}}
     file = validated(data, CampaignFile, source)
-    return Campaign(**file.campaign.model_dump(), experiments=file.experiment, npb=file.npb)
+    return Campaign(**file.campaign.model_dump(), experiments=file.experiment, npb=file.npb, decision=file.decision)

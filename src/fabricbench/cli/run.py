@@ -58,4 +58,5 @@ def measure(prepared: Prepared, directory: Path) -> None:
     for note in (*prepared.venue.testbed().notes, *prepared.plan.notes, *found):
         sys.stderr.write(f"note: {note}\n")
     with RunProgress() as progress, interruptible(directory, progress.show) as notify:
-        start_run(directory, prepared.campaign, prepared.venue, prepared.plan, notify=notify)
+        command = ("fabricbench", *sys.argv[1:])
+        start_run(directory, prepared.campaign, prepared.venue, prepared.plan, notify=notify, command=command)

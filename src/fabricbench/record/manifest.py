@@ -32,7 +32,7 @@ class Manifest(Model):
     """What was to be measured, on what, from which seed, and what the machines were like.
 
     `campaign` is the campaign as data (its own model is the campaign's affair), `versions` maps what (fabricbench, python, mpi,
-    compiler) to its version, `inventory` maps hosts to `doctor`'s facts.
+    compiler) to its version, `inventory` maps hosts to `doctor`'s facts, `command` is what was typed, where it is known.
     """
 
     schema_name: Literal["fabricbench/run/1"] = Field(default="fabricbench/run/1", alias="schema")
@@ -41,6 +41,7 @@ class Manifest(Model):
     campaign: dict[str, Any] = {}
     testbed: Testbed
     seed: int
+    command: tuple[str, ...] = ()
     planned: tuple[PlannedLaunch, ...] = ()
     versions: dict[str, str] = {}
     inventory: dict[str, dict[str, str]] = {}

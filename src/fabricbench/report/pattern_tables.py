@@ -17,6 +17,7 @@ from fabricbench.analysis.findings import (
 )
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.patterns import PATTERNS
+from fabricbench.report.decision_tables import decision_tables
 from fabricbench.report.kernel_tables import kernel_tables
 from fabricbench.report.tables import Table, table
 from fabricbench.report.words import (
@@ -353,6 +354,7 @@ def pairs_table(maps: Sequence[NetworkMap]) -> Table:
 
 
 SECTIONS: tuple[tuple[str, Callable[[Findings], list[tuple[str, Table]]]], ...] = (
+    ("Decision", decision_tables),
     ("Patterns of many ranks", lambda findings: [("", topology_table(findings))]),
     (
         "Congestion",

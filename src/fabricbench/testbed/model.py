@@ -35,7 +35,9 @@ class Fabric(Model):
 
     `interface` (the same name on every node) or `subnet` tells the measurer which interface belongs to the fabric; a fabric with
     neither (shared memory) carries only memory and mpi. `mpi_environment` and `mpi_arguments` override how MPI is told to
-    use it. `settings` tells readers what else it was set to: a switch's latency, a driver's version.
+    use it. `price_per_node` is what the fabric costs for each node (adapter, cable, switch port), `price_fixed` what it costs once,
+    `power_per_node_watt` what it draws for each node, switches included. `settings` tells readers what else it was set to (a
+    switch's latency, a driver's version): two runs are set side by side by it.
     """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
@@ -46,7 +48,9 @@ class Fabric(Model):
     layers: tuple[Layer, ...] = tuple(Layer)
     mpi_environment: dict[str, str] = {}
     mpi_arguments: tuple[str, ...] = ()
-    price_per_node: float | None = Field(default=None, ge=0)
+    price_per_node: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    price_fixed: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    power_per_node_watt: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     currency: str = "EUR"
     is_emulated: bool = False
     description: str = ""

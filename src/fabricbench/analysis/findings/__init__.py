@@ -15,6 +15,15 @@ from fabricbench.analysis.findings.cells import (
     LadderStep,
     is_basic,
 )
+from fabricbench.analysis.findings.decision import (
+    BreakEven,
+    BreakEvenKind,
+    DecisionFindings,
+    FabricScore,
+    LeftOut,
+    SystemCost,
+    WeighedTest,
+)
 from fabricbench.analysis.findings.first_screen import Changes, Effect, Grade, Headline, PairEffect, Reading
 from fabricbench.analysis.findings.kernels import (
     KernelFindings,
@@ -40,6 +49,8 @@ from fabricbench.analysis.findings.whole import FabricFacts, Findings, Severity,
 
 __all__ = [
     "BASIC_PATTERNS",
+    "BreakEven",
+    "BreakEvenKind",
     "CellKey",
     "CellSummary",
     "Changes",
@@ -48,9 +59,11 @@ __all__ = [
     "Congestion",
     "CongestorFacts",
     "Crossover",
+    "DecisionFindings",
     "Distribution",
     "Effect",
     "FabricFacts",
+    "FabricScore",
     "Findings",
     "Grade",
     "Headline",
@@ -59,6 +72,7 @@ __all__ = [
     "KernelName",
     "KernelOnFabric",
     "LadderStep",
+    "LeftOut",
     "NetworkMap",
     "OneWay",
     "Operation",
@@ -71,8 +85,10 @@ __all__ = [
     "Slow",
     "SpeedUp",
     "StartUp",
+    "SystemCost",
     "Topology",
     "Verdict",
     "Warning",
+    "WeighedTest",
     "is_basic",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from fabricbench.analysis.findings.cells import CellSummary, Comparison, Crossover, Distribution, LadderStep
+from fabricbench.analysis.findings.decision import DecisionFindings
 from fabricbench.analysis.findings.first_screen import Headline
 from fabricbench.analysis.findings.kernels import KernelFindings
 from fabricbench.analysis.findings.patterns import (
@@ -81,6 +82,7 @@ class Findings(Model):
     one_ways: tuple[OneWay, ...] = ()
     maps: tuple[NetworkMap, ...] = ()
     kernels: KernelFindings | None = None
+    decision: DecisionFindings | None = None
     warnings: tuple[Warning, ...]
     method: tuple[str, ...]
     """The method in words, a paragraph each, with sources."""

@@ -15,6 +15,7 @@ from fabricbench.analysis.findings import Findings, Severity
 from fabricbench.analysis.findings import Warning as FindingsWarning
 from fabricbench.model import Layer, Receive
 from fabricbench.report.comma_separated import comparisons_csv
+from fabricbench.report.decision_tables import decision_lines, decision_tables
 from fabricbench.report.figures import Figure, present
 from fabricbench.report.figures.theme import DARK, LIGHT, vega_config
 from fabricbench.report.kernel_tables import kernel_lines, kernel_tables
@@ -163,6 +164,7 @@ def _sections(findings: Findings, figures: dict[str, Figure]) -> tuple[Section, 
         ("Starting MPI", start_up_table(findings)),
     )
     found = (
+        Section("decision", "Decision", "Decision", (), decision_lines(findings), tuple(decision_tables(findings))),
         Section("topologies", "Many ranks", "Patterns of many ranks", ("topologies",)),
         Section("congestion", "Congestion", "Congestion", ("congestion", "incast")),
         Section(

@@ -1,0 +1,99 @@
+"""What somebody needs to measure the same again and to know that they hold the same data: command, version, seed, hash.
+
+The hash of the data can be recomputed without this program, by sha256sum: docs/run-directory.md has the command.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from shlex import join
+
+from fabricbench.record.launch import CELLS, CHANNELS, LAUNCH, SAMPLES
+from fabricbench.record.manifest import MANIFEST, Manifest
+from fabricbench.record.store import LAUNCHES, Run
+
+HASHED = (LAUNCH, CELLS, SAMPLES, CHANNELS)
+"""What of a launch is hashed: all that analysis reads. Logs, records cut short and earlier attempts are not."""
+
+NEW_DIRECTORY = "RUNDIR"
+"""Stands for the output: the same folder is not empty any more."""
+
+
+def reproduce(run: Run) -> tuple[str, ...]:
+    """Return the lines: how to measure it again, with what it was measured, what its data hash to."""
+    manifest = run.manifest
+    versions = manifest.versions
+    version = versions.get("fabricbench", "of unknown version")
+    others = [
+        f"{name} {versions[name]}" for name in ("mpi", "compiler") if versions.get(name) not in (None, "", "none")
+    ]
+    return (
+        _command(manifest),
+        ", ".join([f"fabricbench {version}", f"seed {manifest.seed}", *others]),
+        f"data SHA-256 {data_hash(run)} (manifest.json and each launch's {', '.join(HASHED)}, as sha256sum lists them)",
+    )
+
+
+def data_hash(run: Run) -> str:
+    """Return the SHA-256 over the lines `<sha256 of the file>  <path in the run directory>`, sorted by path as bytes.
+
+    The files are manifest.json and HASHED of every launch that has them; each line ends with a line feed, as sha256sum writes it.
+    Files are read in pieces.
+    """
+    whole = hashlib.sha256()
+    for path in sorted(_hashed_files(run.path), key=lambda one: one.relative_to(run.path).as_posix().encode()):
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        whole.update(f"{digest}  {path.relative_to(run.path).as_posix()}\n".encode())
+    return whole.hexdigest()
+
+
+def again(command: Sequence[str], seed: int, blocks: int, blocks_in_campaign: int | None) -> tuple[str, ...]:
+    """Return a stored `fabricbench run` as it can be given again: another output, the seed drawn, the blocks there are.
+
+    Any other command is returned as it was.
+    """
+    if len(command) < 2 or command[1] != "run":
+        return tuple(command)
+    rest, has_seed, has_blocks = list(_without_output(command)), False, False
+    for index, token in enumerate(rest):
+        name = token.partition("=")[0]
+        has_seed |= name == "--seed"
+        has_blocks |= name in ("--blocks", "--budget")
+        if name == "--blocks" and blocks:  # a run that was extended has more than its command said
+            rest[index : index + 2] = [f"--blocks={blocks}"] if "=" in token else ["--blocks", str(blocks)]
+    if not has_seed:
+        rest += ["--seed", str(seed)]
+    if not has_blocks and blocks and blocks_in_campaign not in (None, blocks):
+        rest += ["--blocks", str(blocks)]
+    return (*rest, "-o", NEW_DIRECTORY)
+
+
+def _command(manifest: Manifest) -> str:
+    blocks = len({launch.block for launch in manifest.planned})
+    stored = manifest.campaign.get("blocks")
+    if manifest.command:
+        return join(again(manifest.command, manifest.seed, blocks, stored if isinstance(stored, int) else None))
+    names = ", ".join(fabric.name for fabric in manifest.testbed.fabrics)
+    return (
+        f"campaign {manifest.campaign_name} in {blocks} blocks with seed {manifest.seed} on testbed {manifest.testbed.name} "
+        f"({names}); its command was not recorded"
+    )
+
+
+def _without_output(command: Sequence[str]) -> Iterator[str]:
+    """Yield the tokens but those that name the run directory."""
+    tokens = iter(command)
+    for token in tokens:
+        if token in ("-o", "--output"):
+            next(tokens, None)
+        elif not token.startswith("--output=") and not (token.startswith("-o") and not token.startswith("--")):
+            yield token
+
+
+def _hashed_files(directory: Path) -> Iterator[Path]:
+    candidates = [directory / MANIFEST]
+    candidates += [launch / name for launch in (directory / LAUNCHES).glob("*") if launch.is_dir() for name in HASHED]
+    return filter(Path.is_file, candidates)

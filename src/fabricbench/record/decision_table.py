@@ -1,0 +1,186 @@
+"""`[decision]`: what the user weighs, and what the fabrics and their nodes cost. In a campaign, or in a file of its own.
+
+    [decision]
+    nodes = 16                          # for how many one buys; default: as many as the testbed has
+    node_price = 2500                   # a node without a fabric
+    network_share = "20%"               # of your jobs' time on the first fabric: what network tests stand for
+    years = 4                           # with the price of electricity: what the power costs
+    electricity_price_per_kwh = 0.30
+
+    [[decision.weight]]
+    npb = "IS.W"
+    weight = 3
+
+    [[decision.weight]]
+    layer = "tcp"
+    pattern = "pingpong"
+    message_bytes = "64B"
+
+    [decision.price.myrinet]            # or `myrinet = 1200` under [decision.price]; else the testbed's own price
+    per_node = 1200
+    fixed = 4000
+    power_per_node_watt = 12
+
+It stands here because a run keeps it (within the campaign in its manifest) and the analysis reads it. What comes of it is
+`analysis.decide`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from fabricbench.configuration import did_you_mean, read_table, validated
+from fabricbench.errors import UsageError
+from fabricbench.model import Layer, Model, Pattern, Receive
+from fabricbench.patterns import PATTERNS, Family
+from fabricbench.quantity import Bytes, Share, format_bytes
+from fabricbench.record.manifest import Manifest
+from fabricbench.testbed.model import Fabric
+
+USUAL_CURRENCY = "EUR"
+
+KERNEL = re.compile(r"([A-Z]+)\.([A-Z])(?:\.([1-9]\d*))?")
+
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+def _kernel(text: str | None) -> str | None:
+    if text is not None and KERNEL.fullmatch(text.upper()) is None:
+        raise ValueError(f'found {text!r}, needed a kernel and its class, "IS.W" say, or with its ranks, "IS.W.4"')
+    return None if text is None else text.upper()
+
+
+class Weight(Model):
+    """A test and how much it counts: a kernel (`npb`), or the cells of a `layer` and a `pattern`.
+
+    Without ranks a kernel is that on its most ranks. Where several cells fit (no size given, two ways of receiving), they share the
+    weight equally; without a `variant` the plain cell is meant where there is one.
+    """
+
+    npb: Annotated[str | None, AfterValidator(_kernel)] = None
+    layer: Layer | None = None
+    pattern: Pattern | None = None
+    message_bytes: Bytes | None = None
+    receive: Receive | None = None
+    variant: str | None = None
+    weight: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _names_one_thing(self) -> Weight:
+        # By value, not by what was written: a stored one has every key.
+        cells = ("layer", "pattern", "message_bytes", "receive", "variant")
+        given = [name for name in cells if getattr(self, name) is not None]
+        if self.npb is not None and given:
+            raise ValueError(f"npb and {', '.join(given)} are both given: write a table for each")
+        if self.npb is None and (self.layer is None or self.pattern is None):
+            raise ValueError('needed npb = "IS.W", say, or both layer and pattern')
+        if self.pattern is not None and PATTERNS[self.pattern].family is Family.WORKLOAD:
+            raise ValueError(f'pattern: {self.pattern} is a workload; write {self.pattern} = "IS.W", say')
+        return self
+
+    @property
+    def kernel(self) -> tuple[str, str, int | None] | None:
+        """The kernel's name, its class and its ranks (None: its most); None where it is no kernel."""
+        found = KERNEL.fullmatch(self.npb) if self.npb is not None else None
+        return None if found is None else (found[1], found[2], int(found[3]) if found[3] else None)
+
+    @property
+    def what(self) -> str:
+        """What is weighed, as it was written: `IS.W`, `tcp pingpong 64 B`."""
+        size = None if self.message_bytes is None else format_bytes(self.message_bytes)
+        return " ".join(filter(None, (self.npb, self.layer, self.pattern, size, self.receive, self.variant)))
+
+
+class FabricPrice(Model):
+    """What a fabric costs for each node and once (switches, licences), and the power it draws for each node, switches included."""
+
+    per_node: Amount
+    fixed: Amount = 0.0
+    power_per_node_watt: Amount = 0.0
+
+
+def _price(value: Any) -> Any:
+    return {"per_node": value} if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+class DecisionTable(Model):
+    """What the user weighs and what it costs. Without weights, what the first screen shows counts equally.
+
+    A kernel's time is that of whole work; of a round trip or a stream `network_share` tells how much of the users' jobs, by time on
+    the first fabric, goes as they do. Without it network tests rank fabrics, and nothing is said of what they are worth in money.
+    """
+
+    weight: tuple[Weight, ...] = ()
+    nodes: int | None = Field(default=None, ge=1)
+    node_price: Amount | None = None
+    node_power_watt: Amount = 0.0
+    network_share: Annotated[Share, Field(gt=0, le=1)] | None = None
+    years: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    electricity_price_per_kwh: Amount | None = None
+    currency: str | None = None
+    price: dict[str, Annotated[FabricPrice, BeforeValidator(_price)]] = {}
+
+    @model_validator(mode="after")
+    def _energy_has_a_price_and_a_time(self) -> DecisionTable:
+        if (self.years is None) != (self.electricity_price_per_kwh is None):
+            raise ValueError("years and electricity_price_per_kwh go together: what the power costs follows from both")
+        if self.node_power_watt and self.years is None:
+            raise ValueError("node_power_watt: what it costs needs years and electricity_price_per_kwh")
+        return self
+
+
+class DecisionFile(Model):
+    """A file that holds `[decision]`; what else a campaign file has may stand beside it and is not read."""
+
+    decision: DecisionTable
+    campaign: Any = None
+    experiment: Any = None
+    npb: Any = None
+
+
+def read_decision(path: Path) -> DecisionTable:
+    """Return `[decision]` of a TOML file, a campaign's perhaps; UsageError lists what is wrong with it."""
+    return validated(read_table(path), DecisionFile, str(path)).decision
+
+
+def decision_of(manifest: Manifest) -> DecisionTable | None:
+    """Return what the campaign of a run said of the decision; None where it said nothing."""
+    stored = manifest.campaign.get("decision")
+    return None if stored is None else validated(stored, DecisionTable, "[decision] in the run's manifest")
+
+
+def prices_of(table: DecisionTable, fabrics: Sequence[Fabric]) -> tuple[dict[str, FabricPrice], str]:
+    """Return the price of each fabric that has one, and the currency that all are in.
+
+    A price in the table comes before the testbed's. UsageError for a price of no fabric, and where currencies differ: nothing here
+    knows what one is worth in another.
+    """
+    names = [fabric.name for fabric in fabrics]
+    for name in table.price:
+        if name not in names:
+            raise UsageError(
+                f"[decision.price] names {name!r}, which is no fabric here{did_you_mean(name, names)}",
+                hint=f"the fabrics are {', '.join(names)}",
+            )
+    prices = dict(table.price)
+    currencies = {} if table.currency is None else {table.currency: "[decision]"}
+    for fabric in fabrics:
+        if fabric.name not in prices and fabric.price_per_node is not None:
+            prices[fabric.name] = FabricPrice(
+                per_node=fabric.price_per_node,
+                fixed=fabric.price_fixed,
+                power_per_node_watt=fabric.power_per_node_watt,
+            )
+            currencies.setdefault(fabric.currency, fabric.name)
+    if len(currencies) > 1:
+        found = ", ".join(f"{currency} ({where})" for currency, where in currencies.items())
+        raise UsageError(
+            f"the prices to be weighed are in different currencies: {found}",
+            hint="give every price in one currency, in the testbed or under [decision.price]",
+        )
+    return prices, next(iter(currencies), USUAL_CURRENCY)

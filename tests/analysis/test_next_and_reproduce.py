@@ -1,0 +1,175 @@
+"""What to measure next, and how to measure the same again."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fabricbench.analysis.findings import Comparison, Replication, Verdict
+from fabricbench.analysis.next_steps import MOST_STEPS, next_steps, sizes_inside
+from fabricbench.analysis.reproduce import again, data_hash, reproduce
+from fabricbench.model import Layer, Metric, Pattern, Receive
+from fabricbench.record.manifest import write_manifest
+from fabricbench.record.store import Run
+from support.synthetic_run import SyntheticCell, write_synthetic_run
+
+
+@dataclass(frozen=True)
+class FoundBracket:
+    layer: Layer
+    pattern: Pattern
+    lower_bytes: int
+    upper_bytes: int
+
+
+def comparison(layer: Layer = Layer.TCP, **options: Any) -> Comparison:
+    values: dict[str, Any] = {
+        "kind": "cell",
+        "layer": layer,
+        "pattern": Pattern.PINGPONG,
+        "receive": Receive.BLOCKING,
+        "variant": "",
+        "message_bytes": 64,
+        "metric": Metric.ROUND_TRIP_TIME,
+        "unit": "ns",
+        "fabric_a": "a",
+        "fabric_b": "b",
+        "ratio": 1.1,
+        "ratio_low": 0.98,
+        "ratio_high": 1.2,
+        "p_value": 0.1,
+        "p_adjusted": 0.2,
+        "verdict": Verdict.NOT_ENOUGH_DATA,
+        "launches": 6,
+        "more_blocks_needed": None,
+    }
+    return Comparison(**(values | options))
+
+
+def steps(cells: list[Comparison], brackets: tuple[FoundBracket, ...] = (), **options: Any) -> tuple[str, ...]:
+    settings: dict[str, Any] = {"run_directory": "runs/x", "blocks": 6, "has_workload": True} | options
+    return next_steps(cells, [], brackets, 0.02, **settings)
+
+
+def test_the_blocks_that_settle_what_users_meet_come_with_the_command_to_give():
+    cells = [comparison(Layer.FRAME, more_blocks_needed=1), comparison(more_blocks_needed=9)]
+    (line,) = steps(cells, run_directory="runs/my run")
+    assert line.startswith("9 more blocks would settle tcp round trip of 64 B (80 % chance")
+    assert line.endswith("fabricbench resume 'runs/my run' --blocks 15")
+
+
+def test_of_several_open_questions_half_are_settled_and_counted():
+    cells = [comparison(message_bytes=size, more_blocks_needed=more) for size, more in ((8, 40), (64, 3), (256, 5))]
+    (line,) = steps(cells)
+    assert line.startswith("5 more blocks would settle tcp round trip of 64 B and 1 more comparison")
+
+
+def test_what_is_decided_needs_nothing():
+    assert steps([comparison(verdict=Verdict.B_FASTER), comparison(verdict=Verdict.EQUIVALENT)]) == ()
+    assert len(steps([comparison(verdict=Verdict.B_AHEAD, more_blocks_needed=4)])) == 1  # by less than matters, perhaps
+
+
+def test_a_doubtful_instrument_comes_first_and_three_lines_are_the_most():
+    cells = [comparison(more_blocks_needed=9), comparison(ratio_low=0.99, ratio_high=1.01)]
+    brackets = (FoundBracket(Layer.TCP, Pattern.STREAM, 64, 1024),)
+    lines = steps(cells, brackets, doubts=("the switch was late by 67 times a round trip",), has_workload=False)
+    assert len(lines) == MOST_STEPS
+    assert "quieter host" in lines[0] and "67 times" in lines[0]  # noqa: PT018
+    assert "--blocks 15" in lines[1]
+    assert lines[2] == (
+        'sizes inside the bracket 64 B to 1 KiB (tcp stream): add message_bytes = ["128B", "256B", "512B"]'
+    )
+
+
+def test_one_run_a_side_asks_for_three():
+    (line,) = steps([comparison(replication=Replication.LAUNCHES, more_blocks_needed=3)])
+    assert line.startswith("3 runs a side")
+
+
+def test_equivalence_is_not_promised_below_its_launches():
+    (line,) = steps([comparison(ratio=1.0, ratio_low=0.99, ratio_high=1.01)])
+    assert line.startswith('"equivalent" cannot be said below 29 blocks')
+    assert line.endswith("fabricbench resume runs/x --blocks 29")
+
+
+def test_without_a_workload_applications_are_asked_for_with_the_testbed_that_is_known():
+    (line,) = steps([], has_workload=None, testbed="lab:fast-ethernet,myrinet")
+    assert line.endswith("fabricbench run npb --testbed lab:fast-ethernet,myrinet -o RUNDIR")
+    kernel = comparison(Layer.MPI, pattern=Pattern.NPB, variant="IS.W 4 ranks", verdict=Verdict.A_FASTER)
+    assert steps([kernel], has_workload=None) == ()
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "inside"),
+    [
+        (64, 512, [128, 256]),
+        (64, 1472, [128, 256, 1024]),
+        (64, 65536, [256, 2048, 16384]),
+        (64, 128, [88]),
+        (8, 9, []),
+        (10, 12, []),
+    ],
+)
+def test_sizes_inside_a_bracket_are_inside(lower: int, upper: int, inside: list[int]):
+    found = sizes_inside(lower, upper)
+    assert all(lower < size < upper for size in found)
+    assert found == inside
+
+
+def written(path: Path) -> Run:
+    cell = SyntheticCell(Layer.TCP, Pattern.PINGPONG, 64, {"a": 1e5, "b": 2e5}, samples=20)
+    return write_synthetic_run(path, cells=[cell], blocks=3, seed=77)
+
+
+def test_the_hash_is_what_sha256sum_finds_by_the_documented_command(tmp_path: Path):
+    run = written(tmp_path / "run")
+    page = (Path(__file__).parents[2] / "docs" / "run-directory.md").read_text()
+    command = next(block for block in page.split("```") if "cd RUNDIR" in block).replace("cd RUNDIR\n", "")
+    if shutil.which("sha256sum") is None:
+        pytest.skip("this machine has no sha256sum")
+    found = subprocess.run(
+        command, shell=True, cwd=run.path, capture_output=True, text=True, check=True
+    ).stdout.split()[0]
+    assert data_hash(run) == found
+
+
+def test_the_hash_changes_with_a_sample_and_not_with_a_log(tmp_path: Path):
+    run = written(tmp_path / "run")
+    before = data_hash(run)
+    (run.path / "launches" / "b00-a" / "stderr.log").write_text("late")
+    (run.path / "launches" / "b00-a" / "attempt-1").mkdir()
+    (run.path / "launches" / "b00-a" / "attempt-1" / "samples.parquet").write_text("cut short")
+    assert data_hash(run) == before
+    other = run.path / "launches" / "b00-a" / "samples.parquet"
+    other.write_bytes(other.read_bytes() + b" ")
+    assert data_hash(run) != before
+
+
+def test_a_run_says_its_command_seed_and_version(tmp_path: Path):
+    run = written(tmp_path / "run")
+    command, version, data = reproduce(run)
+    assert command == (
+        "campaign synthetic in 3 blocks with seed 77 on testbed synthetic (a, b); its command was not recorded"
+    )
+    assert version.startswith("fabricbench 0.1.0, seed 77")
+    assert data_hash(run) in data
+    typed = ("fabricbench", "run", "my campaign.toml", "--testbed", "lab:a,b", "-o", "runs/x")
+    write_manifest(run.path, run.manifest.model_copy(update={"command": typed}))
+    assert reproduce(Run.open(run.path))[0] == (
+        "fabricbench run 'my campaign.toml' --testbed lab:a,b --seed 77 -o RUNDIR"
+    )
+
+
+def test_a_command_that_is_given_again_measures_as_many_blocks_and_writes_elsewhere():
+    typed = ("fabricbench", "run", "quick", "--testbed=local", "--output=x", "--seed", "5")
+    assert again(typed, 5, 6, 6) == ("fabricbench", "run", "quick", "--testbed=local", "--seed", "5", "-o", "RUNDIR")
+    assert again(typed, 5, 12, 6)[-4:] == ("--blocks", "12", "-o", "RUNDIR")
+    extended = again((*typed, "--blocks", "6"), 5, 12, 6)
+    assert extended[-4:] == ("--blocks", "12", "-o", "RUNDIR")
+    assert again((*typed, "--budget", "5min"), 5, 4, 6)[-4:] == ("--budget", "5min", "-o", "RUNDIR")
+    assert again(("fabricbench", "map", "x"), 1, 2, 3) == ("fabricbench", "map", "x")

@@ -28,7 +28,7 @@ def test_spending_begins_near_nothing_ends_with_everything_and_never_goes_back()
 
 
 def test_spending_is_that_of_the_published_table():
-    # One-sided 0.025 at 1/2 of the information: 2 (1 - Phi(2.2414 / sqrt(1/2))) = 0.00153 (Lan and DeMets 1983); twice for two sides.
+    # One-sided 0.025 at half of the information: 2 (1 - Phi(2.2414 / sqrt(0.5))) = 0.00153 (Lan and DeMets 1983).
     assert spent_alpha(0.5, ALPHA) == pytest.approx(2 * 0.00153, rel=0.01)
 
 

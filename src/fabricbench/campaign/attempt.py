@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fabricbench.campaign.path_proof import prove_path
 from fabricbench.campaign.order import LaunchPlan
+from fabricbench.campaign.path_proof import prove_path
 from fabricbench.campaign.plan import RunPlan
 from fabricbench.campaign.run_directory import RunDirectory
 from fabricbench.campaign.starts import PLAN_FILE, Start, Written, start_of
@@ -49,7 +49,10 @@ class Keeper:
         self._launcher = launcher
 
     def finished(self, launch: LaunchPlan) -> LaunchSummary | None:
-        """Return a launch that is finished, else None. One whose record is whole but was not stored before a crash is stored now."""
+        """Return a launch that is finished, else None.
+
+        One whose record is whole but was not stored before a crash is stored now.
+        """
         self._directory.finish_setting_aside(launch.launch_id)
         finished = self._directory.finished(launch)
         if finished is not None:

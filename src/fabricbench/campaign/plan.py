@@ -109,19 +109,19 @@ def plan_run(
 def extend_plan(plan: RunPlan, extension: Extension) -> RunPlan:
     """Return the plan with more blocks, as the same seed orders them; UsageError where it cannot have them."""
     blocks = extension.blocks
-    if plan.is_final:
-        raise UsageError(
-            f"the run was declared final: its verdicts have spent the whole error on {plan.blocks} blocks",
-            hint="measure anew, with as many blocks as you need and without --final",
-        )
+    if blocks == plan.blocks:
+        return plan
     if blocks < plan.blocks:
         raise UsageError(
             f"{blocks} blocks are fewer than the {plan.blocks} that the run has",
             hint="--blocks says how many there are to be in all; nothing measured is ever taken away",
         )
     _check_not_too_many(blocks)
-    if blocks == plan.blocks:
-        return plan
+    if plan.is_final:
+        raise UsageError(
+            f"the run was declared final: its verdicts have spent the whole error on {plan.blocks} blocks",
+            hint="measure anew, with as many blocks as you need and without --final",
+        )
     halves = halves_of(plan.launches, [fabric.name for fabric in plan.fabrics])
     added = tuple(order_blocks(halves, range(plan.blocks, blocks), plan.seed))
     return plan.model_copy(

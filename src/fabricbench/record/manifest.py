@@ -44,8 +44,8 @@ class Manifest(Model):
     """What was to be measured, on what, from which seed, and what the machines were like.
 
     `campaign` is the campaign as data (its own model is the campaign's affair), `versions` maps what (fabricbench, python, mpi,
-    compiler) to its version, `inventory` maps hosts to `doctor`'s facts. `extensions` tells how blocks were added later, and a run that
-    `is_final` takes none.
+    compiler) to its version, `inventory` maps hosts to `doctor`'s facts. `extensions` tells how blocks were added later; a run
+    that `is_final` takes none.
     """
 
     schema_name: Literal["fabricbench/run/1"] = Field(default="fabricbench/run/1", alias="schema")

@@ -161,8 +161,13 @@ class Run:
 
     @property
     def looks(self) -> tuple[int, ...]:
-        """How many blocks had data each time that blocks were added: when somebody could look and go on for what was seen."""
-        return looks_of(self.manifest)
+        """How many blocks had data at each look, the present one last: what `statistics.looks.level_of_look` takes.
+
+        Empty where nothing is measured. A look before the present one is each time that blocks were added.
+        """
+        earlier = looks_of(self.manifest)
+        present = max((len({launch.block for launch in self.launches}), *earlier))
+        return tuple(dict.fromkeys((*earlier, present))) if present else ()
 
     @property
     def missing(self) -> tuple[PlannedLaunch, ...]:

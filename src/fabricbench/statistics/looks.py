@@ -14,16 +14,16 @@ import numpy as np
 from scipy import special
 
 FIRST_SHARE = 0.8
-"""What the first look spends where nobody said how many will follow. A run that is never extended gives up a fifth of its error: its
-intervals are 7 % wider with 6 blocks, 5 % with 16. Every later look has half of what is left. With one half instead, second looks
-find more, but every run that is never extended pays 23 % of width at 6 blocks."""
+"""What the first look spends where nobody said how many will follow. A run that is never extended gives up a fifth of its error:
+its intervals are 7 % wider with 6 blocks, 5 % with 16. Every later look has half of what is left. With one half instead, second
+looks find more, but every run that is never extended pays 23 % of width at 6 blocks."""
 
 
 def spent_alpha(information_fraction: float, alpha: float) -> float:
     """Return how much of `alpha` is spent once this share of the information is there (0 to 1), for two-sided tests.
 
-    The function of Lan and DeMets (1983) that follows the boundary of O'Brien and Fleming (1979): next to nothing early, nearly all at
-    the end, `alpha` at 1.
+    The function of Lan and DeMets (1983) that follows the boundary of O'Brien and Fleming (1979): next to nothing early, nearly
+    all at the end, `alpha` at 1.
     """
     if information_fraction <= 0.0:
         return 0.0

@@ -24,7 +24,8 @@ from fabricbench.cli.output import write_output
 from fabricbench.quantity import format_bytes, format_duration, format_seconds
 
 if TYPE_CHECKING:
-    from fabricbench.campaign.plan import LaunchPlan, RunPlan
+    from fabricbench.campaign.order import LaunchPlan
+    from fabricbench.campaign.plan import RunPlan
     from fabricbench.launch.command import Command
     from fabricbench.record.probe_plan import PlanProbe
 

@@ -7,6 +7,7 @@ p < 1 - confidence. Rows are comparisons, columns are blocks (or launches); NaN 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import combinations_with_replacement
@@ -104,6 +105,21 @@ def unpaired_ratios(
         freedom = np.where(spread > 0, (square_a + square_b) ** 2 / spread, np.maximum(smaller - 1, 1))
     error = np.sqrt(square_a + square_b)
     return _student(mean_b - mean_a, error * np.sqrt(np.maximum(smaller, 1)), error, freedom, smaller, confidence)
+
+
+def run_means(log_values: Floats, run_of: Sequence[int] | Counts) -> Floats:
+    """Return the mean of each run's launches: shape (..., launches) becomes (..., runs), NaN where a run has no value.
+
+    `run_of` has for each launch the number of its run, from 0. Where runs differ by more than their launches do, a run is the unit
+    of replication, and the means are all that there is to infer from: replicate at the highest level that varies (Kalibera and
+    Jones, "Rigorous benchmarking in reasonable time", ISMM'13).
+    """
+    values, runs = np.asarray(log_values, dtype=np.float64), np.asarray(run_of, dtype=np.int64)
+    is_of_run = runs[:, None] == np.arange(runs.max(initial=-1) + 1)
+    present = ~np.isnan(values)
+    count = present.astype(np.float64) @ is_of_run
+    total = np.where(present, values, 0.0) @ is_of_run
+    return np.asarray(np.where(count > 0, total / np.maximum(count, 1.0), np.nan), dtype=np.float64)
 
 
 def student_one_sided(difference: Floats, standard_error: Floats, degrees_of_freedom: Floats) -> Floats:

@@ -35,7 +35,8 @@ class Fabric(Model):
 
     `interface` (the same name on every node) or `subnet` tells the measurer which interface belongs to the fabric; a fabric with
     neither (shared memory) carries only memory and mpi. `mpi_environment` and `mpi_arguments` override how MPI is told to
-    use it.
+    use it. Entries with the same `condition_of` are one thing in several conditions (before and after a change, say, in the
+    order of the testbed): measured in turn within one run, they are compared by block.
     """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
@@ -50,6 +51,7 @@ class Fabric(Model):
     currency: str = "EUR"
     is_emulated: bool = False
     description: str = ""
+    condition_of: str = ""
 
     @property
     def has_interface(self) -> bool:
@@ -89,6 +91,7 @@ class Testbed(Model):
     def twins_of(self, name: str) -> Testbed:
         """Return the testbed with that fabric alone, listed twice under two names: what a self-check compares. Raises KeyError."""
         fabric = self.fabric(name)
+        fabric = fabric.model_copy(update={"condition_of": ""})  # a twin differs in nothing, so it is no condition
         twin = fabric.model_copy(update={"name": f"{name}-again"})
         nodes = tuple(
             node.model_copy(update={"addresses": {**node.addresses, twin.name: node.addresses[name]}})

@@ -177,7 +177,7 @@ void RecordWriter::write_end(const PlanProbe& probe, const CellReport& report) {
     interfaces[name] = {{"sent", bytes.sent}, {"received", bytes.received}};
   }
   const Counters& counters = report.counters;
-  file_.add({{"type", "cell_end"},
+  Line line({{"type", "cell_end"},
              {"cell", probe.id},
              {"stop", name_of(report.outcome.stop.value_or(StopReason::time))},
              {"warmup", warmup_},
@@ -192,6 +192,11 @@ void RecordWriter::write_end(const PlanProbe& probe, const CellReport& report) {
              {"missed", report.findings.missed.size()},
              {"values", report.findings.values},
              {"interfaces", interfaces}});
+  if (report.span) {
+    line["begin_unix_ns"] = report.span->begin_unix_ns;
+    line["end_unix_ns"] = report.span->end_unix_ns;
+  }
+  file_.add(line);
 }
 
 void RecordWriter::write_failed(const PlanProbe& probe, const CellFailure& failure) {

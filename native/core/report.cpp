@@ -168,6 +168,7 @@ std::string pack(const CellReport& report) {
       {"warmup", to_json(report.warmup)},
       {"measured", to_json(report.measured)},
       {"interfaces", interfaces},
+      {"span", report.span ? json{report.span->begin_unix_ns, report.span->end_unix_ns} : json()},
       {"findings", to_json(report.findings)},
       {"has_parts", report.has_parts},
   };
@@ -190,6 +191,7 @@ CellReport unpack_report(const std::string& bytes) {
   report.warmup = samples_from(value["warmup"]);
   report.measured = samples_from(value["measured"]);
   for (const auto& [name, pair] : value["interfaces"].items()) report.interfaces[name] = {pair[0], pair[1]};
+  if (!value["span"].is_null()) report.span = {value["span"][0], value["span"][1]};
   report.findings = findings_from(value["findings"]);
   report.has_parts = value["has_parts"];
   return report;
@@ -244,6 +246,7 @@ void CellMerge::add(const CellReport& report) {
   merge_samples(*merged_, report, family_, times_);
   if (!report.measured.time_ns.empty()) ++times_;
   if (merged_->interfaces.empty()) merged_->interfaces = report.interfaces;
+  if (!merged_->span) merged_->span = report.span;
   merge_findings(merged_->findings, report.findings);
   merged_->has_parts = merged_->has_parts || report.has_parts;
 }

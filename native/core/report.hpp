@@ -27,6 +27,11 @@ struct CellFailure {
   std::string reason;
 };
 
+struct TimeSpan {
+  std::int64_t begin_unix_ns = 0;
+  std::int64_t end_unix_ns = 0;
+};
+
 struct CellReport {
   std::optional<CellFailure> failure;
   Outcome outcome;
@@ -35,6 +40,8 @@ struct CellReport {
   PhaseSamples warmup;
   PhaseSamples measured;
   std::map<std::string, InterfaceBytes> interfaces;
+  /// When it was measured, warm-up included, by the first member's host; nothing on the other members.
+  std::optional<TimeSpan> span;
   Findings findings;
   bool has_parts = false;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/line_file.hpp"
 #include "core/watchdog.hpp"
 #include "mpi_operation/operation.hpp"
 
@@ -243,11 +244,17 @@ std::vector<Endpoint::Member> CellRunner::endpoints_for(Cell& cell, const CellTe
   return members;
 }
 
+void CellRunner::observed(Cell& cell, const std::function<void()>& action) {
+  if (cell.team.member() != 0) return action();
+  const auto before = read_interface_counters();
+  const std::int64_t begin_unix_ns = unix_ns();
+  action();
+  cell.report.span = {begin_unix_ns, unix_ns()};
+  cell.report.interfaces = difference(before);
+}
+
 void CellRunner::counted(Cell& cell, const std::function<Outcome()>& action) {
-  const bool is_counting = cell.team.member() == 0;
-  const auto before = is_counting ? read_interface_counters() : std::map<std::string, InterfaceBytes>{};
-  cell.report.outcome = action();
-  if (is_counting) cell.report.interfaces = difference(before);
+  observed(cell, [&] { cell.report.outcome = action(); });
 }
 
 void CellRunner::run_pair(Cell& cell) {
@@ -278,31 +285,33 @@ void CellRunner::run_group(Cell& cell) {
   const PlanProbe& probe = cell.probe;
   GroupParameters parameters;
   agree(cell.team, [&] { parameters = group_parameters(probe); });
-  const bool is_flood = facts_of(probe.pattern).family == Family::flood;
   const std::size_t rounds = cell.is_over ? 1 : rounds_of(probe.pattern, cell.team.size(), parameters);
-  const auto before = cell.team.member() == 0 ? read_interface_counters() : std::map<std::string, InterfaceBytes>{};
-  for (std::size_t round = 0; round < rounds; ++round) {
-    const std::vector<Link> links = links_of(probe.pattern, cell.team.size(), cell.team.member(), parameters, round);
-    const std::vector<Endpoint::Member> members = endpoints_for(cell, cell.team, links);
-    std::uint32_t unused_sequence = 0;
-    Task task = task_of(cell, surroundings_.plan.token, unused_sequence);
-    task.round = round;
-    task.rounds = rounds;
-    const auto watchdog = watchdog_for(cell);
-    agree(cell.team, [&] {
-      if (!members.empty()) members.front().endpoint->verify_group(members, task);
-    });
-    if (is_flood) task.start_ns = common_start(cell.team);
-    agree(cell.team, [&] {
-      if (!members.empty()) {
-        cell.report.outcome = members.front().endpoint->run_group(members, surroundings_.clock.is_counter, task);
-      } else if (rounds > 1) {  // left over in this round
-        cell.report.outcome = rest_from_flood(task);
-      }
-    });
-    std::erase_if(endpoints_, [](const auto& entry) { return entry.second->is_used_up; });
-  }
-  if (cell.team.member() == 0) cell.report.interfaces = difference(before);
+  observed(cell, [&] {
+    for (std::size_t round = 0; round < rounds; ++round) run_round(cell, parameters, round, rounds);
+  });
+}
+
+void CellRunner::run_round(Cell& cell, const GroupParameters& parameters, std::size_t round, std::size_t rounds) {
+  const PlanProbe& probe = cell.probe;
+  const std::vector<Link> links = links_of(probe.pattern, cell.team.size(), cell.team.member(), parameters, round);
+  const std::vector<Endpoint::Member> members = endpoints_for(cell, cell.team, links);
+  std::uint32_t unused_sequence = 0;
+  Task task = task_of(cell, surroundings_.plan.token, unused_sequence);
+  task.round = round;
+  task.rounds = rounds;
+  const auto watchdog = watchdog_for(cell);
+  agree(cell.team, [&] {
+    if (!members.empty()) members.front().endpoint->verify_group(members, task);
+  });
+  if (facts_of(probe.pattern).family == Family::flood) task.start_ns = common_start(cell.team);
+  agree(cell.team, [&] {
+    if (!members.empty()) {
+      cell.report.outcome = members.front().endpoint->run_group(members, surroundings_.clock.is_counter, task);
+    } else if (rounds > 1) {  // left over in this round
+      cell.report.outcome = rest_from_flood(task);
+    }
+  });
+  std::erase_if(endpoints_, [](const auto& entry) { return entry.second->is_used_up; });
 }
 
 void CellRunner::run_operation(Cell& cell) {

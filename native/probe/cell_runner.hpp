@@ -58,6 +58,7 @@ class CellRunner {
   void run_or_fail(Cell& cell);
   void run_pair(Cell& cell);
   void run_group(Cell& cell);
+  void run_round(Cell& cell, const GroupParameters& parameters, std::size_t round, std::size_t rounds);
   void run_operation(Cell& cell);
   void run_matrix(Cell& cell);
   /// One pair of a matrix, on its two ranks.
@@ -76,7 +77,9 @@ class CellRunner {
   Task task_of(Cell& cell, std::uint32_t token, std::uint32_t& sequence);
   /// Open the paths to the peers that are not open yet, and agree with each on the next message's number.
   std::vector<Endpoint::Member> endpoints_for(Cell& cell, const CellTeam& team, const std::vector<Link>& links);
-  /// Measure between two readings of the interfaces' counters, which the first member takes.
+  /// Do something between two readings of the time and of the interfaces' counters, which the first member takes.
+  void observed(Cell& cell, const std::function<void()>& action);
+  /// Measure so.
   void counted(Cell& cell, const std::function<Outcome()>& action);
   /// A time that is soon, the same for all members: when a flood or the first call begins.
   std::int64_t common_start(const CellTeam& team) const;

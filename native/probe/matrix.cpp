@@ -77,32 +77,32 @@ void CellRunner::run_matrix(Cell& cell) {
     take(order);
     for (const std::size_t member : busy) cell.team.receive_text(member);
   };
-  const auto before = own == 0 ? read_interface_counters() : std::map<std::string, InterfaceBytes>{};
-  const std::uint64_t begin = KernelClock::now();
-  if (own != 0) {
+  const auto obey = [&] {
     for (;;) {
       MatchOrder order;
       const std::string text = cell.team.receive_text(0);
       std::memcpy(&order, text.data(), std::min(sizeof order, text.size()));
-      if (order.is_over) break;
+      if (order.is_over) return;
       take(order);
       cell.team.send_text(0, "done");
     }
-  } else if (is_in_rounds) {
-    for (std::uint32_t round = 0; round < schedule_rounds(members); ++round) {
-      direct({.is_round = true, .round = round});
-    }
-  } else {
+  };
+  const auto direct_all = [&] {
     std::uint32_t round = 0;
-    for (std::uint32_t one = 0; one < members; ++one) {
-      for (std::uint32_t other = one + 1; other < members; ++other) {
-        direct({.round = round++, .one = one, .other = other});
+    if (is_in_rounds) {
+      for (; round < schedule_rounds(members); ++round) direct({.is_round = true, .round = round});
+    } else {
+      for (std::uint32_t one = 0; one < members; ++one) {
+        for (std::uint32_t other = one + 1; other < members; ++other) {
+          direct({.round = round++, .one = one, .other = other});
+        }
       }
     }
-  }
-  if (own == 0) {
     for (std::size_t member = 1; member < members; ++member) tell(member, {.is_over = true});
-    cell.report.interfaces = difference(before);
+  };
+  const std::uint64_t begin = KernelClock::now();
+  observed(cell, [&] { own == 0 ? direct_all() : obey(); });
+  if (own == 0) {
     cell.report.outcome.stop = StopReason::time;
     cell.report.outcome.seconds = static_cast<double>(KernelClock::now() - begin) * 1e-9;
   }

@@ -6,6 +6,7 @@
 
 #include "switch/counters.hpp"
 #include "switch/lateness.hpp"
+#include "switch/lateness_series.hpp"
 
 namespace fabricbench::emulated_switch {
 
@@ -13,8 +14,9 @@ struct Board {
   explicit Board(std::size_t port_count) : ports(port_count) {}
 
   std::vector<PortCounters> ports;
-  /// How much later than computed frames left.
+  /// How much later than computed frames left: since the start, and window by window.
   Lateness lateness;
+  LatenessSeries lateness_series;
   std::atomic<bool> is_busy = false;
 };
 

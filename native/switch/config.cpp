@@ -152,6 +152,7 @@ Config parse_config(const std::string& text) {
   config.mtu = top.whole("mtu", 68, kLargestMtu);
   if (!top.value("cpu").is_null()) config.cpu = static_cast<int>(top.whole("cpu", 0, 65'535));
   config.status = top.text("status");
+  if (!top.value("lateness").is_null()) config.lateness = top.text("lateness");
   const std::int64_t delay_ns = top.whole("delay_ns", 0, kLargestDelayNs);
   const PortTiming of_fabric{top.whole("line_rate_bit_s", 1'000, kLargestRateBitS), delay_ns, delay_ns};
   const json& ports = top.value("ports");

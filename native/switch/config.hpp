@@ -22,6 +22,7 @@ struct Config {
   std::int64_t mtu;
   std::optional<int> cpu;
   std::string status;
+  std::string lateness;  // empty: not kept
 };
 
 /// Reads the file; its text is as in parse_config.
@@ -30,7 +31,7 @@ Config read_config(const std::string& path);
 /// Parses the text. Keys: name, ports [{interface, mac, line_rate_bit_s?, delay_ns?, delay_up_ns?, delay_down_ns?}] (up
 /// is from the node to the switch), line_rate_bit_s, delay_ns, switching ("store-and-forward" | "cut-through"), mtu,
 /// status; and with defaults switch_latency_ns, port_buffer_bytes, overhead_bytes, minimum_bytes, cell (null |
-/// {payload_bytes, cell_bytes}), host_queue_bytes, cpu (null | int).
+/// {payload_bytes, cell_bytes}), host_queue_bytes, cpu (null | int), lateness (null | path: see lateness_file.hpp).
 Config parse_config(const std::string& text);
 
 }  // namespace fabricbench::emulated_switch

@@ -176,7 +176,11 @@ void Forwarder::send(Port& port, PortCounters& counters, const Outgoing& outgoin
   const std::int64_t called_ns = read_monotonic_ns();
   const bool is_sent = is_sampled ? port.sender.send_stamped(frame) : port.sender.send(frame);
   (is_sent ? counters.sent : counters.dropped).count(frame.size());
-  if (is_sent) board_.lateness.add(called_ns + ahead - outgoing.release_ns);
+  if (is_sent) {
+    const std::int64_t late_ns = called_ns + ahead - outgoing.release_ns;
+    board_.lateness.add(late_ns);
+    board_.lateness_series.add(called_ns, late_ns);
+  }
   if (!is_sampled) return;
   if (const auto stamp_ns = port.sender.take_stamp_ns()) {
     send_cost_.learn(frame.size(), *stamp_ns - realtime_offset_ns_ - called_ns);

@@ -10,6 +10,25 @@
 
 namespace fabricbench::emulated_switch {
 
+/// Buckets for times in nanoseconds, at most an eighth of their value wide.
+struct LatenessBuckets {
+  static constexpr unsigned kSubBits = 3;  // 8 buckets for each power of two
+  static constexpr std::uint64_t kSubBuckets = 1U << kSubBits;
+  static constexpr std::size_t kNumber = (64 - kSubBits + 1) * kSubBuckets;
+
+  static constexpr std::size_t bucket_of(std::uint64_t value) {
+    if (value < kSubBuckets) return value;
+    const auto shift = static_cast<unsigned>(std::bit_width(value)) - kSubBits - 1;
+    return (shift + 1) * kSubBuckets + ((value >> shift) & (kSubBuckets - 1));
+  }
+
+  static constexpr std::uint64_t upper_end(std::size_t bucket) {
+    if (bucket < kSubBuckets) return bucket;
+    const std::uint64_t shift = bucket / kSubBuckets - 1;
+    return ((kSubBuckets + bucket % kSubBuckets + 1) << shift) - 1;
+  }
+};
+
 class Lateness {
  public:
   struct Summary {
@@ -21,11 +40,11 @@ class Lateness {
 
   void add(std::int64_t late_ns) {
     const auto value = static_cast<std::uint64_t>(late_ns > 0 ? late_ns : 0);
-    bump(buckets_[bucket_of(value)]);
+    bump(buckets_[LatenessBuckets::bucket_of(value)]);
     if (value > maximum_.load(std::memory_order_relaxed)) maximum_.store(value, std::memory_order_relaxed);
   }
 
-  /// Quantiles are the upper ends of their buckets, which are at most an eighth of their value wide.
+  /// Quantiles are the upper ends of their buckets.
   [[nodiscard]] Summary summary() const {
     std::uint64_t count = 0;
     for (const auto& bucket : buckets_) count += bucket.load(std::memory_order_relaxed);
@@ -33,22 +52,6 @@ class Lateness {
   }
 
  private:
-  static constexpr unsigned kSubBits = 3;  // 8 buckets for each power of two
-  static constexpr std::uint64_t kSubBuckets = 1U << kSubBits;
-  static constexpr std::size_t kBuckets = (64 - kSubBits + 1) * kSubBuckets;
-
-  static std::size_t bucket_of(std::uint64_t value) {
-    if (value < kSubBuckets) return value;
-    const auto shift = static_cast<unsigned>(std::bit_width(value)) - kSubBits - 1;
-    return (shift + 1) * kSubBuckets + ((value >> shift) & (kSubBuckets - 1));
-  }
-
-  static std::uint64_t upper_end(std::size_t bucket) {
-    if (bucket < kSubBuckets) return bucket;
-    const std::uint64_t shift = bucket / kSubBuckets - 1;
-    return ((kSubBuckets + bucket % kSubBuckets + 1) << shift) - 1;
-  }
-
   static void bump(std::atomic<std::uint64_t>& counter) {
     counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
@@ -57,14 +60,14 @@ class Lateness {
     const std::uint64_t rank = (count * percent + 99) / 100;
     const std::uint64_t maximum = maximum_.load(std::memory_order_relaxed);
     std::uint64_t seen = 0;
-    for (std::size_t bucket = 0; bucket < kBuckets; ++bucket) {
+    for (std::size_t bucket = 0; bucket < LatenessBuckets::kNumber; ++bucket) {
       seen += buckets_[bucket].load(std::memory_order_relaxed);
-      if (seen >= rank) return std::min(upper_end(bucket), maximum);
+      if (seen >= rank) return std::min(LatenessBuckets::upper_end(bucket), maximum);
     }
     return maximum;
   }
 
-  std::array<std::atomic<std::uint64_t>, kBuckets> buckets_{};
+  std::array<std::atomic<std::uint64_t>, LatenessBuckets::kNumber> buckets_{};
   std::atomic<std::uint64_t> maximum_ = 0;
 };
 

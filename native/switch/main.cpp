@@ -2,7 +2,7 @@
 // ended.
 //
 // config: the configuration as a value      timing: when frames are where (pure)     forwarder: the loop over the ports
-// ring, sender: packet sockets              status: the status file and signals      scheduling: CPU, priority, memory
+// ring, sender: packet sockets              status: the files it keeps, and signals  scheduling: CPU, priority, memory
 #include <sys/eventfd.h>
 #include <unistd.h>
 

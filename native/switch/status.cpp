@@ -26,7 +26,7 @@ sigset_t awaited_signals() {
 }  // namespace
 
 StatusKeeper::StatusKeeper(const Config& config, Board& board, Forwarder& forwarder)
-    : config_(config), board_(board), forwarder_(forwarder) {}
+    : config_(config), board_(board), forwarder_(forwarder), lateness_file_(config.lateness) {}
 
 void StatusKeeper::block_signals() {
   const sigset_t signals = awaited_signals();
@@ -39,6 +39,7 @@ void StatusKeeper::run_until_stopped() {
     const int signal = sigtimedwait(&signals, nullptr, &kPeriod);
     if (signal == SIGTERM || signal == SIGINT) return;
     const bool has_changed = refresh();
+    lateness_file_.append(board_.lateness_series);
     if (!has_changed && signal != SIGUSR1) continue;
     try {
       write();
@@ -66,6 +67,7 @@ bool StatusKeeper::refresh() {
 
 void StatusKeeper::write() {
   refresh();
+  lateness_file_.append(board_.lateness_series);
   const std::string unfinished = config_.status + ".new";
   std::ofstream file(unfinished, std::ios::trunc);
   file << text() << '\n';
@@ -94,7 +96,8 @@ std::string StatusKeeper::text() const {
       {"pid", getpid()},
       {"state", was_busy_ ? "busy" : "idle"},
       {"ports", ports},
-      {"lateness_ns", {{"count", late.count}, {"p50", late.p50}, {"p99", late.p99}, {"maximum", late.maximum}}}};
+      {"lateness_ns", {{"count", late.count}, {"p50", late.p50}, {"p99", late.p99}, {"maximum", late.maximum}}},
+      {"lost_windows", board_.lateness_series.lost()}};
   return status.dump();
 }
 

@@ -1,4 +1,5 @@
-// The status file, and the thread that writes it and answers signals, so that the forwarding loop does neither.
+// The status file and the lateness file, and the thread that writes them and answers signals, so that the forwarding
+// loop does neither.
 #pragma once
 
 #include <atomic>
@@ -7,6 +8,7 @@
 #include "switch/board.hpp"
 #include "switch/config.hpp"
 #include "switch/forwarder.hpp"
+#include "switch/lateness_file.hpp"
 
 namespace fabricbench::emulated_switch {
 
@@ -14,7 +16,8 @@ class StatusKeeper {
  public:
   StatusKeeper(const Config& config, Board& board, Forwarder& forwarder);
 
-  /// Replaces the status file in one step; EnvironmentLacks where it cannot be written.
+  /// Appends to the lateness file, then replaces the status file in one step; EnvironmentLacks where it cannot be
+  /// written. Whoever sees a new status finds the windows up to it.
   void write();
 
   /// Blocks the signals that run_until_stopped() waits for; to be called before any thread is started.
@@ -31,6 +34,7 @@ class StatusKeeper {
   const Config& config_;
   Board& board_;
   Forwarder& forwarder_;
+  LatenessFile lateness_file_;
   std::uint64_t counted_ = 0;
   bool was_busy_ = false;
 };

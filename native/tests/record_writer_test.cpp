@@ -116,6 +116,7 @@ TEST(CellReports, SurviveTheControlPlane) {
   report.counters = {.sent = 1, .lost = 2, .reordered = 3, .duplicated = 4, .corrupted = 5, .verified = 6};
   report.measured = {{7, 8}, {9, 10}};
   report.interfaces["lo"] = {11, 12};
+  report.span = {1'793'400'000'400'000'000, 1'793'400'000'404'000'000};
   const CellReport same = unpack_report(pack(report));
   EXPECT_EQ(same.failure->reason, "gone");
   EXPECT_EQ(same.failure->code, FailureCode::unreachable);
@@ -124,6 +125,20 @@ TEST(CellReports, SurviveTheControlPlane) {
   EXPECT_EQ(same.counters.verified, 6U);
   EXPECT_EQ(same.measured.bytes, report.measured.bytes);
   EXPECT_EQ(same.interfaces.at("lo").received, 12U);
+  EXPECT_EQ(same.span->begin_unix_ns, 1'793'400'000'400'000'000);
+  EXPECT_EQ(same.span->end_unix_ns, 1'793'400'000'404'000'000);
+}
+
+TEST_F(RecordWriting, ACellTellsWhenItWasMeasuredByItsFirstMember) {
+  CellReport first;
+  first.outcome.stop = StopReason::time;
+  first.measured.time_ns = {5};
+  first.span = {1'000, 2'000};
+  const CellReport other;
+  const CellReport merged = merge({unpack_report(pack(other)), first}, Family::pair);
+  const json end = write(merged, plan.probes[0])[3];
+  EXPECT_EQ(end["begin_unix_ns"], 1'000);
+  EXPECT_EQ(end["end_unix_ns"], 2'000);
 }
 
 TEST(CellReports, MergeTakesSamplesFromWhoTookThemAndAddsCounters) {

@@ -18,6 +18,8 @@ _NUMBER = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)\s*([^\s0-9].*?)?
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "\u03bcs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 _BIT_S = {"bit/s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9, "Tbit/s": 1e12}
 _BIT_S |= {"B/s": 8.0, "kB/s": 8e3, "MB/s": 8e6, "GB/s": 8e9}
+MOST_MEANT = 3
+"""Units that a slip is answered with; where more would do, all are listed anyway."""
 _BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
 
@@ -26,8 +28,23 @@ def _scaled(text: str, units: Mapping[str, float], what: str) -> float:
     unit = match.group(2) if match else None
     if match is None or unit is None or unit not in units:
         examples = ", ".join(unit for unit in units if unit != "µs")
-        raise ValueError(f"{text!r} is not a {what}: write a number and one of the units {examples}")
+        meant = _meant(match.group(1), unit, units) if match is not None else ""
+        raise ValueError(f"{text!r} is not a {what}: {meant or 'write'} a number and one of the units {examples}")
     return float(match.group(1)) * units[unit]
+
+
+def _meant(number: str, unit: str | None, units: Mapping[str, float]) -> str:
+    """Return `write 64KiB (65536) or 64kB (64000)? it takes` for a unit that is one of ours but for its letters."""
+    if not unit:
+        return ""
+    plain = unit.lower().replace("i", "")
+    near = [
+        one for one in units if plain in (one.lower().replace("i", ""), one.lower().replace("i", "").removesuffix("b"))
+    ]
+    told = [
+        f"{number}{one} ({float(number) * units[one]:,.12g} B)" if units is _BYTES else f"{number}{one}" for one in near
+    ]
+    return f"did you mean {' or '.join(told)}? It takes" if told and len(told) <= MOST_MEANT else ""
 
 
 def parse_seconds(value: str | float) -> float:

@@ -103,7 +103,7 @@ def test_a_curve_is_the_geometric_mean_of_its_cells(make_run: MakeRun):
         ratios = [one.ratio for one in findings.cells if (one.layer, one.metric) == (curve.layer, curve.metric)]
         assert curve.ratio == pytest.approx(np.exp(np.mean(np.log(ratios))))
         assert curve.message_bytes is None
-        assert curve.median_a is None
+        assert curve.value_a is None
 
 
 def test_drift_that_both_fabrics_share_cancels_in_the_ratio(make_run: MakeRun):
@@ -114,18 +114,50 @@ def test_drift_that_both_fabrics_share_cancels_in_the_ratio(make_run: MakeRun):
     assert max(one.ratio_high / one.ratio_low for one in ratios) < 1.03  # type: ignore[operator]
 
 
-def test_a_crossover_lies_where_the_curves_meet(make_run: MakeRun):
+def test_a_crossover_is_the_pair_of_decided_sizes_around_it_and_no_point_without_a_model(make_run: MakeRun):
     sizes = (64, 256, 1024, 4096, 16384, 65536)
     run = make_run(two(lambda cell: 1.0 + 0.05 * (np.log2(cell.message_bytes) - 11.0), sizes=sizes))
     findings = analyse([run])
     trips = [one for one in findings.crossovers if one.metric is Metric.ROUND_TRIP_TIME]
     assert {one.layer for one in trips} == set(NETWORK) - {Layer.FRAME}  # frames end at 1500 B, below the crossing
     for one in trips:
-        assert one.low <= one.message_bytes <= one.high
-        assert one.message_bytes == pytest.approx(2048, rel=0.25)
+        assert (one.lower_bytes, one.upper_bytes, one.is_close) == (1024, 4096, True)
+        assert (one.message_bytes, one.low, one.high, one.model) == (None, None, None, "")  # a ratio linear in log2
         assert (one.faster_below, one.faster_above) == ("other", "one")
     rates = [one for one in findings.crossovers if one.metric is Metric.THROUGHPUT]
+    assert rates
+    assert all((one.lower_bytes, one.upper_bytes) == (1024, 4096) for one in rates)
     assert all((one.faster_below, one.faster_above) == ("other", "one") for one in rates)
+
+
+def test_latency_against_bandwidth_crosses_at_a_point_in_round_trips_and_in_streams(make_run: MakeRun):
+    sizes = (64, 256, 1024, 4096, 16384, 65536)
+    line = {"one": (20_000.0, 8.0), "other": (30_000.0, 2.0)}  # ns, and ns for each byte: they meet at 10000 / 6 B
+    cells = [
+        SyntheticCell(Layer.TCP, pattern, size, {name: shape(size, *of) for name, of in line.items()}, samples=50)
+        for size in sizes
+        for pattern, shape in ((Pattern.PINGPONG, _trip), (Pattern.STREAM, _rate))
+    ]
+    findings = analyse([make_run(cells, blocks=12, noise=Noise(launch=0.002, sample=0.002))])
+    assert {one.metric for one in findings.crossovers} == {Metric.ROUND_TRIP_TIME, Metric.THROUGHPUT}
+    for one in findings.crossovers:
+        assert (one.lower_bytes, one.upper_bytes, one.model) == (1024, 4096, "Hockney")
+        assert one.message_bytes == pytest.approx(10_000 / 6, rel=0.03)
+        assert one.low is not None
+        assert one.high is not None
+        assert 1024 <= one.low < one.message_bytes < one.high <= 4096
+        assert one.worst_misfit is not None
+        assert one.worst_misfit < 0.02
+        assert one.fitted_bytes == sizes
+        assert (one.faster_below, one.faster_above) == ("one", "other")
+
+
+def _trip(size: int, latency_ns: float, ns_per_byte: float) -> float:
+    return latency_ns + size * ns_per_byte
+
+
+def _rate(size: int, latency_ns: float, ns_per_byte: float) -> float:
+    return 8e9 * size / _trip(size, latency_ns, ns_per_byte)
 
 
 def test_equal_fabrics_do_not_cross(make_run: MakeRun):

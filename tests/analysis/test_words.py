@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,10 +10,9 @@ from typing import Any
 import pytest
 
 from fabricbench.analysis import Findings, analyse
-from fabricbench.analysis.findings import Severity, Verdict
+from fabricbench.analysis.findings import Grade, Severity, Verdict
 from fabricbench.analysis.wording import how_much
 from fabricbench.model import Layer, Metric, Pattern
-from fabricbench.record.launch import LaunchFacts, write_launch
 from fabricbench.record.lines import CellFailed, FailureCode
 from fabricbench.record.manifest import PlannedLaunch
 from fabricbench.record.reading import Record
@@ -27,73 +27,104 @@ def texts(findings: Findings, severity: Severity | None = None) -> str:
     return "\n".join(f"{one.subject}: {one.text}" for one in findings.warnings if severity in (None, one.severity))
 
 
-def test_a_fabric_that_wins_everywhere_is_said_to_and_by_how_much(make_run: MakeRun):
-    findings = analyse([make_run(two(1 / 3.1))])
-    headline = findings.headline
+def test_a_fabric_that_wins_is_said_to_in_absolute_values(make_run: MakeRun):
+    headline = analyse([make_run(two(1 / 3.1))]).headline
     assert headline.sentence == (
-        "other is faster than one at every network layer: tcp round trip 3.1 times shorter, throughput 3.1 times higher."
+        "other is faster: small MPI messages take 38.8 instead of 120 µs, MPI streams reach 257 instead of 82.6 Mbit/s."
     )
-    assert "tcp round trip of 64 B is 3.1" in headline.detail
-    assert "times shorter (3." in headline.detail
-    assert "tcp throughput at 16 KiB is 3." in headline.detail
-    assert "of frame, ip, udp, tcp and mpi agrees." in headline.detail
-    assert [effect.split(" ")[0] for effect in headline.effects] == [
-        layer for layer in ("tcp", "mpi", "udp", "ip", "frame") for _ in range(2)
+    assert headline.detail.startswith("Over MPI and TCP: other faster in 12 of 12 sizes.")
+    assert [effect.what for effect in headline.effects] == [
+        "MPI round trip, 64 B",
+        "MPI throughput, 16 KiB",
+        "TCP round trip, 64 B",
+        "TCP throughput, 16 KiB",
     ]
+    assert {effect.grade for effect in headline.effects} == {Grade.CLEAR}
+    assert headline.effects[0].pairs[0].words == "3.09 times as fast: 38.8 instead of 120 µs"
+    assert not headline.in_doubt
+
+
+def test_layers_that_users_do_not_meet_explain_and_never_lead(make_run: MakeRun):
+    run = make_run(two(lambda cell: 1.0 if cell.layer in (Layer.TCP, Layer.MPI) else 0.3))
+    headline = analyse([run]).headline
+    assert "faster" not in headline.sentence.removesuffix("is faster.")
+    assert headline.sentence.startswith("Not enough data")
+    assert {effect.what.split(" ")[0] for effect in headline.more_effects} == {"UDP", "raw"}
+
+
+def test_layers_below_lead_where_nothing_else_was_measured_and_are_named(make_run: MakeRun):
+    run = make_run([cell for cell in two(0.3) if cell.layer is Layer.UDP])
+    sentence = analyse([run]).headline.sentence
+    assert sentence.startswith("other is faster: small UDP messages take 24")
+    assert "every" not in sentence
 
 
 def test_small_differences_read_as_percentages(make_run: MakeRun):
-    headline = analyse([make_run(two(1.10))]).headline
-    assert "tcp round trip 8.9 % shorter, throughput 9.5 % higher" in headline.sentence
-    assert "% shorter (" in headline.detail
-    assert "% higher (" in headline.detail
-    assert "times" not in headline.sentence + headline.detail
+    effects = analyse([make_run(two(1.10))]).headline.effects
+    assert "% less time: 120 instead of 13" in effects[0].pairs[0].words
+    assert " % more: " in effects[1].pairs[0].words
 
 
-def test_one_layer_that_does_not_agree_forbids_the_large_claim(make_run: MakeRun):
-    run = make_run(two(lambda cell: 1.0 if cell.layer is Layer.UDP else 1.2))
+def test_one_layer_that_does_not_agree_is_counted_and_not_passed_over(make_run: MakeRun):
+    run = make_run(two(lambda cell: 1.0 if cell.layer is Layer.TCP else 1.2))
     headline = analyse([run]).headline
-    assert "every network layer" not in headline.sentence
-    assert headline.sentence.startswith(
-        "one is faster than other in round trip at 4 of 5 layers and throughput at 4 of 5 layers, "
-    )
-    assert "one is faster than other in round trip at frame, ip, tcp and mpi" in headline.detail
-    assert "equivalent" in headline.detail or "do not settle" in headline.detail
+    assert headline.sentence.startswith("one is faster in 2 of 4 effects: small MPI messages take 120 instead of 144")
+    assert headline.detail.startswith("Over MPI and TCP: one faster in 6, not settled in 6 of 12 sizes")
 
 
-def test_latency_against_throughput_depends(make_run: MakeRun):
+def test_latency_against_throughput_names_both(make_run: MakeRun):
     run = make_run(two(lambda cell: 0.8 if cell.metric is Metric.THROUGHPUT else 1.25))
-    headline = analyse([run]).headline
-    assert headline.sentence == (
-        "It depends: one is faster in round trip at every layer, other is faster in throughput at every layer."
+    assert analyse([run]).headline.sentence == (
+        "Faster: one for small MPI messages (120 instead of 150 µs), other for MPI streams (104 instead of 82.6 Mbit/s)."
     )
-    assert "one is faster than other in round trip at every network layer" in headline.detail
-    assert "other is faster than one in throughput at every network layer" in headline.detail
 
 
-def test_a_crossing_is_named_with_its_size(make_run: MakeRun):
-    sizes = (64, 256, 1024, 4096, 16384)
-    run = make_run(two(lambda cell: 0.8 if cell.message_bytes < 2000 else 1.3, sizes=sizes))
-    headline = analyse([run]).headline
-    assert headline.sentence.startswith(
-        "It depends on the message size: in tcp round trip, other is faster below about "
+SIZES = (64, 256, 1024, 4096, 16384)
+
+
+def test_a_crossing_in_what_users_meet_leads_with_the_measured_sizes_beside_it(make_run: MakeRun):
+    run = make_run(two(lambda cell: 0.8 if cell.message_bytes < 2000 else 1.3, sizes=SIZES))
+    assert analyse([run]).headline.sentence == (
+        "It depends on the size: MPI messages are faster on other up to 1 KiB, on one from 4 KiB."
     )
-    assert headline.sentence.endswith("KiB, one above.")
-    assert "one overtakes other at about" in headline.detail
 
 
-def test_equal_fabrics_on_a_quiet_machine_are_equivalent(make_run: MakeRun):
-    findings = analyse([make_run(two(1.0), noise=Noise(launch=0.002, sample=0.01))])
-    assert findings.headline.sentence == "other and one are equivalent within 2 % at every network layer."
-    assert "frame, ip, udp, tcp and mpi" in findings.headline.detail
-    assert all("equivalent within 2 %" in effect for effect in findings.headline.effects)
+def test_a_crossing_that_is_not_measured_closely_never_leads(make_run: MakeRun):
+    run = make_run(two(lambda cell: 0.8 if cell.message_bytes < 2000 else 1.3, sizes=(64, 16384)))
+    assert "depends" not in analyse([run]).headline.sentence
+
+
+def test_raw_frames_that_disagree_are_an_exception_and_not_the_answer(make_run: MakeRun):
+    # The demo opened with "It depends on the message size: in frame throughput fast-ethernet is faster below about 88 B".
+    run = make_run(
+        two(lambda cell: 1.24 if cell.layer is Layer.FRAME and cell.message_bytes == 64 else 0.5, sizes=SIZES)
+    )
+    headline = analyse([run]).headline
+    assert headline.sentence.startswith("other is faster: small MPI messages take 60.")
+    assert headline.exceptions[0].startswith("raw frame round trips of 64 B, 2")
+    assert len(headline.exceptions) == 2
+
+
+def test_equal_fabrics_are_equivalent_once_a_rare_slow_mode_would_have_shown(make_run: MakeRun):
+    quiet = Noise(launch=0.002, sample=0.01)
+    few = analyse([make_run(two(1.0), noise=quiet)]).headline
+    assert few.sentence == "Not enough data to say whether other or one is faster."
+    many = analyse([make_run(two(1.0), "many", noise=quiet, blocks=30)]).headline
+    assert many.sentence == "other and one are equivalent within 2 % in what users meet."
+    assert all(effect.pairs[0].words.startswith("equivalent: ") for effect in many.effects)
+
+
+def test_a_lead_that_may_be_smaller_than_matters_is_called_a_lead(make_run: MakeRun):
+    headline = analyse([make_run(two(1.024), noise=Noise(launch=0.012, sample=0.02), blocks=30)]).headline
+    assert headline.sentence.startswith("one is ahead, perhaps by less than 2 %:")
+    assert " faster" not in headline.sentence
 
 
 def test_noise_is_called_not_enough_data_with_the_blocks_it_would_take(make_run: MakeRun):
-    findings = analyse([make_run(two(1.0), noise=Noise(launch=0.05, sample=0.05), blocks=6)])
-    assert findings.headline.sentence == "Not enough data to say whether other or one is faster."
-    assert "more blocks would settle" in findings.headline.detail
-    assert any("more block" in effect for effect in findings.headline.effects)
+    headline = analyse([make_run(two(1.0), noise=Noise(launch=0.02, sample=0.05), blocks=6)]).headline
+    assert headline.sentence == "Not enough data to say whether other or one is faster."
+    assert "more blocks would settle" in headline.detail
+    assert {effect.grade for effect in headline.effects} == {Grade.OPEN}
 
 
 def test_two_launches_are_never_enough(make_run: MakeRun):
@@ -102,29 +133,51 @@ def test_two_launches_are_never_enough(make_run: MakeRun):
     assert "too few" in texts(findings, Severity.WARNING)
 
 
-def test_fabrics_that_fare_alike_share_a_sentence(make_run: MakeRun):
-    third = [
+def three(make_run: MakeRun, third: float) -> Findings:
+    """`other` 3.1 times faster than `one`; `third` that much faster."""
+    cells = [
         replace(
             cell,
-            medians={**cell.medians, "third": cell.medians["one"] * (2.0 if cell.pattern is Pattern.STREAM else 0.5)},
+            medians={
+                **cell.medians,
+                "third": cell.medians["one"]
+                * (1.0 if cell.layer is Layer.MEMORY else third if cell.pattern is Pattern.STREAM else 1 / third),
+            },
         )
         for cell in two(1 / 3.1)
     ]
-    headline = analyse([make_run(third)]).headline
-    assert headline.sentence == "other and third are faster than one at every network layer."
-    assert headline.detail.startswith("other: tcp round trip of 64 B 3.")
-    assert "third: tcp round trip of 64 B 1.9" in headline.detail
+    return analyse([make_run(cells, f"three{third}")])
+
+
+def test_of_three_fabrics_every_pair_is_compared_and_the_order_told(make_run: MakeRun):
+    findings = three(make_run, 2.0)
+    pairs = {(one.fabric_a, one.fabric_b) for one in findings.cells}
+    assert pairs == {("one", "other"), ("one", "third"), ("other", "third")}
+    headline = findings.headline
+    assert headline.sentence.startswith("other is fastest of 3: small MPI messages")
+    assert headline.effects[0].ranks == (("other",), ("third",), ("one",))
+    assert "MPI round trip, 64 B: other < third < one." in headline.detail
+
+
+def test_fabrics_that_cannot_be_told_apart_share_a_rank(make_run: MakeRun):
+    headline = three(make_run, 3.1).headline
+    assert [set(tier) for tier in headline.effects[0].ranks] == [{"other", "third"}, {"one"}]
+    assert headline.sentence.startswith("No single fastest: ")
 
 
 def test_the_headline_is_a_sentence_that_is_read_at_a_glance(make_run: MakeRun):
-    runs = [make_run(two(factor), f"run{number}") for number, factor in enumerate((1 / 3.1, 1.0, 1.1))]
-    assert max(len(analyse([run]).headline.sentence.split()) for run in runs) <= 22
+    runs = [make_run(two(factor), f"run{number}") for number, factor in enumerate((1 / 3.1, 1.0, 1.1, 1.015))]
+    assert max(len(analyse([run]).headline.sentence.split()) for run in runs) <= 20
 
 
-def test_what_is_decided_comes_before_what_is_not(make_run: MakeRun):
-    run = make_run(two(lambda cell: 1.0 if cell.layer is Layer.TCP else 1.5))
-    effects = analyse([run]).headline.effects
-    assert [effect.startswith("tcp ") for effect in effects] == [False] * 8 + [True] * 2
+def test_the_ratio_shown_is_the_ratio_of_the_levels_shown(make_run: MakeRun):
+    # Medians beside a ratio of geometric means (739 and 740, ratio 1.081) looked like an error.
+    findings = analyse([make_run(two(1.3), noise=Noise(launch=0.2, sample=0.02))])
+    for one in findings.cells:
+        assert one.value_b / one.value_a == pytest.approx(one.ratio)
+    for effect in findings.headline.effects:
+        (a, b), pair = [reading.value for reading in effect.readings], effect.pairs[0]
+        assert pair.times == pytest.approx(a / b if effect.metric.is_lower_better else b / a)
 
 
 @pytest.mark.parametrize(
@@ -157,9 +210,9 @@ def test_memory_never_makes_a_headline_but_warns_when_it_differs(make_run: MakeR
         for cell in two(1.0)
     ]
     findings = analyse([make_run(cells)])
-    assert " is faster than " not in findings.headline.sentence
+    assert " faster" not in findings.headline.sentence.removesuffix("is faster.")
     assert "memory control: memory, which no fabric changes, differs" in texts(findings, Severity.WARNING)
-    assert "memory control differs" in findings.headline.conditions
+    assert findings.headline.in_doubt is False  # nothing is said that could be doubted
 
 
 def test_conditions_say_how_much_was_measured_and_that_it_is_emulated(make_run: MakeRun):
@@ -215,9 +268,9 @@ def test_a_drift_over_blocks_is_told(make_run: MakeRun, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(synthetic, "synthetic_record", slower_each_block)
     drifting = analyse([make_run(two(1.0), "drifting", noise=Noise(launch=0.002, sample=0.01), blocks=10)])
-    assert "one, tcp: a drift of +9." in texts(drifting, Severity.WARNING)
+    assert re.search(r"one, tcp.*: a drift of \+[89]\.", texts(drifting, Severity.WARNING))
     assert "the two fabrics did not drift alike" not in texts(drifting)
-    assert " is faster than " not in drifting.headline.sentence
+    assert drifting.headline.sentence.startswith("Not enough data")
 
 
 def test_a_disturbed_launch_is_named_and_kept(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch):
@@ -259,18 +312,8 @@ def test_a_rate_that_the_wire_cannot_carry_is_told(make_run: MakeRun):
         SyntheticCell(Layer.TCP, Pattern.STREAM, size, {"one": rate}) for size, rate in ((64, 90e6), (1024, 150e6))
     )
     warnings = texts(analyse([make_run([possible, impossible])]), Severity.WARNING)
-    assert "tcp throughput at 1 KiB: up to 16" in warnings
+    assert "tcp throughput at 1 KiB is 16" in warnings
     assert "64 B" not in warnings
-
-
-def test_a_late_switch_weakens_the_numbers_and_a_punctual_one_is_only_noted(make_run: MakeRun):
-    for late_ns, severity in ((9_000, Severity.WARNING), (300, Severity.NOTE)):
-        run = make_run([SyntheticCell(Layer.UDP, Pattern.PINGPONG, 64, {"one": 50e3})], f"late{late_ns}", blocks=6)
-        for launch in run.launches:
-            status = {"one": {"name": "one", "lateness_ns": {"count": 9, "p50": 100, "p99": late_ns, "maximum": 10**6}}}
-            facts = LaunchFacts(**{**launch.summary.facts.model_dump(), "switches_after": status})
-            write_launch(launch.directory, facts=facts)
-        assert "the emulated switch released frames" in texts(analyse([type(run).open(run.path)]), severity)
 
 
 def test_samples_too_short_for_the_clock_are_told(make_run: MakeRun):
@@ -282,7 +325,9 @@ def test_two_runs_are_called_what_they_are(make_run: MakeRun):
     findings = analyse([make_run(two(1.0), "before"), make_run(two(1.0), "after", seed=5)])
     assert "whatever else changed between them is in the ratio" in texts(findings, Severity.WARNING)
     assert findings.title == "one and other, before and after"
-    assert any("after / before ratio" in effect for effect in findings.headline.effects)
+    assert findings.headline.sentence == "No change is shown, and none is ruled out."
+    assert "One run a side cannot tell a change from what else differed" in findings.headline.detail
+    assert "hold together" not in findings.headline.conditions  # no promise that does not hold
     assert any("Welch" in paragraph for paragraph in findings.method)
 
 
@@ -290,10 +335,30 @@ def test_the_method_names_its_sources_and_the_levels_that_were_used(make_run: Ma
     method = "\n".join(analyse([make_run(two(1.0), blocks=3)], margin=0.03, confidence=0.99).method)
     for source in ("Hoefler and Belli", "Benjamini and Hochberg", "Schuirmann", "Hettmansperger"):
         assert source in method
-    assert "beyond 3 %" in method
+    assert "at most 3 %, the margin that matters" in method
     assert "99 %" in method
 
 
 def test_ladder_cells_of_two_real_rates_favour_the_faster_wire(make_run: MakeRun):
-    findings = analyse([make_run(ladder_cells({"fast-ethernet": 100e6, "myrinet": 1280e6}))])
-    assert findings.headline.sentence.startswith("myrinet is faster than fast-ethernet at every network layer")
+    cells = ladder_cells({"fast-ethernet": 100e6, "myrinet": 1280e6})
+    findings = analyse([make_run([cell for cell in cells if cell.layer is not Layer.MEMORY])])
+    assert findings.headline.sentence.startswith("myrinet is faster: ")
+
+
+def test_a_warning_that_both_fabrics_share_is_told_once(make_run: MakeRun):
+    told = [one for one in analyse([make_run(two(1.1), blocks=4)]).warnings if "too few for an interval" in one.text]
+    assert [one.subject for one in told] == ["one and other"]
+
+
+def test_an_effect_no_larger_than_what_the_machine_changed_by_is_in_doubt_in_the_headline(make_run: MakeRun):
+    cells = [
+        replace(cell, medians={"one": cell.medians["one"], "other": cell.medians["one"] * 1.3})
+        if cell.layer is Layer.MEMORY and cell.metric.is_lower_better
+        else cell
+        for cell in two(1 / 1.2)
+    ]
+    headline = analyse([make_run(cells)]).headline
+    assert headline.sentence.startswith("other seems faster: ")
+    assert headline.in_doubt
+    assert "doubtful: " in headline.evidence[0]
+    assert "the machine changed between the launches" in headline.evidence[0]

@@ -91,6 +91,8 @@ def test_every_launch_is_run_once_in_the_order_of_the_plan_and_can_be_read_back(
     facts = read_launch(setting.directory.launch(setting.ids[0])).facts
     assert facts.exit_code == 0
     assert facts.switches_after == {"slow": {"state": "idle"}}
+    assert set(facts.lateness) == set(range(6))
+    assert {late.count for late in facts.lateness.values()} == {3_000_000}
     assert facts.conditions == {"mpi waits": "not at all"}
 
 

@@ -142,6 +142,7 @@ def test_a_record_becomes_a_cell_with_a_sample_for_each_repetition(tmp_path: Pat
     assert cell.end is not None
     assert cell.end.values["mops_total"] == 1335.0
     assert cell.end.values["communication_share"] == pytest.approx(0.038 / 0.099)
+    assert (cell.end.begin_unix_ns, cell.end.end_unix_ns) == (1_793_400_000 * 10**9, 1_793_400_001 * 10**9)
     directory = tmp_path / launch.launch_id
     directory.mkdir()
     assert write_launch(directory, made).complete

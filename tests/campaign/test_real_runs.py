@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -113,6 +114,17 @@ def test_a_campaign_over_six_layers_runs_in_a_lab_of_its_own_and_every_path_is_p
     }
     other = next(name for name in moved if name != run.launches[0].fabric)
     assert moved[run.launches[0].fabric] > 100 * max(1, moved[other])
+    for launch in run.launches:
+        mine = cells.filter(cells["launch_id"].cast(str) == launch.launch_id)
+        spans = mine.select("begin_unix_ns", "end_unix_ns").rows()
+        assert all(0 < end - begin < 10**10 for begin, end in spans)
+        assert all(end <= begin for (_, end), (begin, _) in pairwise(sorted(spans)))
+        lateness = launch.summary.facts.lateness
+        networked = mine.filter(mine["layer"] != "memory")["cell"].to_list()
+        assert set(networked) <= set(lateness)
+        assert all(0 <= late.p50 <= late.p90 <= late.p99 <= late.maximum for late in lateness.values())
+        whole = launch.summary.facts.switches_after[launch.fabric]["lateness_ns"]["count"]
+        assert 0 < sum(late.count for late in lateness.values()) <= whole
     assert set(run.manifest.inventory) == {"n0", "n1"}
     assert all("missing" not in facts for facts in run.manifest.inventory.values())
 

@@ -69,7 +69,7 @@ def test_switches_get_the_last_processors_and_nodes_the_rest(
 
 
 def test_the_switch_is_told_what_was_asked_for():
-    told = plan_lab("a", 2, parse_fabrics("atm-oc3:delay=7us"), [0, 1]).switch_configuration(0, Path("/s"))
+    told = plan_lab("a", 2, parse_fabrics("atm-oc3:delay=7us"), [0, 1]).switch_configuration(0, Path("/s"), Path("/l"))
     assert told["delay_ns"] == 7000
     assert told["cell"] == {"payload_bytes": 48, "cell_bytes": 53}
     assert told["ports"] == [
@@ -93,7 +93,7 @@ def test_a_lab_that_cannot_be_is_refused(nodes: int, fabrics: list[EmulatedFabri
 
 def test_the_switch_is_told_of_a_link_that_differs(tmp_path: Path) -> None:
     topology = plan_lab("faulty", 3, [parse_fabric("fast-ethernet:n2.rate=80Mbit/s,n1.delay-up=20us")], [0, 1])
-    ports = topology.switch_configuration(0, tmp_path / "status")["ports"]
+    ports = topology.switch_configuration(0, tmp_path / "status", tmp_path / "lateness")["ports"]
     assert isinstance(ports, list)
     assert "line_rate_bit_s" not in ports[0]
     assert ports[1] == {**ports[1], "delay_up_ns": 20_000, "line_rate_bit_s": 100e6}

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from fabricbench.analysis.findings import Comparison, Interval, Verdict
+from fabricbench.analysis.findings import Comparison, Crossover, Interval, Verdict
 from fabricbench.cli.tables import value_text
 from fabricbench.model import Layer, Metric, Pattern, Receive
 from fabricbench.report.words import (
     PATTERN_WORDS,
     advantage,
+    crossover_words,
     effect_words,
     factor_words,
     interval_words,
     lost_words,
     p_words,
+    place_words,
     probe_words,
     range_words,
     share_interval_words,
@@ -149,3 +151,25 @@ def test_every_pattern_has_words():
         f"mpi {PATTERN_WORDS[pattern]}" for pattern in Pattern
     }
     assert len(set(PATTERN_WORDS.values())) == len(Pattern)
+
+
+def test_a_crossover_is_told_by_the_sizes_beside_it_and_by_a_point_only_where_a_model_earned_one():
+    bracket = Crossover(
+        layer=Layer.TCP,
+        pattern=Pattern.PINGPONG,
+        receive=Receive.BLOCKING,
+        variant="",
+        metric=Metric.ROUND_TRIP_TIME,
+        fabric_a="ethernet",
+        fabric_b="myrinet",
+        lower_bytes=64,
+        upper_bytes=512,
+        faster_below="ethernet",
+        faster_above="myrinet",
+    )
+    assert crossover_words(bracket) == "tcp ping-pong, blocking: myrinet overtakes ethernet between 64 B and 512 B"
+    assert not bracket.is_close
+    earned = bracket.model_copy(
+        update={"message_bytes": 212.4, "low": 181.0, "high": 249.0, "model": "Hockney", "worst_misfit": 0.0131}
+    )
+    assert place_words(earned) == "at about 210 B (180 B to 250 B; Hockney's model, within 1.3 %)"

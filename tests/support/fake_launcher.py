@@ -9,6 +9,7 @@ from typing import Any
 
 from fabricbench.launch.command import Command
 from fabricbench.launch.watch import guarded
+from fabricbench.record.launch import CellLateness
 from fabricbench.testbed.model import Fabric
 
 FAKE_PROBE = Path(__file__).with_name("fake_probe.py")
@@ -43,3 +44,10 @@ class FakeLauncher:
 
     def switches(self) -> dict[str, Any]:
         return {"slow": {"state": "idle"}}
+
+    def lateness(self, fabric: Fabric, spans: Mapping[int, tuple[int, int]]) -> dict[int, CellLateness]:
+        del fabric
+        return {
+            cell: CellLateness(count=end - begin, mean=1, p50=1, p90=1, p99=2, maximum=3)
+            for cell, (begin, end) in spans.items()
+        }

@@ -47,6 +47,8 @@ def cell_lines(probe: dict[str, Any], interface: str | None, other: str | None) 
     }
     times = [100_000 + 37 * number % 1000 for number in range(samples)]
     end = {"type": "cell_end", "cell": probe["id"], "stop": "count", "warmup": 0, "measured": samples, "seconds": 0.003}
+    begun = time.time_ns()
+    end |= {"begin_unix_ns": begun, "end_unix_ns": begun + 3_000_000}
     end["interfaces"] = {str(interface): {"sent": 10, "received": 10}} if interface is not None else {}
     if is_networked:
         end["interfaces"][str(way)] = carried

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fabricbench.analysis.caution import Material, find_warnings
-from fabricbench.analysis.comparing import Pairing, compare_all, pair
+from fabricbench.analysis.comparing import Pairing, all_pairs, compare_all, pair
 from fabricbench.analysis.congestion import find_congestions
 from fabricbench.analysis.crossovers import find_crossovers
-from fabricbench.analysis.findings import FabricFacts, Findings, NetworkMap, Reference, Severity, Warning  # noqa: A004 - the field's word
-from fabricbench.analysis.headline import write_headline
-from fabricbench.analysis.kernel_headline import with_kernels
+from fabricbench.analysis.effects import Doubt
+from fabricbench.analysis.findings import FabricFacts, Findings, NetworkMap, Reference, Replication
+from fabricbench.analysis.headline import Compared, write_headline
+from fabricbench.analysis.instrument import doubt_of, impossible
 from fabricbench.analysis.kernels import find_kernels
 from fabricbench.analysis.ladder import build_ladder
-from fabricbench.analysis.measured import Side, read_sides
+from fabricbench.analysis.measured import CellMeasured, Side, read_sides
 from fabricbench.analysis.method import CONGESTION, KERNELS, MAPS, ONE_WAY, OPERATIONS, TURNS_AND_FLOODS, method
 from fabricbench.analysis.network_map import confirmation_of, network_maps
 from fabricbench.analysis.one_way import find_one_ways
@@ -34,43 +35,49 @@ PARAGRAPHS = (TURNS_AND_FLOODS, CONGESTION, OPERATIONS, ONE_WAY, MAPS, KERNELS)
 
 
 def analyse(
-    runs: Sequence[Run],
+    runs: Sequence[Run] = (),
     *,
+    before: Sequence[Run] = (),
+    after: Sequence[Run] = (),
     baseline: str | None = None,
     margin: float = DEFAULT_MARGIN,
     confidence: float = DEFAULT_CONFIDENCE,
     reference: Reference | None = None,
 ) -> Findings:
-    """Return everything that a report shows about one run, or about two runs of the same fabrics (before, after).
+    """Return everything that a report shows about one run, or about runs of the same fabrics before and after a change.
 
-    In one run all fabrics are compared with `baseline` (default: the testbed's first), which is A. `margin` is the
-    smallest relative difference that matters. Rates of kernels are normalised to `reference`. UsageError if the arguments
-    make no sense or nothing was measured.
+    In one run every two fabrics are compared; `baseline` (default: the testbed's first) comes first, as A of its pairs. Two `runs`
+    are one before and one after; `before` and `after` hold several of each. `margin` is the smallest relative difference that
+    matters. Rates of kernels are normalised to `reference`, fabrics are ranked by the weights and prices of `decision` (default:
+    the campaign's own). UsageError if the arguments make no sense or nothing was measured.
     """
     check_levels(margin, confidence)
-    sides = read_sides(runs)
-    sides, pairings = arrange(sides, baseline, is_one_run=len(runs) == 1)
+    every_run = [*before, *after] if before else list(runs)
+    sides = read_sides(every_run)
+    sides = arrange(sides, baseline, is_one_run=len(every_run) == 1)
+    pairings = pairings_of(sides, is_one_run=len(every_run) == 1)
+    level = confidence
     summaries = [summarise(side, cell, confidence) for side in sides for cell in side.cells.values()]
-    cells, curves = compare_all(pairings, summaries, margin, confidence)
-    crossovers = find_crossovers(pairings, cells, confidence)
+    cells, curves = compare_all(pairings, margin, level)
+    crossovers = find_crossovers(pairings, cells, level)
     ladder = build_ladder(sides, confidence)
     distributions = [one for side in sides for cell in side.cells.values() if (one := distribution(side, cell))]
     maps = _maps(sides)
     warnings = find_warnings(Material(sides, pairings, cells, ladder, distributions, maps, margin, confidence))
     kernels = find_kernels(sides, pairings, cells, confidence, reference)
-    manifest = runs[0].manifest
+    manifest = every_run[0].manifest
     launches = [launch for side in sides for launch in side.launches]
     invalid = sum(len(side.invalid) for side in sides)
     samples = sum(cell.pooled.size for side in sides for cell in side.cells.values())
     blocks = len({(id(side.run), block) for side in sides for block in side.blocks})
-    conditions = _conditions(sides, blocks, len(launches), samples, margin, confidence, warnings)
+    headline = write_headline(Compared(sides, pairings, cells, curves, crossovers, ladder, margin, level, judge))
     topologies, congestions = find_topologies(sides, confidence), find_congestions(sides, confidence)
     operations, one_ways = find_operations(sides, confidence), find_one_ways(sides, confidence)
     found = (topologies, congestions, operations, one_ways, maps, kernels)
     more = [text for text, those in zip(PARAGRAPHS, found, strict=True) if those]
     return Findings(
         title=_title(sides, pairings),
-        run_directories=tuple(str(run.path) for run in runs),
+        run_directories=tuple(str(run.path) for run in every_run),
         campaign=manifest.campaign_name,
         testbed=manifest.testbed.name,
         started=manifest.created.isoformat(timespec="seconds"),
@@ -83,7 +90,11 @@ def analyse(
         margin=margin,
         is_emulated=any(side.fabric.is_emulated for side in sides),
         fabrics=tuple(_facts(side, letter) for side, letter in zip(sides, LETTERS, strict=False)),
-        headline=with_kernels(write_headline(cells, curves, crossovers, ladder, margin, conditions), kernels, cells),
+        headline=headline.model_copy(
+            update={
+                "conditions": _conditions(sides, pairings, len(launches), samples, margin, confidence),
+            }
+        ),
         summaries=tuple(summaries),
         cells=tuple(cells),
         curves=tuple(curves),
@@ -99,9 +110,29 @@ def analyse(
         maps=tuple(maps),
         kernels=kernels,
         warnings=tuple(warnings),
-        method=method(margin, confidence, is_paired=len(runs) == 1, seed=manifest.seed, more=more),
+        method=method(
+            margin,
+            confidence,
+            replication=pairings[0].replication if pairings else Replication.BLOCKS,
+            seed=manifest.seed,
+            more=more,
+        ),
         inventory=manifest.inventory,
     )
+
+
+def judge(side: Side, cell: CellMeasured, is_tail: bool) -> tuple[Doubt, ...]:
+    """Return what speaks against a cell's numbers: values that cannot be, payloads that changed, a switch that was late."""
+    found = []
+    beyond = impossible(side, cell)
+    if beyond is not None:
+        found.append(Doubt(beyond, is_void=True))
+    if cell.counts["corrupted"]:
+        found.append(Doubt(f"{count(cell.counts['corrupted'], 'payload')} arrived changed", is_void=True))
+    late = doubt_of(side, cell)
+    if late is not None and (is_tail or not late.is_tail_only):
+        found.append(Doubt(late.words))
+    return tuple(found)
 
 
 def check_levels(margin: float, confidence: float) -> None:
@@ -114,21 +145,25 @@ def check_levels(margin: float, confidence: float) -> None:
         )
 
 
-def arrange(sides: Sequence[Side], baseline: str | None, *, is_one_run: bool) -> tuple[list[Side], list[Pairing]]:
-    """Return the sides with the baseline first, and who is compared with whom."""
+def arrange(sides: Sequence[Side], baseline: str | None, *, is_one_run: bool) -> list[Side]:
+    """Return the sides with the baseline first; it is A of all its pairs."""
     if not is_one_run:
         if baseline is not None:
             raise UsageError(
-                f"--baseline {baseline} does not go with two run directories",
-                hint="of two runs the first is the baseline; leave --baseline out",
+                f"--baseline {baseline} does not go with a comparison before and after",
+                hint="what was before is the baseline; leave --baseline out",
             )
-        return list(sides), [pair(a, b) for a, b in zip(sides[::2], sides[1::2], strict=True)]
+        return list(sides)
     names = [side.name for side in sides]
     if baseline is not None and baseline not in names:
         raise UsageError(f"there is no fabric {baseline} in the run", hint=f"choose one of {', '.join(names)}")
     first = names.index(baseline) if baseline is not None else 0
-    ordered = [sides[first], *sides[:first], *sides[first + 1 :]]
-    return ordered, [pair(ordered[0], other) for other in ordered[1:]]
+    return [sides[first], *sides[:first], *sides[first + 1 :]]
+
+
+def pairings_of(sides: Sequence[Side], *, is_one_run: bool) -> list[Pairing]:
+    """Return who is compared with whom: every two fabrics of a run, each fabric before with itself after."""
+    return all_pairs(sides) if is_one_run else [pair(a, b) for a, b in zip(sides[::2], sides[1::2], strict=True)]
 
 
 def _maps(sides: Sequence[Side]) -> list[NetworkMap]:
@@ -150,7 +185,8 @@ def _title(sides: Sequence[Side], pairings: Sequence[Pairing]) -> str:
         return sides[0].name
     if not pairings[0].is_paired:
         return f"{enumeration([side.fabric.name for side in sides[::2]])}, before and after"
-    return f"{enumeration([pairing.b.name for pairing in pairings])} against {pairings[0].a.name}"
+    names = [side.name for side in sides]
+    return f"{', '.join(names[:-1])} or {names[-1]}?"
 
 
 def _seconds(launch: StoredLaunch) -> float:
@@ -174,19 +210,20 @@ def _facts(side: Side, letter: str) -> FabricFacts:
 
 
 def _conditions(
-    sides: Sequence[Side],
-    blocks: int,
-    launches: int,
-    samples: int,
-    margin: float,
-    confidence: float,
-    warnings: Sequence[Warning],
+    sides: Sequence[Side], pairings: Sequence[Pairing], launches: int, samples: int, margin: float, confidence: float
 ) -> str:
-    parts = [
-        f"{count(blocks, 'block')}, {count(launches, 'valid launch')}, {count(samples, 'sample')}",
-        f"{percent(confidence)} intervals",
-        f"differences below {percent(margin)} count as equivalent",
-    ]
+    """Return in a line what the first screen rests on."""
+    replication = pairings[0].replication if pairings else Replication.BLOCKS
+    blocks = max((len(side.blocks) for side in sides), default=0)
+    by = {
+        Replication.BLOCKS: count(blocks, "block"),
+        Replication.RUNS: f"{len(sides[0].runs)} runs before, {len(sides[-1].runs)} after",
+        Replication.LAUNCHES: "one run before, one after",
+    }[replication]
+    parts = [f"{by}, {count(launches, 'valid launch')}, {count(samples, 'sample')}"]
+    if replication is not Replication.LAUNCHES:
+        parts.append(f"the intervals of this screen hold together with {percent(confidence)}")
+    parts.append(f"differences below {percent(margin)} do not matter")
     emulated = [side.name for side in sides if side.fabric.is_emulated]
     if emulated:
         everything = len(emulated) == len(sides)
@@ -194,10 +231,4 @@ def _conditions(
     left_out = sum(len(side.invalid) for side in sides)
     if left_out:
         parts.append(f"{count(left_out, 'invalid launch')} left out")
-    grave = [one.subject for one in warnings if one.subject == "memory control"]
-    if grave:
-        parts.append("the memory control differs between the fabrics: see the warnings")
-    others = sum(one.severity is not Severity.NOTE for one in warnings)
-    if others:
-        parts.append(count(others, "warning"))
     return "; ".join(parts) + "."

@@ -1,23 +1,28 @@
-"""Sets sides against each other: every cell and every curve in one family of tests, then a verdict for each."""
+"""Sets sides against each other: every cell and every curve of every pair in one family of tests, then a verdict for each."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from math import isnan
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fabricbench.analysis.findings import CellKey, CellSummary, Comparison, Verdict
+from fabricbench.analysis.findings import CellKey, Comparison, Replication, Verdict
 from fabricbench.analysis.measured import Side, in_order
+from fabricbench.analysis.wording import count
 from fabricbench.model import Layer, Metric
 from fabricbench.statistics.correction import benjamini_hochberg
-from fabricbench.statistics.decision import Decision, blocks_to_settle, decide
-from fabricbench.statistics.ratios import Ratios, paired_ratios, unpaired_ratios
+from fabricbench.statistics.decision import Decision, PValues, blocks_to_settle, corrected, decide, p_values_of
+from fabricbench.statistics.ratios import Ratios, paired_ratios, run_means, unpaired_ratios
 
 Floats = NDArray[np.float64]
+
+SURVIVORS_SHARE = 0.1
+"""Of a side's launches: where more gave nothing, those that are left are no sample of what a user gets, and it wins nothing."""
 
 
 @dataclass(frozen=True)
@@ -29,25 +34,42 @@ class Curve:
 
 @dataclass(frozen=True)
 class Pairing:
-    """Two sides and the cells that both have. Paired: columns are the blocks that both have. Unpaired: each its launches."""
+    """Two sides and the cells that both have, and what is repeated: shared blocks, runs of each side, or launches of each."""
 
     a: Side
     b: Side
-    is_paired: bool
+    replication: Replication
     keys: tuple[CellKey, ...]
+    left_out: frozenset[int] = frozenset()
+    """Blocks whose halves were measured too far apart in time to be a pair."""
+
+    @property
+    def is_paired(self) -> bool:
+        """Whether both sides were measured in the same blocks."""
+        return self.replication is Replication.BLOCKS
+
+    @property
+    def shared_blocks(self) -> list[int]:
+        """The blocks that pair: both sides have them, their halves close in time."""
+        return sorted((set(self.a.blocks) & set(self.b.blocks)) - self.left_out)
 
     def log_values(self, key: CellKey) -> tuple[Floats, Floats]:
-        """Return the logarithms of both sides' launch values; of equal length and aligned by block where paired."""
-        log_a, log_b = self.a.cells[key].log_values, self.b.cells[key].log_values
-        if not self.is_paired:
+        """Return the logarithms of both sides' values: aligned by block where paired, of each run, or of each launch."""
+        return self.replicates(self.a.cells[key].log_values, self.b.cells[key].log_values)
+
+    def replicates(self, log_a: Floats, log_b: Floats) -> tuple[Floats, Floats]:
+        """Return one value for each replicate, of any two arrays that follow the sides' blocks."""
+        if self.replication is Replication.LAUNCHES:
             return log_a, log_b
+        if self.replication is Replication.RUNS:
+            return run_means(log_a, self.a.run_of), run_means(log_b, self.b.run_of)
         by_block_a = dict(zip(self.a.blocks, log_a, strict=True))
         by_block_b = dict(zip(self.b.blocks, log_b, strict=True))
-        shared = sorted(set(by_block_a) & set(by_block_b))
+        shared = self.shared_blocks
         return np.array([by_block_a[block] for block in shared]), np.array([by_block_b[block] for block in shared])
 
     def log_ratios(self, key: CellKey) -> Floats:
-        """Return a log ratio for each block; unpaired launches are independent, so any pairing of them is as good."""
+        """Return a log ratio for each block; unpaired values are independent, so any pairing of them is as good."""
         log_a, log_b = self.log_values(key)
         shorter = min(log_a.size, log_b.size)
         return np.asarray(log_b[:shorter] - log_a[:shorter], dtype=np.float64)
@@ -58,10 +80,18 @@ class Pairing:
         return float(np.hypot(*shares) / np.sqrt(12.0))
 
 
-def pair(a: Side, b: Side) -> Pairing:
-    """Return the pairing of two sides: by block if they come from one run."""
+def pair(a: Side, b: Side, left_out: frozenset[int] = frozenset()) -> Pairing:
+    """Return the pairing of two sides: by block if they come from one run, by run where each side has several."""
     keys = tuple(sorted(set(a.cells) & set(b.cells), key=in_order))
-    return Pairing(a, b, a.run is b.run, keys)
+    if a.run is b.run:
+        return Pairing(a, b, Replication.BLOCKS, keys, left_out)
+    runs = min(len(a.runs), len(b.runs))
+    return Pairing(a, b, Replication.RUNS if runs > 1 else Replication.LAUNCHES, keys)
+
+
+def all_pairs(sides: Sequence[Side]) -> list[Pairing]:
+    """Return every two sides of one run, the earlier one as A."""
+    return [pair(a, b) for a, b in combinations(sides, 2)]
 
 
 def curves_of(keys: Sequence[CellKey]) -> list[Curve]:
@@ -73,10 +103,9 @@ def curves_of(keys: Sequence[CellKey]) -> list[Curve]:
 
 
 def compare_all(
-    pairings: Sequence[Pairing], summaries: Sequence[CellSummary], margin: float, confidence: float
+    pairings: Sequence[Pairing], margin: float, confidence: float
 ) -> tuple[list[Comparison], list[Comparison]]:
     """Return the comparisons of cells and of curves; one correction spans them all, whatever the number of fabrics."""
-    by_name = {(summary.fabric, summary.key): summary for summary in summaries}
     subjects: list[tuple[Pairing, CellKey | Curve]] = []
     for pairing in pairings:
         subjects += [(pairing, key) for key in pairing.keys]
@@ -84,30 +113,33 @@ def compare_all(
     if not subjects:
         return [], []
     ratios = _joined([_ratios(pairing, subject, confidence) for pairing, subject in subjects])
-    adjusted = adjusted_with_control(
-        ratios.p_value, np.array([_layer(subject) is Layer.MEMORY for _, subject in subjects])
-    )
+    raw = p_values_of(ratios, margin)
+    adjusted = adjusted_with_control(raw, np.array([_layer(subject) is Layer.MEMORY for _, subject in subjects]))
     decisions = decide(ratios, adjusted, margin, confidence)
-    more = blocks_to_settle(ratios, adjusted, margin, confidence)
+    more = blocks_to_settle(ratios, raw, adjusted, margin, confidence)
     made = [
-        _comparison(
-            pairing, subject, ratios, index, float(adjusted[index]), decisions[index], float(more[index]), by_name
-        )
+        _comparison(pairing, subject, _Row(ratios, raw, adjusted, index), decisions[index], float(more[index]))
         for index, (pairing, subject) in enumerate(subjects)
         if ratios.launches[index] > 0  # else no block has both sides, and there is nothing to say
     ]
     return [one for one in made if one.kind == "cell"], [one for one in made if one.kind == "curve"]
 
 
-def adjusted_with_control(p_values: Floats, is_control: NDArray[np.bool_]) -> Floats:
+def adjusted_with_control(tests: PValues, is_control: NDArray[np.bool_]) -> PValues:
     """Return p-values adjusted over all comparisons, those of the control also among themselves (the larger counts).
 
     Where most network cells truly differ, the false discovery rate allows a few false ones among them: the memory cells, none of
     which should differ, would be those, and raise a false alarm of a changed machine every fourth time.
     """
-    adjusted = benjamini_hochberg(p_values)
-    of_control = benjamini_hochberg(np.where(is_control, p_values, np.nan))
-    return np.where(is_control, np.maximum(adjusted, of_control), adjusted)
+
+    def with_control(all_adjusted: Floats, p_values: Floats) -> Floats:
+        of_control = benjamini_hochberg(np.where(is_control, p_values, np.nan))
+        return np.where(is_control, np.maximum(all_adjusted, of_control), all_adjusted)
+
+    whole = corrected(tests)
+    return PValues(
+        with_control(whole.zero, tests.zero), with_control(whole.margin, tests.margin), equivalence=whole.equivalence
+    )
 
 
 def _layer(subject: CellKey | Curve) -> Layer:
@@ -136,25 +168,30 @@ def _joined(parts: Sequence[Ratios]) -> Ratios:
     return Ratios(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
 
 
+@dataclass(frozen=True)
+class _Row:
+    """One comparison among the arrays of all of them."""
+
+    ratios: Ratios
+    raw: PValues
+    adjusted: PValues
+    index: int
+
+    def of(self, values: Floats) -> float | None:
+        """Return this comparison's entry, None for NaN."""
+        return number(float(values[self.index]))
+
+
 def _comparison(
-    pairing: Pairing,
-    subject: CellKey | Curve,
-    ratios: Ratios,
-    index: int,
-    p_adjusted: float,
-    decision: Decision,
-    more_blocks: float,
-    summaries: dict[tuple[str, CellKey], CellSummary],
+    pairing: Pairing, subject: CellKey | Curve, row: _Row, decision: Decision, more_blocks: float
 ) -> Comparison:
     is_curve = isinstance(subject, Curve)
-    key = subject.keys[0] if isinstance(subject, Curve) else subject
-    medians: dict[str, float | None] = dict.fromkeys(("median_a", "low_a", "high_a", "median_b", "low_b", "high_b"))
-    if not is_curve:
-        for letter, side in (("a", pairing.a), ("b", pairing.b)):
-            median = summaries[side.name, key].median
-            medians |= {f"median_{letter}": median.value, f"low_{letter}": median.low, f"high_{letter}": median.high}
-    verdict = verdict_of(decision, key.metric)
-    needs_more = verdict is Verdict.NOT_ENOUGH_DATA and not isnan(more_blocks)
+    keys = subject.keys if isinstance(subject, Curve) else (subject,)
+    key = keys[0]
+    launches = int(row.ratios.launches[row.index])
+    thin, notes = survivors(pairing, keys)
+    verdict = withheld(verdict_of(decision, key.metric), thin, pairing)
+    is_open = not verdict.is_decided and verdict is not Verdict.EQUIVALENT
     return Comparison(
         kind="curve" if is_curve else "cell",
         layer=key.layer,
@@ -166,17 +203,57 @@ def _comparison(
         unit=key.metric.unit,
         fabric_a=pairing.a.name,
         fabric_b=pairing.b.name,
-        **medians,
-        ratio=float(ratios.ratio[index]),
-        ratio_low=number(ratios.low[index]),
-        ratio_high=number(ratios.high[index]),
-        p_value=number(ratios.p_value[index]),
-        p_adjusted=number(p_adjusted),
+        **({} if is_curve else _levels(pairing, key)),
+        ratio=float(row.ratios.ratio[row.index]),
+        ratio_low=row.of(row.ratios.low),
+        ratio_high=row.of(row.ratios.high),
+        p_value=row.of(row.raw.zero),
+        p_adjusted=row.of(row.adjusted.zero),
+        p_margin=row.of(row.raw.margin),
+        p_margin_adjusted=row.of(row.adjusted.margin),
         verdict=verdict,
-        launches=int(ratios.launches[index]),
-        is_paired=pairing.is_paired,
-        more_blocks_needed=int(more_blocks) if needs_more else None,
+        launches=launches,
+        replication=pairing.replication,
+        more_blocks_needed=int(more_blocks) if is_open and not isnan(more_blocks) else None,
+        deviation=row.of(row.ratios.log_deviation),
+        freedom=row.of(row.ratios.degrees_of_freedom),
+        thin_sides=thin,
+        notes=notes,
     )
+
+
+def _levels(pairing: Pairing, key: CellKey) -> dict[str, float | None]:
+    """Return the level of each side: the geometric mean of the very values that the ratio is made of, so that they agree."""
+    levels: dict[str, float | None] = {}
+    log_a, log_b = pairing.log_values(key)
+    if pairing.is_paired:
+        is_pair = ~(np.isnan(log_a) | np.isnan(log_b))
+        log_a, log_b = log_a[is_pair], log_b[is_pair]
+    for letter, logs in (("a", log_a), ("b", log_b)):
+        level = paired_ratios(logs[np.newaxis, :])
+        for name, values in (("value", level.ratio), ("low", level.low), ("high", level.high)):
+            levels[f"{name}_{letter}"] = number(float(values[0]))
+    return levels
+
+
+def survivors(pairing: Pairing, keys: Sequence[CellKey]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the sides of which too many launches gave nothing, and in words how many did."""
+    thin, notes = [], []
+    for side in (pairing.a, pairing.b):
+        nothing = max(side.cells[key].gave_nothing for key in keys)
+        expected = max(side.cells[key].expected for key in keys)
+        if nothing:
+            notes.append(f"{nothing} of {count(expected, 'launch')} on {side.name} gave nothing")
+        if nothing > SURVIVORS_SHARE * expected:
+            thin.append(side.name)
+    return tuple(thin), tuple(notes)
+
+
+def withheld(verdict: Verdict, thin: Sequence[str], pairing: Pairing) -> Verdict:
+    """Return the verdict unless a side would win, or equal the other, by the few launches that gave anything."""
+    leader = {"A": pairing.a.name, "B": pairing.b.name}.get(verdict.leader or "")
+    is_void = bool(thin) and (verdict is Verdict.EQUIVALENT or leader in thin)
+    return Verdict.NOT_ENOUGH_DATA if is_void else verdict
 
 
 def verdict_of(decision: Decision, metric: Metric) -> Verdict:
@@ -185,7 +262,10 @@ def verdict_of(decision: Decision, metric: Metric) -> Verdict:
         return Verdict.EQUIVALENT
     if decision is Decision.UNDECIDED:
         return Verdict.NOT_ENOUGH_DATA
-    return Verdict.B_FASTER if (decision is Decision.LOWER) == metric.is_lower_better else Verdict.A_FASTER
+    is_b_better = (decision in (Decision.LOWER, Decision.LOWER_AHEAD)) == metric.is_lower_better
+    if decision in (Decision.LOWER, Decision.HIGHER):
+        return Verdict.B_FASTER if is_b_better else Verdict.A_FASTER
+    return Verdict.B_AHEAD if is_b_better else Verdict.A_AHEAD
 
 
 def number(value: float) -> float | None:

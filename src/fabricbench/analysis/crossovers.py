@@ -1,14 +1,18 @@
-"""Message sizes where one side overtakes the other."""
+"""Message sizes between which one side overtakes the other, and where in between if a model of the curves says so."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fabricbench.analysis.comparing import Curve, Pairing, curves_of
 from fabricbench.analysis.findings import CellKey, Comparison, Crossover, Verdict
+from fabricbench.model import Metric
 from fabricbench.statistics.crossing import Crossing, crossings
+
+Floats = NDArray[np.float64]
 
 
 def find_crossovers(pairings: Sequence[Pairing], cells: Sequence[Comparison], confidence: float) -> list[Crossover]:
@@ -41,36 +45,52 @@ def _of_curve(
     keys = [key for key in curve.keys if key.message_bytes > 0 and key in verdicts]
     if len(keys) < 2:
         return []
+    times_a, times_b = zip(*(_log_times(pairing, key) for key in keys), strict=True)
     crossed = crossings(
         np.array([key.message_bytes for key in keys], dtype=np.float64),
-        np.stack([pairing.log_ratios(key) for key in keys]),
+        np.stack(times_a),
+        np.stack(times_b),
         np.array([_sign(verdicts[key]) for key in keys], dtype=np.int64),
         confidence,
     )
     return [_crossover(pairing, keys[0], one) for one in crossed]
 
 
+def _log_times(pairing: Pairing, key: CellKey) -> tuple[Floats, Floats]:
+    """Return the logarithm of a message's time on both sides: the model that is fitted speaks of times, also of a stream."""
+    log_a, log_b = pairing.log_values(key)
+    shorter = min(log_a.size, log_b.size)  # unpaired launches are independent, so any pairing of them is as good
+    log_a, log_b = log_a[:shorter], log_b[:shorter]
+    if key.metric.is_time:
+        return log_a, log_b
+    work = 0.0 if key.metric is Metric.MESSAGE_RATE else np.log(8.0 * key.message_bytes)
+    return work - log_a, work - log_b
+
+
 def _sign(comparison: Comparison) -> int:
-    if comparison.verdict not in (Verdict.A_FASTER, Verdict.B_FASTER):
-        return 0
-    return 1 if comparison.ratio > 1.0 else -1
+    """Return -1 where b takes less time at this size, 1 where it takes more, 0 where that is open or does not matter."""
+    return {Verdict.B_FASTER: -1, Verdict.A_FASTER: 1}.get(comparison.verdict, 0)
 
 
 def _crossover(pairing: Pairing, key: CellKey, crossing: Crossing) -> Crossover:
-    # Where the ratio b / a rises through 1, the lower number was b's; a lower time is faster, a lower rate slower.
-    is_b_faster_below = crossing.is_rising == key.metric.is_lower_better
-    names = (pairing.b.name, pairing.a.name) if is_b_faster_below else (pairing.a.name, pairing.b.name)
+    a, b = pairing.a.name, pairing.b.name
     return Crossover(
         layer=key.layer,
         pattern=key.pattern,
         receive=key.receive,
         variant=key.variant,
         metric=key.metric,
-        fabric_a=pairing.a.name,
-        fabric_b=pairing.b.name,
-        message_bytes=crossing.size,
+        fabric_a=a,
+        fabric_b=b,
+        lower_bytes=round(crossing.lower),
+        upper_bytes=round(crossing.upper),
+        message_bytes=crossing.point,
         low=crossing.low,
         high=crossing.high,
-        faster_below=names[0],
-        faster_above=names[1],
+        model=crossing.model,
+        worst_misfit=crossing.worst_misfit,
+        fitted_bytes=tuple(round(size) for size in crossing.sizes),
+        # Where the ratio of times b / a rises through 1, b took less time below.
+        faster_below=b if crossing.is_rising else a,
+        faster_above=a if crossing.is_rising else b,
     )

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from fabricbench.analysis.findings import CellKey, Interval, LadderStep, is_basic
+from fabricbench.analysis.instrument import wire_shares
 from fabricbench.analysis.measured import CellMeasured, Side
-from fabricbench.analysis.summary import interval, wire_shares
+from fabricbench.analysis.summary import interval
 from fabricbench.model import Layer, Metric, Receive
 from fabricbench.statistics.order import median_interval
 

@@ -23,7 +23,7 @@ from fabricbench.analysis.findings import CellKey
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Metric, Pattern, Receive
 from fabricbench.patterns import PATTERNS
-from fabricbench.record.launch import scan_samples
+from fabricbench.record.launch import CellLateness, scan_samples
 from fabricbench.record.lines import Phase
 from fabricbench.record.probe_plan import PlanCongestor
 from fabricbench.record.store import Run, StoredLaunch
@@ -82,6 +82,8 @@ class CellMeasured:
     values: dict[str, Floats] = field(default_factory=dict)
     gave_nothing: int = 0
     expected: int = 0
+    lateness: tuple[CellLateness, ...] = ()
+    """How late the emulated switch was in each launch that tells."""
 
     @property
     def log_values(self) -> Floats:
@@ -155,6 +157,7 @@ class _Parts:
     overhead_ns: float = 0.0
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
     expected: int = 0
+    lateness: list[CellLateness] = field(default_factory=list)
 
 
 def read_sides(runs: Sequence[Run] = (), *, before: Sequence[Run] = (), after: Sequence[Run] = ()) -> list[Side]:
@@ -276,6 +279,7 @@ def _joined_cell(cells: Sequence[CellMeasured], widths: Sequence[int]) -> CellMe
             name: in_a_row([cell.values.get(name) for cell in cells])
             for name in dict.fromkeys(name for cell in cells for name in cell.values)
         },
+        lateness=tuple(late for cell in cells for late in cell.lateness),
         gave_nothing=sum(cell.gave_nothing for cell in cells),
         expected=sum(cell.expected for cell in cells),
     )
@@ -337,6 +341,8 @@ def _read_launch(launch: StoredLaunch, index: int, rows: pl.DataFrame, parts: di
             part.extras.setdefault(name, np.full_like(part.launch_values, np.nan))[index] = value
         for name in COUNTS:
             part.counts[name] += row[name] or 0
+        if (late := launch.summary.facts.lateness.get(row["cell"])) is not None:
+            part.lateness.append(late)
         if clock is not None:
             part.resolution_ns = max(part.resolution_ns, clock.resolution_ns)
             part.overhead_ns = max(part.overhead_ns, clock.overhead_ns)
@@ -423,6 +429,7 @@ def _whole(key: CellKey, part: _Parts) -> CellMeasured:
         values=part.extras,
         gave_nothing=part.expected - int(np.count_nonzero(part.launch_values > 0)),
         expected=part.expected,
+        lateness=tuple(part.lateness),
     )
 
 

@@ -4,54 +4,76 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from fabricbench.analysis.findings import Replication
 from fabricbench.analysis.wording import percent
 
 LAUNCHES = """
 A launch, one start of the measuring program on the nodes, is the unit of replication; every sample is kept, warm-up
-apart, and no outlier is dropped. Fabrics follow each other within a block in random order (seed {seed}). After
-Hoefler and Belli, "Scientific Benchmarking of Parallel Computing Systems" (SC'15), and Hunold and Carpen-Amarie,
-"Reproducible MPI Benchmarking Is Still Not as Easy as You Think" (IEEE TPDS, 2016).
+apart, and no outlier is dropped. Fabrics follow each other within a block in random order (seed {seed}). After Hoefler
+and Belli, "Scientific Benchmarking of Parallel Computing Systems" (SC'15), and Hunold and Carpen-Amarie, "Reproducible
+MPI Benchmarking Is Still Not as Easy as You Think" (IEEE TPDS, 2016).
 """
 
 SUMMARIES = """
-A launch's value is the median of its round trips, or its total payload over its total time for a throughput (windows
-of a stream arrive in bursts, so their median can exceed the wire). A cell's number is the median of these values over
+A launch's value is the median of its round trips, or its total payload over its total time for a throughput (windows of
+a stream arrive in bursts, so their median can exceed the wire). A cell's number is the median of these values over
 launches, with its {level} interval from order statistics, interpolated (Hettmansperger and Sheather, 1986); quantiles
 pool the samples of all launches. Times are averaged arithmetically, rates as total bits over total time (the harmonic
 mean), ratios geometrically.
 """
 
 PAIRED = """
-Two fabrics are compared within blocks, so that drift they share cancels: the ratio is the geometric mean over blocks
-of the ratio of launches' values; its {level} interval and p-value come from Student's t on the logarithms, so that
-they agree. Simulation chose it over the exact signed-rank test, which six blocks cannot make significant once many
-cells are corrected for.
+Two fabrics are compared within blocks, so that drift they share cancels: the ratio is the geometric mean over blocks of
+the ratio of launches' values; its {level} interval and p-value come from Student's t on the logarithms, so that they
+agree. Simulation chose it over the exact signed-rank test, which six blocks cannot make significant once many cells are
+corrected for.
+"""
+
+RUNS = """
+Several runs a side are compared by their means: the run is the unit of replication, since runs differ from each other
+by more than their launches do (Kalibera and Jones, "Rigorous Benchmarking in Reasonable Time", ISMM 2013). The ratio is
+that of geometric means over runs, its {level} interval and p-value come from Welch's t on the logarithms.
 """
 
 UNPAIRED = """
-Two runs share no blocks: the ratio is that of geometric means over launches, its {level} interval and p-value come
-from Welch's t on the logarithms of launches' values. What changed between the runs besides the fabric is in the
-ratio.
+One run a side: the ratio is that of geometric means over launches, its {level} interval and p-value come from Welch's t
+on the logarithms of launches' values. They hold for these two sessions. What else differed between the sessions is in
+the ratio and cannot be told from a change: no rate of error is promised. Three runs a side or more, or both settings in
+one run, can tell.
 """
 
 CORRECTION = """
-All comparisons of a report, of cells and of curves, are one family: p-values are adjusted for the false discovery
-rate (Benjamini and Hochberg, 1995). Memory cells, the control, are adjusted among themselves as well. Where nothing
-differs at all, the chance of any verdict that names a faster fabric is at most {error}. The intervals shown are of
-each comparison alone.
+Tables: all comparisons of a report, of cells and of curves, of every two fabrics, are one family; p-values of "no
+difference" and of "no more than the margin" are adjusted for the false discovery rate (Benjamini and Hochberg, 1995):
+of what they name, at most {error} is expected to be wrong. "Equivalent" is corrected so that the chance of any wrong
+one is at most {error} (Hochberg, 1988). Memory cells, the control, are adjusted among themselves as well. The intervals
+in tables are of each comparison alone.
+"""
+
+FIRST_SCREEN = """
+First screen: its intervals hold together. The error of {error} is shared out by Bonferroni: 70 % of it to the leading
+rows, 20 % to all other comparisons of the report, from which exceptions and counts are taken, 10 % to the claim that a
+fabric is slower nowhere (for which each size must show it, so that none is corrected). If all intervals hold their
+ratios, no statement there is wrong; so the chance of any wrong one is at most {error}. The rows are chosen by what was
+measured, not by what came out. Levels are geometric means over the launches compared, so that their ratio is the ratio
+shown.
 """
 
 VERDICTS = """
-Verdicts: "faster" if the adjusted p-value is below {error} and the ratio is beyond {margin}, the margin that matters;
-"equivalent" if the {level} interval lies within that margin (two one-sided tests, Schuirmann, 1987); else "not enough
-data", with the number of further blocks that would settle it with 80 % probability if ratio and noise stay as they
-are.
+Verdicts: "faster" if a difference of at most {margin}, the margin that matters, is rejected; "ahead" if only "no
+difference" is: then it may be by less than matters; "equivalent" if a difference of the margin or more is rejected on
+both sides (two one-sided tests, Schuirmann, 1987), the interval lies within the margin, and 29 launches or more would
+have met a slow mode of one launch in ten; else "not enough data", with the number of further blocks that would settle
+it with 80 % probability if ratio and noise stay as they are. A side of which more than a tenth of the launches gave
+nothing wins nothing.
 """
 
 CROSSOVERS = """
-A crossover lies between neighbouring decided sizes with opposite verdicts, by linear interpolation of the log ratio
-over log2(size); its interval holds the sizes at which a paired t test of "no difference" does not reject (Fieller,
-1954).
+A crossover lies between two neighbouring decided sizes with opposite verdicts: these two sizes are what is known of it.
+A point with an interval is given where Hockney's model, t = latency + bytes / rate, fitted to each launch at the sizes
+around, has earned it: from a launch's other sizes it predicts each size within a quarter of the smaller difference at
+the two sizes and within 5 %, at the {level} level. The interval is Student's over blocks, widened by 1.5 times that
+misfit of the ratio.
 """
 
 LADDER = """
@@ -64,20 +86,20 @@ TURNS_AND_FLOODS = """
 Where many ranks take part, a sample is what all of them did: a turn with neighbours lasts from when the last rank was
 done with the one before until the last is done with it; of a flood, it is a window of time with what arrived at all
 receivers. What a logical channel should get is the payload rate of a full-duplex link, headers, preamble, gap and
-padding counted, over the channels in the busiest direction of the busiest link; acknowledgements are left out.
-Fairness is Jain's index.
+padding counted, over the channels in the busiest direction of the busiest link; acknowledgements are left out. Fairness
+is Jain's index.
 """
 
 CONGESTION = """
-A congestion impact factor is congested over isolated of times, isolated over congested of rates, within each launch
-and in full precision; the number is the geometric mean over launches, with the t interval of the logarithms. An idle
+A congestion impact factor is congested over isolated of times, isolated over congested of rates, within each launch and
+in full precision; the number is the geometric mean over launches, with the t interval of the logarithms. An idle
 congestor is the control.
 """
 
 OPERATIONS = """
 A call of an MPI operation begins on all ranks at a time that their clocks agree on, no barrier before it, and lasts as
-long as on the slowest rank (Hoefler and Belli, SC'15; Hunold and Carpen-Amarie, IEEE TPDS, 2016); calls in which
-some rank came late to the start are kept, marked and not counted. Back to back is the time of a call in a plain loop. Bus
+long as on the slowest rank (Hoefler and Belli, SC'15; Hunold and Carpen-Amarie, IEEE TPDS, 2016); calls in which some
+rank came late to the start are kept, marked and not counted. Back to back is the time of a call in a plain loop. Bus
 bandwidth is as the NCCL tests define it, overlap as IMB-NBC does.
 """
 
@@ -88,23 +110,25 @@ the synchronisation, summed over its hierarchy, and no better.
 """
 
 MAPS = """
-A map models the logarithms of all pairs' medians by a level and few causes (nodes, directions, pairs), found by orthogonal
-matching pursuit and the extended Bayesian information criterion (Chen and Chen, 2008); each cause has to be slower than
-the margin by a corrected t test, and to be found again by a second measurement before it is more than a suspect.
+A map models the logarithms of all pairs' medians by a level and few causes (nodes, directions, pairs), found by
+orthogonal matching pursuit and the extended Bayesian information criterion (Chen and Chen, 2008); each cause has to be
+slower than the margin by a corrected t test, and to be found again by a second measurement before it is more than a
+suspect.
 """
 
 KERNELS = """
 Kernels of the NAS Parallel Benchmarks time what their specification times, verify against its values, and count its
 operations (NAS-95-020 and the official programs' counts). A kernel's gain is the paired ratio of its times on the
-slower and the faster network. By how much one gains more than the next is the ratio of their gains, paired by block too; where
-its interval holds 1, their order is not settled. These intervals are not corrected for their number.
+slower and the faster network. By how much one gains more than the next is the ratio of their gains, paired by block
+too; where its interval holds 1, their order is not settled. These intervals are not corrected for their number.
 """
 
 
 def method(
-    margin: float, confidence: float, *, is_paired: bool, seed: int, more: Iterable[str] = ()
+    margin: float, confidence: float, *, replication: Replication, seed: int, more: Iterable[str] = ()
 ) -> tuple[str, ...]:
-    """Return the paragraphs for a run compared by block, or for two runs; `more` are those on what the report has besides."""
+    """Return the paragraphs for what is repeated; `more` are those on what the report has besides."""
     facts = {"level": percent(confidence), "error": percent(1.0 - confidence), "margin": percent(margin), "seed": seed}
-    texts = (LAUNCHES, SUMMARIES, PAIRED if is_paired else UNPAIRED, CORRECTION, VERDICTS, CROSSOVERS, LADDER, *more)
+    compared = {Replication.BLOCKS: PAIRED, Replication.RUNS: RUNS, Replication.LAUNCHES: UNPAIRED}[replication]
+    texts = (LAUNCHES, SUMMARIES, compared, FIRST_SCREEN, CORRECTION, VERDICTS, CROSSOVERS, LADDER, *more)
     return tuple(" ".join(text.split()).format(**facts) for text in texts)

@@ -31,7 +31,7 @@ from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Model
 from fabricbench.record.store import Run
 from fabricbench.statistics.correction import holm
-from fabricbench.statistics.decision import EQUIVALENT, UNDECIDED, corrected, decision_codes, tests_of
+from fabricbench.statistics.decision import EQUIVALENT, UNDECIDED, corrected, decision_codes, p_values_of
 from fabricbench.statistics.dependence import LEAST_IN_A_ROW, pooled_lag_one, trend
 from fabricbench.statistics.gate_power import POWER
 from fabricbench.statistics.ratios import MINIMUM_LAUNCHES, Ratios, paired_ratios, unpaired_ratios
@@ -391,7 +391,7 @@ def _result(
     largest, widths = 0.0, []
     for index in range(trials):
         ratios = trial(index)
-        codes[index] = decision_codes(ratios, corrected(tests_of(ratios, margin)), margin, confidence)
+        codes[index] = decision_codes(ratios, corrected(p_values_of(ratios, margin)), margin, confidence)
         largest = max(largest, float(_known(np.abs(np.log(ratios.ratio))).max()))
         widths.append(np.median(_known(np.log(ratios.high / ratios.low))) / 2.0)
     is_wrong = (codes != UNDECIDED) & (codes != EQUIVALENT)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from fabricbench.analysis.findings import CellSummary, Distribution, Interval
+from fabricbench.analysis.instrument import doubt_of, impossible, wire_shares
 from fabricbench.analysis.measured import CellMeasured, Side, rate
-from fabricbench.model import Layer, Pattern
 from fabricbench.statistics.order import Estimate, median_interval
 from fabricbench.statistics.shape import log_edges
 
@@ -23,6 +23,7 @@ def summarise(side: Side, cell: CellMeasured, confidence: float) -> CellSummary:
     median = interval(median_interval(cell.launch_values, confidence))
     pooled = cell.pooled
     shares = wire_shares(side, cell, median.value)
+    doubt, cannot_be = doubt_of(side, cell), impossible(side, cell)
     return CellSummary(
         fabric=side.name,
         key=cell.key,
@@ -37,24 +38,14 @@ def summarise(side: Side, cell: CellMeasured, confidence: float) -> CellSummary:
         **{name: cell.counts[name] for name in ("lost", "sent", "reordered", "duplicated", "corrupted", "verified")},
         share_of_line_rate=shares[0],
         share_of_payload_rate=shares[1],
+        doubt="; ".join(filter(None, (cannot_be, doubt.words if doubt else None))),
+        is_impossible=cannot_be is not None,
     )
 
 
 def interval(estimate: Estimate) -> Interval:
     """Return an estimate as findings carry it."""
     return Interval(value=estimate.value, low=estimate.low, high=estimate.high)
-
-
-def wire_shares(side: Side, cell: CellMeasured, rate_bit_s: float) -> tuple[float | None, float | None]:
-    """Return the shares of the line rate and of the physically possible payload rate; None where they make no sense.
-
-    Only a stream fills one link one way: the sum over the channels of a star or a ring is no share of it.
-    """
-    wire = side.fabric.wire
-    if wire is None or cell.key.pattern is not Pattern.STREAM or cell.key.layer is Layer.MEMORY:
-        return None, None
-    possible = wire.payload_rate_bit_s(cell.key.layer, cell.key.message_bytes, side.fabric.mtu)
-    return rate_bit_s / wire.line_rate_bit_s, rate_bit_s / possible if possible else None
 
 
 def distribution(side: Side, cell: CellMeasured) -> Distribution | None:

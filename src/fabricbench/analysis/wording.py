@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from fabricbench.analysis.findings import BASIC_PATTERNS, CellKey, Comparison, Verdict
 from fabricbench.model import Metric, Pattern
 from fabricbench.patterns import PATTERNS
-from fabricbench.quantity import format_bytes
+from fabricbench.quantity import format_bit_s, format_bytes, format_message_s, format_seconds
 
 FACTOR_FROM = 1.5
 """From here up a difference reads as `3.1 times`, below as a percentage."""
+
+TWICE = (1.9, 2.1)
+"""Factors that people call twice, or half."""
 
 MOST_DECIMALS = 3
 """Finer than a thousandth no interval of a ratio needs to be told."""
@@ -23,11 +26,6 @@ METRIC_WORDS = {
     Metric.THROUGHPUT: "throughput",
     Metric.MESSAGE_RATE: "message rate",
 }
-
-
-def spoken(words: Sequence[str]) -> str:
-    """Return `a`, `a and b`, `a, b and c`."""
-    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def what(comparison: Comparison) -> str:
@@ -48,23 +46,64 @@ def named_cell(one: CellKey | Comparison, message_bytes: int | None) -> str:
     return f"{words} {'of' if one.metric.is_lower_better else 'at'} {format_bytes(message_bytes)}"
 
 
+def size_text(message_bytes: int) -> str:
+    """Return `64 B`, `256 KiB`."""
+    return format_bytes(message_bytes)
+
+
+def value_text(metric: Metric, value: float, digits: int = 3) -> str:
+    """Return a value in the unit that suits it: `71.2 µs`, `94.1 Mbit/s`."""
+    if metric.is_time:
+        return format_seconds(value * 1e-9, digits)
+    return format_message_s(value, digits) if metric is Metric.MESSAGE_RATE else format_bit_s(value, digits)
+
+
+def instead(metric: Metric, better: float, worse: float) -> str:
+    """Return `64.0 instead of 130 µs`: one unit where both share it, and digits enough to tell them apart."""
+    texts = [value_text(metric, value) for value in (better, worse)]
+    for digits in (4, 5):
+        if texts[0] == texts[1]:
+            texts = [value_text(metric, value, digits) for value in (better, worse)]
+    (first, unit), (_, other) = (text.rsplit(" ", 1) for text in texts)
+    return f"{first if unit == other else texts[0]} instead of {texts[1]}"
+
+
+def times_text(metric: Metric, times: float) -> str:
+    """Return how much better the better side is: `half the time`, `13.5 times as fast`, `8.9 % less time`, `9.5 % more`."""
+    if TWICE[0] <= times < TWICE[1]:
+        return "half the time" if metric.is_time else "twice the rate"
+    if times >= FACTOR_FROM:
+        return f"{times:.{_decimals(times)}f} times as fast"
+    share = _percent(times, metric)
+    return f"{share:.{1 if share < 10 else 0}f} % {'less time' if metric.is_time else 'more'}"
+
+
+def difference(metric: Metric, verdict: Verdict, value_a: float, value_b: float, *, margin: float) -> str:
+    """Return a row in words: `half the time: 64.0 instead of 130 µs`; what is not decided is said to be so."""
+    if verdict.leader is None:
+        texts = f"{value_text(metric, value_a)} and {value_text(metric, value_b)}"
+        return f"{'equivalent' if verdict is Verdict.EQUIVALENT else 'not decided'}: {texts}"
+    better, worse = (value_a, value_b) if verdict.leader == "A" else (value_b, value_a)
+    times = worse / better if metric.is_lower_better else better / worse
+    perhaps = f", perhaps by less than {percent(margin)}" if verdict.is_ahead else ""
+    return f"{times_text(metric, times)}{perhaps}: {instead(metric, better, worse)}"
+
+
 def faster(comparison: Comparison) -> str | None:
-    """Return the name of the faster side where the verdict names one."""
-    if comparison.verdict is Verdict.A_FASTER:
-        return comparison.fabric_a
-    return comparison.fabric_b if comparison.verdict is Verdict.B_FASTER else None
+    """Return the name of the side that is faster by more than the margin, where the verdict names one."""
+    return comparison.leader if comparison.verdict.is_decided else None
 
 
 def slower(comparison: Comparison) -> str | None:
-    """Return the name of the slower side where the verdict names one."""
-    if comparison.verdict is Verdict.A_FASTER:
-        return comparison.fabric_b
-    return comparison.fabric_a if comparison.verdict is Verdict.B_FASTER else None
+    """Return the name of the other side."""
+    if comparison.leader is None:
+        return None
+    return comparison.fabric_b if comparison.leader == comparison.fabric_a else comparison.fabric_a
 
 
 def how_much(comparison: Comparison) -> str:
-    """Return by how much the faster side is better, with the interval: `3.10 times shorter (3.05 to 3.14)`."""
-    factor, low, high = _seen_from_faster(comparison)
+    """Return by how much the leading side is better, with the interval: `3.10 times shorter (3.05 to 3.14)`."""
+    factor, low, high = _seen_from_leader(comparison)
     unit, bounds = _unit(factor), ""
     digits = _decimals(factor)
     if low is not None and high is not None:
@@ -73,21 +112,23 @@ def how_much(comparison: Comparison) -> str:
     return f"{_shown(factor, comparison.metric):.{digits}f} {unit} {_adjective(comparison)}{bounds}"
 
 
-def how_much_briefly(comparison: Comparison) -> str:
-    """Return the point alone, for a headline that the intervals follow: `3.1 times shorter`."""
-    factor = _seen_from_faster(comparison)[0]
-    shown = _shown(factor, comparison.metric)
-    return f"{shown:.{1 if shown < 10 else 0}f} {_unit(factor)} {_adjective(comparison)}"
+def slower_by(metric: Metric, times: float, low: float, high: float) -> str:
+    """Return how much slower the worse side is, seen from it: `24 % slower (15 to 32 %)`, `3.1 times slower (2.9 to 3.4)`."""
+    if times >= FACTOR_FROM:
+        return f"{times:.{_decimals(times)}f} times slower ({low:.{_decimals(low)}f} to {high:.{_decimals(high)}f})"
+    shown = [100.0 * (one - 1.0) if metric.is_time else 100.0 * (1.0 - 1.0 / one) for one in (times, low, high)]
+    digits = 0 if min(shown) >= 10 else 1
+    return f"{shown[0]:.{digits}f} % slower ({shown[1]:.{digits}f} to {shown[2]:.{digits}f} %)"
 
 
 def _adjective(comparison: Comparison) -> str:
     return "shorter" if comparison.metric.is_lower_better else "higher"
 
 
-def _seen_from_faster(comparison: Comparison) -> tuple[float, float | None, float | None]:
-    """Return how many times better the faster side is, with its bounds."""
+def _seen_from_leader(comparison: Comparison) -> tuple[float, float | None, float | None]:
+    """Return how many times better the leading side is, with its bounds."""
     values = (comparison.ratio, comparison.ratio_low, comparison.ratio_high)
-    if (comparison.verdict is Verdict.B_FASTER) != comparison.metric.is_lower_better:
+    if (comparison.verdict.leader == "B") != comparison.metric.is_lower_better:
         return values
     value, low, high = values
     return 1.0 / value, None if high is None else 1.0 / high, None if low is None else 1.0 / low
@@ -136,7 +177,7 @@ def about_size(message_bytes: float) -> str:
 
 
 def enumeration(items: Sequence[str]) -> str:
-    """Return `a, b and c`."""
+    """Return `a`, `a and b`, `a, b and c`."""
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}" if items else ""
 
 

@@ -17,7 +17,7 @@ from fabricbench.patterns import PATTERNS, Family
 from fabricbench.record.atomic import replace_text
 from fabricbench.record.frames import variant
 from fabricbench.record.launch import LaunchFacts, LaunchSummary, write_launch
-from fabricbench.record.reading import CellRecord
+from fabricbench.record.reading import CellRecord, Record
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,9 @@ class Keeper:
         if written is None:
             return None
         switches = {"switches_before": attempt.switches_before, "switches_after": self._launcher.switches()}
-        return self._store(attempt.launch, attempt.directory, written, {"exit_code": exit_code, **switches})
+        lateness = self._launcher.lateness(self._plan.fabric(attempt.launch.fabric), _spans(written.record))
+        facts = {"exit_code": exit_code, **switches, "lateness": lateness}
+        return self._store(attempt.launch, attempt.directory, written, facts)
 
     def _store(self, launch: LaunchPlan, directory: Path, written: Written, facts: dict[str, Any]) -> Stored:
         record = written.record
@@ -108,6 +110,16 @@ class Keeper:
             if cell.failed is not None
         )
         return Stored(summary, proof.violations, failed)
+
+
+def _spans(record: Record) -> dict[int, tuple[int, int]]:
+    """Return when each finished cell began and ended, where the record tells."""
+    ends = [cell.end for cell in record.cells if cell.end is not None]
+    return {
+        end.cell: (end.begin_unix_ns, end.end_unix_ns)
+        for end in ends
+        if end.begin_unix_ns is not None and end.end_unix_ns is not None
+    }
 
 
 def _named(cell: CellRecord) -> str:

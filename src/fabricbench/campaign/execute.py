@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from shlex import quote
 
 from fabricbench.campaign.attempt import Attempt, Keeper
 from fabricbench.campaign.estimate import limit_seconds, seconds_left
@@ -181,7 +182,7 @@ class Execution:
             self._journal.append(Happened.INTERRUPTED, launch.launch_id)
             raise Interrupted(
                 f"interrupted during {launch.launch_id}; everything measured so far is in {self._directory.path}",
-                hint=f"go on with `fabricbench resume {self._directory.path}`",
+                hint=f"go on with `fabricbench resume {quote(str(self._directory.path))}`",
             ) from None
         except Exception as error:
             if is_full(self._directory.path):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
+from shlex import quote
 
 from fabricbench.campaign.order import LaunchPlan
 from fabricbench.errors import EnvironmentLacks, RunIncomplete
@@ -103,7 +104,7 @@ def does_not_start(failure: Failure, directory: Path) -> EnvironmentLacks:
     return EnvironmentLacks(
         f"{failure.what} does not start: {failure.launch.launch_id} {failure.reason}, as the one before\n"
         f"  command: {failure.command}\n{_quoted(failure)}",
-        hint=f"mend what the log says, then `fabricbench resume {directory}`; the log is {_log(failure)}",
+        hint=f"mend what the log says, then `fabricbench resume {quote(str(directory))}`; the log is {_log(failure)}",
     )
 
 
@@ -112,7 +113,7 @@ def run_incomplete(failures: Sequence[Failure], launches: int, directory: Path) 
     named = "; ".join(f"{failure.launch.launch_id} {failure.reason}" for failure in failures)
     return RunIncomplete(
         f"{len(failures)} of {launches} launches failed: {named}\n{_quoted(failures[-1])}",
-        hint=f"`fabricbench resume {directory}` runs them again; everything else is kept",
+        hint=f"`fabricbench resume {quote(str(directory))}` runs them again; everything else is kept",
     )
 
 
@@ -125,7 +126,7 @@ def no_space(directory: Path) -> EnvironmentLacks:
     """Return the error of a full disk that the measurer met."""
     return EnvironmentLacks(
         f"no space left on the disk that holds {directory}",
-        hint=f"free some space, then `fabricbench resume {directory}`; what was measured so far is kept",
+        hint=f"free some space, then `fabricbench resume {quote(str(directory))}`; what was measured so far is kept",
     )
 
 

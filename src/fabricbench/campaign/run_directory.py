@@ -6,6 +6,7 @@ import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import Literal
 
 from pydantic import Field, ValidationError
@@ -52,7 +53,7 @@ class RunDirectory:
             is_run = any((self.path / name).exists() for name in (MANIFEST, PLAN))
             raise UsageError(
                 f"{self.path} is not empty" + (": it holds a run" if is_run else ""),
-                hint=f"go on with it by `fabricbench resume {self.path}`, or give another -o"
+                hint=f"go on with it by `fabricbench resume {quote(str(self.path))}`, or give another -o"
                 if is_run
                 else "give a directory that is empty or does not exist",
             )

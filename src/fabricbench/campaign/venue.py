@@ -202,3 +202,7 @@ class _SketchedLab:
 
     def status(self) -> object:
         raise EnvironmentLacks("the lab is not built yet")
+
+    def lateness(self, interface: str, spans: Mapping[int, tuple[int, int]]) -> Mapping[int, object]:
+        del interface, spans
+        raise EnvironmentLacks("the lab is not built yet")

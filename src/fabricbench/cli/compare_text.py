@@ -8,6 +8,7 @@ from fabricbench.analysis.findings import BASIC_PATTERNS, Comparison, Findings, 
 from fabricbench.cli.tables import Format, Table, as_csv, as_json, as_markdown, as_text, bounded_text, value_text
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.quantity import format_bytes
+from fabricbench.report.words import place_words
 
 
 def render(findings: Findings, form: Format) -> str:
@@ -63,8 +64,8 @@ def _row(one: Comparison, *, has_ways: bool) -> tuple[str, ...]:
     p_value = "-" if one.p_adjusted is None else f"{one.p_adjusted:.2g}"
     return (
         " ".join(word for word in words if word),
-        _median(one, one.median_a, one.low_a, one.high_a),
-        _median(one, one.median_b, one.low_b, one.high_b),
+        _median(one, one.value_a, one.low_a, one.high_a),
+        _median(one, one.value_b, one.low_b, one.high_b),
         ratio,
         p_value,
         verdict_text(one),
@@ -97,8 +98,7 @@ def verdict_text(one: Comparison) -> str:
 def _crossovers(findings: Findings) -> list[str]:
     lines = [
         f"- {' '.join(filter(None, (one.layer.value, _pattern(one.pattern))))} "
-        f"{one.metric.value.replace('_', ' ')}: {one.faster_below} is faster below about {one.message_bytes:,.0f} B "
-        f"({one.low:,.0f} to {one.high:,.0f}), {one.faster_above} above"
+        f"{one.metric.value.replace('_', ' ')}: {one.faster_above} overtakes {one.faster_below} {place_words(one)}"
         for one in findings.crossovers
     ]
     return ["\n".join(["crossovers", *lines])] if lines else []

@@ -6,6 +6,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -44,7 +45,8 @@ def interruptible(directory: Path, notify: Callable[[Event], None]) -> Iterator[
         yield notify_or_end
     except KeyboardInterrupt:
         raise Interrupted(
-            "interrupted; everything measured so far is kept", hint=f"go on with `fabricbench resume {directory}`"
+            "interrupted; everything measured so far is kept",
+            hint=f"go on with `fabricbench resume {quote(str(directory))}`",
         ) from None
     finally:
         for number, handler in before.items():

@@ -10,7 +10,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
-from fabricbench.quantity import BitPerSecond, Bytes, Seconds, format_bit_s, format_seconds
+from fabricbench.quantity import BitPerSecond, Bytes, Seconds, format_bit_s, format_bytes, format_seconds
 from fabricbench.testbed.wire import ETHERNET_HEADER_BYTES, CellTax, Wire
 
 FIGURES = (
@@ -133,6 +133,18 @@ class EmulatedFabric(Model):
     def link_words(self) -> str:
         """What differs on single links, as a part of the description; empty where nothing does."""
         return "".join(f"; link of n{node}: {change.words}" for node, change in sorted(self.links.items()))
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """What the switch and its links were told beside the wire's figures, for reports that set two runs side by side."""
+        links = {f"link of n{node}": change.words for node, change in sorted(self.links.items())}
+        return {
+            "link delay": format_seconds(self.delay_s),
+            "switching": self.switching.value,
+            "switch latency": format_seconds(self.switch_latency_s),
+            "port buffer": format_bytes(self.port_buffer_bytes),
+            **links,
+        }
 
     def line_rate_of(self, node: int) -> float:
         """Return the line rate of a node's link in bit/s."""

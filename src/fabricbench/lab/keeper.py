@@ -145,8 +145,8 @@ def _start_switch(order: KeeperOrder, index: int) -> subprocess.Popen[bytes]:
     planned = order.topology.fabrics[index]
     name = planned.fabric.name
     configuration = order.switch_file(name, "json")
-    status = order.switch_file(name, "status.json")
-    configuration.write_text(json.dumps(order.topology.switch_configuration(index, status), indent=1))
+    status, lateness = order.switch_file(name, "status.json"), order.switch_file(name, "lateness.jsonl")
+    configuration.write_text(json.dumps(order.topology.switch_configuration(index, status, lateness), indent=1))
     with order.switch_file(name, "log").open("wb") as log:
         return subprocess.Popen(
             [str(order.switch_program), str(configuration)],

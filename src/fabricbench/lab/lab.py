@@ -18,8 +18,9 @@ from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.lab import ledger
 from fabricbench.lab.entering import agent_script, command_from_outside
 from fabricbench.lab.fabric import EmulatedFabric
+from fabricbench.lab.lateness import LatenessDuring, Span, read_lateness
 from fabricbench.lab.ledger import LedgerEntry
-from fabricbench.lab.order import STAY, KeeperOrder
+from fabricbench.lab.order import STAY, KeeperOrder, switch_file
 from fabricbench.lab.process import (
     ProcessIdentity,
     identify,
@@ -136,6 +137,16 @@ class Lab:
     def status(self) -> LabStatus:
         """Return nodes, addresses and what each switch has counted so far."""
         return read_status(self.entry, self.directory)
+
+    def lateness(self, interface: str, spans: Mapping[int, Span]) -> dict[int, LatenessDuring]:
+        """Return, for each span of time, how late the switch behind that interface released frames during it.
+
+        A span that the switch cannot tell of is left out. What has left is on the disk once `status` has been asked.
+        """
+        planned = next((one for one in self.topology.fabrics if one.interface == interface), None)
+        if planned is None:
+            return {}
+        return read_lateness(switch_file(self.directory, planned.fabric.name, "lateness.jsonl"), spans)
 
     def down(self) -> None:
         """End the lab and wait until its processes and namespaces are gone. Ending one that is gone already is no error."""

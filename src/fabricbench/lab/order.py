@@ -24,5 +24,10 @@ class KeeperOrder(Model):
         return self.directory / "hosts"
 
     def switch_file(self, fabric: str, suffix: str) -> Path:
-        """Return a file of the fabric's switch: `json` (configuration), `status.json` or `log`."""
-        return self.directory / f"switch-{fabric}.{suffix}"
+        """Return a file of the fabric's switch: `json` (configuration), `status.json`, `lateness.jsonl` or `log`."""
+        return switch_file(self.directory, fabric, suffix)
+
+
+def switch_file(directory: Path, fabric: str, suffix: str) -> Path:
+    """Return a file of a fabric's switch in the lab's directory."""
+    return directory / f"switch-{fabric}.{suffix}"

@@ -35,7 +35,7 @@ class PortCounters(Model):
 
 
 class Lateness(Model):
-    """How much later than computed frames really left the switch, in nanoseconds."""
+    """How much later than computed frames really left the switch, in nanoseconds: since its start, or during a span of time."""
 
     count: int
     p50: float
@@ -51,6 +51,8 @@ class SwitchStatus(Model):
     cpu: int | None
     ports: tuple[PortCounters, ...] = ()
     lateness_ns: Lateness | None = None
+    lost_windows: int = 0
+    """Windows of lateness that could not be kept: the switch's second thread got no processor for ten seconds."""
 
 
 class NodeStatus(Model):
@@ -142,6 +144,7 @@ def _switch_status(process: ProcessIdentity, cpu: int | None, path: Path) -> Swi
                 PortCounters(**{field: port[field] for field in PortCounters.model_fields}) for port in told["ports"]
             ),
             lateness_ns=Lateness(**{field: told["lateness_ns"][field] for field in Lateness.model_fields}),
+            lost_windows=told.get("lost_windows", 0),
         )
     except (OSError, ValueError, KeyError, TypeError, ValidationError):
         return SwitchStatus(state="unknown", pid=process.pid, cpu=cpu)

@@ -82,6 +82,7 @@ class Topology(Model):
                     is_emulated=True,
                     condition_of=planned.fabric.condition_of,
                     description=f"emulated: {planned.fabric.description}{planned.fabric.link_words}",
+                    settings=planned.fabric.settings,
                 )
                 for planned in self.fabrics
             ),
@@ -93,8 +94,8 @@ class Topology(Model):
         lines = ["127.0.0.1 localhost", *(f"{node.control_address} {node.name}" for node in self.nodes)]
         return "\n".join(lines) + "\n"
 
-    def switch_configuration(self, index: int, status: Path) -> dict[str, object]:
-        """Return what `fabricbench-switch` is told about fabric `index`; it keeps its counters in `status`."""
+    def switch_configuration(self, index: int, status: Path, lateness: Path) -> dict[str, object]:
+        """Return what `fabricbench-switch` is told about fabric `index`; it keeps its counters in `status`, and `lateness`."""
         planned = self.fabrics[index]
         fabric = planned.fabric
         return {
@@ -112,6 +113,7 @@ class Topology(Model):
             "host_queue_bytes": host_queue_bytes(fabric),
             "cpu": planned.cpu,
             "status": str(status),
+            "lateness": str(lateness),
         }
 
     def _port(self, index: int, node: int) -> dict[str, object]:

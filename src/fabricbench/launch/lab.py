@@ -11,6 +11,7 @@ from fabricbench.launch.mpi import Starter
 from fabricbench.launch.placement import Placement
 from fabricbench.launch.waiting import WAITING_ASLEEP
 from fabricbench.launch.watch import guarded
+from fabricbench.record.launch import CellLateness
 from fabricbench.testbed.model import Fabric, Testbed
 
 
@@ -35,6 +36,9 @@ class EnterableLab(Protocol):
 
     def status(self) -> Any:
         """Return the state of nodes and switches."""
+
+    def lateness(self, interface: str, spans: Mapping[int, tuple[int, int]]) -> Mapping[int, Any]:
+        """Return how late the switch behind an interface was in each span."""
 
 
 class LabLauncher:
@@ -71,3 +75,8 @@ class LabLauncher:
         """Return what each switch has forwarded and dropped so far."""
         status = self._lab.status().model_dump(mode="json")
         return {fabric["name"]: fabric["switch"] for fabric in status["fabrics"]}
+
+    def lateness(self, fabric: Fabric, spans: Mapping[int, tuple[int, int]]) -> dict[int, CellLateness]:
+        """Return how late the fabric's switch was in each span. By interface: a fabric may go by two names."""
+        found = self._lab.lateness(fabric.interface, spans) if fabric.interface is not None else {}
+        return {key: CellLateness.model_validate(one.model_dump()) for key, one in found.items()}

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from fabricbench.launch.command import Command
+from fabricbench.record.launch import CellLateness
 from fabricbench.testbed.model import Fabric
 
 
@@ -24,3 +25,6 @@ class Launcher(Protocol):
 
     def switches(self) -> dict[str, Any]:
         """Return the counters of emulated switches by fabric; empty where the fabrics are real."""
+
+    def lateness(self, fabric: Fabric, spans: Mapping[int, tuple[int, int]]) -> dict[int, CellLateness]:
+        """Return how late the fabric's emulated switch was in each span (begin and end, ns since 1970); empty where it is real."""

@@ -11,6 +11,7 @@ from fabricbench.launch.mpi import Starter
 from fabricbench.launch.placement import Placement
 from fabricbench.launch.waiting import WAITING_ASLEEP
 from fabricbench.launch.watch import guarded
+from fabricbench.record.launch import CellLateness
 from fabricbench.testbed.model import Fabric
 
 
@@ -41,4 +42,8 @@ class LocalLauncher:
 
     def switches(self) -> dict[str, Any]:
         """Return nothing: no fabric here is emulated."""
+        return {}
+
+    def lateness(self, _fabric: Fabric, _spans: Mapping[int, tuple[int, int]]) -> dict[int, CellLateness]:
+        """Return nothing, for the same reason."""
         return {}

@@ -11,6 +11,7 @@ from fabricbench.launch.command import Command
 from fabricbench.launch.mpi import Starter
 from fabricbench.launch.placement import Placement
 from fabricbench.launch.watch import guarded
+from fabricbench.record.launch import CellLateness
 from fabricbench.testbed.model import Fabric, Testbed
 
 
@@ -37,4 +38,8 @@ class SshLauncher:
 
     def switches(self) -> dict[str, Any]:
         """Return nothing: the fabrics are real."""
+        return {}
+
+    def lateness(self, _fabric: Fabric, _spans: Mapping[int, tuple[int, int]]) -> dict[int, CellLateness]:
+        """Return nothing, for the same reason."""
         return {}

@@ -60,8 +60,17 @@ CELL_SCHEMA: Schema = {
     "missed": pl.UInt64,
     "values": pl.String,
     "congestor": pl.String,
+    "begin_unix_ns": pl.Int64,
+    "end_unix_ns": pl.Int64,
 }
-LATER_CELL_COLUMNS: dict[str, Any] = {"channels": 1, "missed": 0, "values": "{}", "congestor": None}
+LATER_CELL_COLUMNS: dict[str, Any] = {
+    "channels": 1,
+    "missed": 0,
+    "values": "{}",
+    "congestor": None,
+    "begin_unix_ns": None,
+    "end_unix_ns": None,
+}
 """What a run of an earlier version lacks, and what is meant where it does."""
 
 SAMPLE_SCHEMA: Schema = {

@@ -120,6 +120,8 @@ def _cell(kernel: KernelRecord, launch: LaunchOfKernel, interfaces: Mapping[str,
         verified=len(runs),
         values=_values(runs),
         interfaces=dict(interfaces) if interfaces else _interfaces(runs),
+        begin_unix_ns=kernel.header.started_unix_ns if kernel.header is not None else None,
+        end_unix_ns=kernel.footer.finished_unix_ns if kernel.footer is not None else None,
     )
     return record
 

@@ -215,6 +215,9 @@ class CellEnd(Model):
     values: dict[str, float] = {}
     """What else the pattern found: `pure_ns`, `compute_ns`, `overlap` of a non-blocking call, say."""
     interfaces: dict[str, InterfaceBytes] = {}
+    begin_unix_ns: int | None = None
+    """When it was measured, warm-up included, by the clock of the host of ranks[0]; None of earlier versions."""
+    end_unix_ns: int | None = None
 
 
 class CellFailed(Model):

@@ -5,21 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fabricbench.analysis.findings import CellSummary, Comparison, Crossover, Distribution, Findings
+from fabricbench.analysis.findings import (
+    CellSummary,
+    Comparison,
+    Crossover,
+    Distribution,
+    Findings,
+    LadderStep,
+    is_basic,
+)
 from fabricbench.model import Layer, Metric
 from fabricbench.published import PublishedFigure
 from fabricbench.report.words import (
     NOTHING,
     RECEIVE_WORDS,
+    bracket_words,
     cell_words,
     effect_words,
     interval_words,
     lost_words,
     p_words,
+    place_words,
     probe_words,
     range_words,
     share_words,
     size_words,
+    struck_words,
     value_words,
     verdict_words,
 )
@@ -46,6 +57,21 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequen
     return Table(tuple(columns), tuple(tuple(row) for row in rows), frozenset(numeric))
 
 
+def impossible_in(findings: Findings, step: LadderStep) -> tuple[bool, bool]:
+    """Return whether the round trip and the throughput of a step of the ladder are impossible values."""
+    struck = {
+        (summary.key.metric, summary.key.message_bytes)
+        for summary in findings.summaries
+        if summary.is_impossible
+        and is_basic(summary.key)
+        and (summary.fabric, summary.key.layer, summary.key.receive) == (step.fabric, step.layer, step.receive)
+    }
+    return (
+        (Metric.ROUND_TRIP_TIME, step.round_trip_message_bytes) in struck,
+        (Metric.THROUGHPUT, step.throughput_message_bytes) in struck,
+    )
+
+
 def ladder_table(findings: Findings) -> Table:
     """Layer by layer from the top, fabrics under each other: round trip, what the layer adds, throughput, shares."""
     order = [fabric.name for fabric in findings.fabrics]
@@ -53,21 +79,23 @@ def ladder_table(findings: Findings) -> Table:
     steps = sorted(
         findings.ladder, key=lambda step: (from_top.index(step.layer), step.receive, order.index(step.fabric))
     )
-    rows = [
-        (
-            step.layer.value,
-            step.fabric,
-            RECEIVE_WORDS[step.receive],
-            interval_words(Metric.ROUND_TRIP_TIME, step.round_trip),
-            interval_words(Metric.ROUND_TRIP_TIME, step.added_round_trip),
-            interval_words(Metric.THROUGHPUT, step.throughput),
-            NOTHING if step.throughput is None else size_words(step.throughput_message_bytes),
-            share_words(step.share_of_line_rate),
-            lost_words(step.lost_share_of_line_rate),
-            share_words(step.share_of_payload_rate),
+    rows = []
+    for step in steps:
+        is_trip_struck, is_rate_struck = impossible_in(findings, step)
+        rows.append(
+            (
+                step.layer.value,
+                step.fabric,
+                RECEIVE_WORDS[step.receive],
+                struck_words(interval_words(Metric.ROUND_TRIP_TIME, step.round_trip), is_impossible=is_trip_struck),
+                interval_words(Metric.ROUND_TRIP_TIME, step.added_round_trip),
+                struck_words(interval_words(Metric.THROUGHPUT, step.throughput), is_impossible=is_rate_struck),
+                NOTHING if step.throughput is None else size_words(step.throughput_message_bytes),
+                struck_words(share_words(step.share_of_line_rate), is_impossible=is_rate_struck),
+                lost_words(step.lost_share_of_line_rate),
+                struck_words(share_words(step.share_of_payload_rate), is_impossible=is_rate_struck),
+            )
         )
-        for step in steps
-    ]
     columns = (
         "Layer",
         "Fabric",
@@ -92,10 +120,10 @@ def summary_table(summaries: Sequence[CellSummary]) -> Table:
             (
                 cell_words(summary.key),
                 summary.fabric,
-                value_words(metric, summary.median.value),
+                struck_words(value_words(metric, summary.median.value), is_impossible=summary.is_impossible),
                 range_words(metric, summary.median.low, summary.median.high),
                 value_words(metric, summary.quantiles.get("0.99")),
-                share_words(summary.share_of_line_rate),
+                struck_words(share_words(summary.share_of_line_rate), is_impossible=summary.is_impossible),
                 str(summary.launches),
                 f"{summary.samples:,}",
                 f"{summary.lost:,} of {summary.sent:,}",
@@ -127,8 +155,8 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Table:
             probe_words(item.layer, item.pattern, item.receive, item.variant),
             size_words(item.message_bytes),
             f"{item.fabric_b} : {item.fabric_a}",
-            value_words(item.metric, item.median_a),
-            value_words(item.metric, item.median_b),
+            value_words(item.metric, item.value_a),
+            value_words(item.metric, item.value_b),
             *_outcome(item),
         )
         for item in comparisons
@@ -160,17 +188,18 @@ def _outcome(item: Comparison) -> tuple[str, str, str, str]:
 
 
 def crossover_table(crossovers: Sequence[Crossover]) -> Table:
-    """A row for each size at which one fabric overtakes another."""
+    """A row for each place where one fabric overtakes another, with the sizes that were measured beside it."""
     rows = [
         (
             probe_words(item.layer, item.pattern, item.receive, item.variant),
             item.faster_below,
-            f"{size_words(round(item.message_bytes))} ({size_words(round(item.low))} to {size_words(round(item.high))})",
+            place_words(item),
+            bracket_words(item),
             item.faster_above,
         )
         for item in crossovers
     ]
-    return table(("Probe", "Faster below", "Crossover (interval)", "Faster above"), rows, (2,))
+    return table(("Probe", "Faster below", "Crossover", "Measured at", "Faster above"), rows)
 
 
 def distribution_table(distributions: Sequence[Distribution], summaries: Sequence[CellSummary]) -> Table:

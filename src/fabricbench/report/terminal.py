@@ -17,7 +17,7 @@ from fabricbench.analysis.findings import Warning as FindingsWarning
 from fabricbench.model import Layer, Metric
 from fabricbench.report.palette import terminal_colour
 from fabricbench.report.pattern_tables import SECTIONS
-from fabricbench.report.tables import Table
+from fabricbench.report.tables import Table, impossible_in
 from fabricbench.report.words import (
     METRIC_WORDS,
     NOTHING,
@@ -30,6 +30,7 @@ from fabricbench.report.words import (
     probe_words,
     share_words,
     size_words,
+    struck_words,
     times_words,
     typographic,
     value_words,
@@ -129,7 +130,9 @@ def _rungs(findings: Findings, metric: Metric) -> list[RenderableType]:
         measured = step.round_trip if is_time else step.throughput
         if measured is not None:
             share = "" if is_time or step.share_of_line_rate is None else f", {share_words(step.share_of_line_rate)}"
-            cells.setdefault(step.layer, {})[step.fabric] = f"{value_words(metric, measured.value)}{share}"
+            text = f"{value_words(metric, measured.value)}{share}"
+            is_impossible = impossible_in(findings, step)[0 if is_time else 1]
+            cells.setdefault(step.layer, {})[step.fabric] = struck_words(text, is_impossible=is_impossible)
     if not cells:
         return []
     names = [fabric.name for fabric in findings.fabrics]
@@ -237,12 +240,15 @@ def _ladder(findings: Findings) -> list[RenderableType]:
 
 
 def _ladder_row(findings: Findings, step: LadderStep) -> Sequence[Text | str]:
+    is_trip_struck, is_rate_struck = impossible_in(findings, step)
+    trip = value_words(Metric.ROUND_TRIP_TIME, step.round_trip.value if step.round_trip else None)
+    rate = value_words(Metric.THROUGHPUT, step.throughput.value if step.throughput else None)
     return (
         Text(step.fabric, style=terminal_colour(findings, step.fabric)),
-        value_words(Metric.ROUND_TRIP_TIME, step.round_trip.value if step.round_trip else None),
+        struck_words(trip, is_impossible=is_trip_struck),
         value_words(Metric.ROUND_TRIP_TIME, step.added_round_trip.value if step.added_round_trip else None),
-        value_words(Metric.THROUGHPUT, step.throughput.value if step.throughput else None),
-        share_words(step.share_of_line_rate),
+        struck_words(rate, is_impossible=is_rate_struck),
+        struck_words(share_words(step.share_of_line_rate), is_impossible=is_rate_struck),
         lost_words(step.lost_share_of_line_rate),
     )
 

@@ -109,7 +109,7 @@ def _number(value: float, decimals: int) -> str:
 
 
 def size_words(message_bytes: float | None) -> str:
-    """Return `64 KiB`; a crossover between two sizes is rounded to a tenth of its unit."""
+    """Return `64 KiB`; a size between two bytes is rounded to a tenth of its unit."""
     if message_bytes is None:
         return "all sizes"
     if message_bytes == int(message_bytes):
@@ -123,6 +123,11 @@ def size_words(message_bytes: float | None) -> str:
 def share_words(share: float | None) -> str:
     """Return `94.1 %`."""
     return NOTHING if share is None else f"{share * 100:.1f} %"
+
+
+def struck_words(text: str, *, is_impossible: bool) -> str:
+    """Return a value as it stands in a table: one that cannot be true says so itself, `949.5 % (impossible)`."""
+    return f"{text} (impossible)" if is_impossible and text != NOTHING else text
 
 
 def share_interval_words(share: Interval | None, *, is_signed: bool = False) -> str:
@@ -233,9 +238,30 @@ def crossover_words(crossover: Crossover) -> str:
     """Return the crossover as a sentence."""
     return (
         f"{probe_words(crossover.layer, crossover.pattern, crossover.receive, crossover.variant)}: "
-        f"{crossover.faster_above} overtakes {crossover.faster_below} at {size_words(crossover.message_bytes)} "
-        f"({size_words(round(crossover.low))} to {size_words(round(crossover.high))})"
+        f"{crossover.faster_above} overtakes {crossover.faster_below} {place_words(crossover)}"
     )
+
+
+def place_words(crossover: Crossover) -> str:
+    """Return `between 64 B and 512 B`; with a model `at about 210 B (180 B to 250 B; Hockney's model, within 1.3 %)`."""
+    if crossover.message_bytes is None or crossover.low is None or crossover.high is None:
+        return f"between {bracket_words(crossover, 'and')}"
+    misfit = "" if crossover.worst_misfit is None else f", within {share_words(crossover.worst_misfit)}"
+    interval = f"{rounded_size_words(crossover.low)} to {rounded_size_words(crossover.high)}"
+    return f"at about {rounded_size_words(crossover.message_bytes)} ({interval}; {crossover.model}'s model{misfit})"
+
+
+def bracket_words(crossover: Crossover, joined: str = "to") -> str:
+    """Return `64 B to 512 B`: the measured sizes between which the lead changes."""
+    return f"{size_words(crossover.lower_bytes)} {joined} {size_words(crossover.upper_bytes)}"
+
+
+def rounded_size_words(message_bytes: float) -> str:
+    """Return an estimated size with two digits: `210 B`, `15 KiB`, of which a reader sees that nobody measured it."""
+    for unit, scale in (("MiB", 2**20), ("KiB", 2**10), ("B", 1)):
+        if message_bytes >= scale:
+            return f"{float(f'{message_bytes / scale:.2g}'):g} {unit}"
+    return f"{message_bytes:.2g} B"
 
 
 def facts_words(findings: Findings) -> list[tuple[str, str]]:

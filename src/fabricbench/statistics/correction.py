@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 def benjamini_hochberg(p_values: Floats) -> Floats:
     """Return p-values adjusted for the false discovery rate."""
     ordered, order, tests, rank = _ordered(p_values)
-    stepped = np.minimum.accumulate((ordered * tests / rank)[..., ::-1], axis=-1)[..., ::-1]
+    stepped = np.minimum.accumulate((ordered * (np.maximum(tests, 1) / rank))[..., ::-1], axis=-1)[..., ::-1]
     return _restored(p_values, stepped, order)
 
 

@@ -1,71 +1,149 @@
-"""Where a curve of ratios crosses one: the size at which one side overtakes the other, with an interval.
+"""Where one side overtakes the other: the bracket of measured sizes, and a point with an interval where a model earns one.
 
-The curve is piecewise linear in log2(size) and log ratio. The interval is the set of sizes at which a paired t test of "the ratio
-is 1 here" does not reject: the interpolated log ratio of each block at a size is one number, so the test is exact where the
-per-block log ratios are normal (Fieller, J. R. Stat. Soc. B 16 (1954), in the form of test inversion). Percentiles of resampled
-blocks cover far less than they promise with six blocks (docs/statistics.md has the figures).
+Between two measured sizes anything may happen: a protocol may switch, a message may begin to need a second frame. So what is known
+without a model is the *bracket*: the two neighbouring decided sizes of opposite sign. Hockney's model (`hockney.py`), fitted to
+each launch of both sides, says where in between, once it has shown that it predicts: each size is predicted from the launch's
+other sizes, and the worst error that the data do not rule out has to be small against the differences at the bracket's ends. That
+error widens the interval as well, because a model that misses measured sizes by so much misses those in between by as much.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from fabricbench.statistics.hockney import fit, misfits
+from fabricbench.statistics.ratios import MINIMUM_LAUNCHES
+
 Floats = NDArray[np.float64]
+
+HOCKNEY = "Hockney"
+
+CLOSE = 4.0
+"""Neighbouring sizes within this factor are close: over a wider gap a step of the curve goes unseen by any model."""
+
+SIZES_BEYOND = 2
+"""Sizes on each side of the bracket that the model is fitted to as well: what is far away tells nothing of what is here."""
+
+FEWEST_SIZES = 4
+"""A line through three points leaves one to judge it by; each of four is predicted by three."""
+
+WORST_MISFIT = 0.05
+"""In log time; beyond it the model does not describe the curve, however large the differences are."""
+
+MISFIT_SHARE = 0.25
+"""Of the smaller difference at the bracket's ends: in simulation steps and power laws miss by 0.6 of it and more, so that
+fits of other curves than Hockney's are turned down (docs/statistics.md has the rates)."""
+
+WIDENED = 1.5
+"""Times the worst misfit of the ratio by which the interval is widened: a step of the curve between two measured sizes shows in
+them by half to nine tenths of its height."""
 
 POINTS_PER_DOUBLING = 64
 """Resolution of the interval: 1.1 % of the size."""
 
+LEAST_STEP = 8
+"""Suggested sizes are multiples of this many bytes."""
+
+DIGITS = 16
+"""Suggested sizes are rounded to about this part of themselves."""
+
 
 @dataclass(frozen=True)
 class Crossing:
-    """A size where the ratio crosses one; `is_rising`: below it the ratio is smaller than one, above it larger."""
+    """Two measured sizes between which the ratio `b / a` crosses one; `is_rising`: at `lower` it is below one, at `upper` above.
 
-    size: float
-    low: float
-    high: float
-    is_rising: bool
-
-
-def crossings(sizes: Floats, log_ratios: Floats, signs: NDArray[np.int64], confidence: float = 0.95) -> list[Crossing]:
-    """Return the crossings between sizes whose decisions oppose each other.
-
-    `sizes` ascend, shape (sizes,), all above 0; `log_ratios` have the shape (sizes, blocks); `signs` hold what was decided at each
-    size: -1 lower, 1 higher, 0 neither. A crossing is claimed only between two decided sizes of opposite sign with
-    nothing decided in between, so that it is never more certain than the decisions beside it.
+    `point`, `low` and `high` are given by a `model` fitted to `sizes`; `worst_misfit` bounds by how much (in log time) it
+    mispredicts any of them on either side. Without a model they are None and `model` is empty.
     """
-    complete = log_ratios[:, ~np.isnan(log_ratios).any(axis=0)]
-    decided = np.flatnonzero(signs)
+
+    lower: float
+    upper: float
+    is_rising: bool
+    point: float | None = None
+    low: float | None = None
+    high: float | None = None
+    model: str = ""
+    worst_misfit: float | None = None
+    sizes: tuple[float, ...] = ()
+
+
+def crossings(
+    sizes: Floats, log_a: Floats, log_b: Floats, signs: NDArray[np.int64], confidence: float = 0.95
+) -> list[Crossing]:
+    """Return the crossings between neighbouring decided sizes whose decisions oppose each other.
+
+    `sizes` ascend, shape (sizes,), all above 0; `log_a` and `log_b` are logarithms of a message's time, shape (sizes, launches),
+    aligned by block, NaN where there is none; `signs` hold what was decided of b / a at each size: -1 lower, 1 higher, 0 neither.
+    """
+    is_complete = ~(np.isnan(log_a) | np.isnan(log_b)).any(axis=0)
+    times = np.stack([log_a[:, is_complete], log_b[:, is_complete]])
     found = []
-    for left, right in pairwise(decided):
-        if signs[left] * signs[right] < 0 and complete.shape[1] >= 3:
-            part = slice(int(left), int(right) + 1)
-            found.append(_locate(np.log2(sizes[part]), complete[part], bool(signs[right] > 0), confidence))
+    for left, right in pairwise(np.flatnonzero(signs).tolist()):
+        if signs[left] * signs[right] < 0:
+            bracket = Crossing(float(sizes[left]), float(sizes[right]), bool(signs[right] > 0))
+            found.append(_located(bracket, sizes, times, left, right, confidence))
     return found
 
 
-def _locate(log_size: Floats, log_ratios: Floats, is_rising: bool, confidence: float) -> Crossing:
-    steps = max(2, int(np.ceil((log_size[-1] - log_size[0]) * POINTS_PER_DOUBLING)) + 1)
-    grid = np.union1d(np.linspace(log_size[0], log_size[-1], steps), log_size)
-    at_grid = np.stack([np.interp(grid, log_size, block) for block in log_ratios.T], axis=1)
-    blocks = at_grid.shape[1]
-    mean = at_grid.mean(axis=1)
-    half = special.stdtrit(blocks - 1, 0.5 + confidence / 2.0) * at_grid.std(axis=1, ddof=1) / np.sqrt(blocks)
-    roots = _roots(grid, mean)
-    # Several crossings between two decided sizes cannot be told apart: their middle is named, the interval holds them all.
-    size = float(np.mean(roots)) if roots.size else float(grid[np.argmin(np.abs(mean))])
-    possible = grid[np.abs(mean) <= half]
-    low, high = (possible[0], possible[-1]) if possible.size else (size, size)
-    return Crossing(2.0**size, 2.0 ** min(low, size), 2.0 ** max(high, size), is_rising)
+def sizes_inside(lower: float, upper: float, count: int) -> list[int]:
+    """Return up to `count` sizes to measure between two, evenly spaced in the logarithm, multiples of 8 bytes, without the two."""
+    wanted = np.geomspace(lower, upper, count + 2)[1:-1]
+    steps = np.maximum(2.0 ** np.floor(np.log2(wanted / DIGITS)), LEAST_STEP)
+    rounded = (np.round(wanted / steps) * steps).astype(int)
+    return sorted({int(size) for size in rounded if lower < size < upper})
 
 
-def _roots(grid: Floats, mean: Floats) -> Floats:
-    left, right = mean[:-1], mean[1:]
-    change = np.flatnonzero((left * right < 0) | (left == 0))
-    span = right[change] - left[change]
-    share = np.where(span == 0, 0.0, -left[change] / np.where(span == 0, 1.0, span))
-    return np.asarray(grid[change] + share * (grid[change + 1] - grid[change]), dtype=np.float64)
+def _located(bracket: Crossing, sizes: Floats, times: Floats, left: int, right: int, confidence: float) -> Crossing:
+    """Return the bracket with a point and its interval, where the model earns them; `times` has the shape (2, sizes, launches)."""
+    part = slice(max(left - SIZES_BEYOND, 0), right + SIZES_BEYOND + 1)
+    used, near = sizes[part], times[:, part]
+    is_close = bool(np.all(sizes[left + 1 : right + 1] <= CLOSE * sizes[left:right]))
+    if used.size < FEWEST_SIZES or times.shape[2] < MINIMUM_LAUNCHES or not is_close:
+        return bracket
+    ends = np.abs(np.mean(times[1] - times[0], axis=1)[[left, right]])
+    errors = np.stack([misfits(used, side) for side in near])
+    worst = max(_bound(side, confidence) for side in errors)
+    if not worst <= min(WORST_MISFIT, MISFIT_SHARE * float(ends.min())):
+        return bracket
+    steps = int(np.ceil(np.log2(bracket.upper / bracket.lower) * POINTS_PER_DOUBLING)) + 1
+    grid = np.geomspace(bracket.lower, bracket.upper, steps)
+    log_ratios = fit(used, near[1]).log_times(grid) - fit(used, near[0]).log_times(grid)
+    mean, half = _mean_and_half(log_ratios, confidence)
+    roots = np.flatnonzero((mean[:-1] < 0) != (mean[1:] < 0))
+    if roots.size != 1 or (mean[-1] > 0) != bracket.is_rising or np.isnan(half).any():
+        return bracket
+    index = int(roots[0])
+    point = float(np.exp(np.interp(0.0, *_ascending(mean[index : index + 2], np.log(grid[index : index + 2])))))
+    possible = grid[np.abs(mean) <= half + WIDENED * _bound(errors[1] - errors[0], confidence)]
+    return replace(
+        bracket,
+        point=point,
+        low=min(point, float(possible.min(initial=point))),
+        high=max(point, float(possible.max(initial=point))),
+        model=HOCKNEY,
+        worst_misfit=worst,
+        sizes=tuple(used.tolist()),
+    )
+
+
+def _mean_and_half(values: Floats, confidence: float) -> tuple[Floats, Floats]:
+    """Return the mean over launches of each row, and half the width of its Student interval."""
+    launches = values.shape[1]
+    error = values.std(axis=1, ddof=1) / np.sqrt(launches)
+    return values.mean(axis=1), special.stdtrit(launches - 1, 0.5 + confidence / 2.0) * error
+
+
+def _bound(errors: Floats, confidence: float) -> float:
+    """Return the largest misfit of any size that its interval holds; infinite where one could not be predicted at all."""
+    mean, half = _mean_and_half(errors, confidence)
+    worst = float(np.max(np.abs(mean) + half))
+    return worst if np.isfinite(worst) else np.inf
+
+
+def _ascending(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    return (x, y) if x[0] < x[-1] else (x[::-1], y[::-1])

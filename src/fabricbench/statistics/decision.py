@@ -3,8 +3,8 @@
     EQUIVALENT                  both one-sided tests reject a difference of the margin (Schuirmann 1987), corrected over the family,
                                 the interval shown lies within it, and there were launches enough to have met a rare slow mode
     LOWER, HIGHER               "the difference is at most the margin" is rejected: the ratio lies beyond what matters
-    LOWER_AHEAD, HIGHER_AHEAD   "there is no difference" is rejected, "it is at most the margin" is not: one side is ahead, and it may
-                                be by less than matters
+    LOWER_AHEAD, HIGHER_AHEAD   "there is no difference" is rejected, "it is at most the margin" is not: one side is ahead,
+                                perhaps by less than matters
     UNDECIDED                   everything else: more blocks are needed
 
 All p-values of a test come from one Student's t: of the log ratio against 0, against the margin, and against it from within.
@@ -52,10 +52,11 @@ UNDECIDED, LOWER, HIGHER, EQUIVALENT, LOWER_AHEAD, HIGHER_AHEAD = range(len(Deci
 
 
 @dataclass(frozen=True)
-class Tests:
+class PValues:
     """A p-value a comparison, corrected or not, of three hypotheses about the log ratio.
 
-    `zero`: it is 0. `margin`: it is at most the margin, either way. `equivalence`: it is the margin or more (the larger of two one-sided).
+    `zero`: it is 0. `margin`: it is at most the margin, either way. `equivalence`: it is the margin or more, the larger of two
+    one-sided p-values.
     """
 
     zero: Floats
@@ -63,7 +64,7 @@ class Tests:
     equivalence: Floats
 
 
-def tests_of(ratios: Ratios, margin: float) -> Tests:
+def p_values_of(ratios: Ratios, margin: float) -> PValues:
     """Return the uncorrected p-values of each comparison."""
     limit = np.log1p(margin)
     size = np.abs(np.log(ratios.ratio))
@@ -72,7 +73,7 @@ def tests_of(ratios: Ratios, margin: float) -> Tests:
     with np.errstate(invalid="ignore", divide="ignore"):
         beyond = special.stdtr(freedom, -_over(size - limit, error))
         within = special.stdtr(freedom, -_over(limit - size, error))
-    return Tests(
+    return PValues(
         zero=ratios.p_value,
         # Doubled, as either side might have been claimed; above 1/2 nothing is beyond the margin at all.
         margin=np.where(is_known, np.minimum(2.0 * beyond, 1.0), np.nan),
@@ -86,19 +87,20 @@ def _over(difference: Floats, error: Floats) -> Floats:
     return np.asarray(np.where(error > 0, difference / safe, np.sign(difference) * np.inf), dtype=np.float64)
 
 
-def corrected(tests: Tests) -> Tests:
-    """Return the p-values corrected over the last axis as tables are: differences for the false discovery rate, equivalence
-    for the chance of any wrong one (a reader adds up equivalent rows, each of which would have its own rate).
+def corrected(tests: PValues) -> PValues:
+    """Return the p-values corrected over the last axis, as tables of many rows are read.
+
+    Differences for the false discovery rate; equivalence for the chance of any wrong one, as a reader adds equivalent rows up.
     """
-    return Tests(benjamini_hochberg(tests.zero), benjamini_hochberg(tests.margin), hochberg(tests.equivalence))
+    return PValues(benjamini_hochberg(tests.zero), benjamini_hochberg(tests.margin), hochberg(tests.equivalence))
 
 
-def decide(ratios: Ratios, tests: Tests, margin: float, confidence: float = 0.95) -> NDArray[np.object_]:
+def decide(ratios: Ratios, tests: PValues, margin: float, confidence: float = 0.95) -> NDArray[np.object_]:
     """Return an array of `Decision`, one for each comparison; `tests` are corrected, `margin` is the smallest that matters."""
     return np.asarray(_DECISIONS[decision_codes(ratios, tests, margin, confidence)], dtype=object)
 
 
-def decision_codes(ratios: Ratios, tests: Tests, margin: float, confidence: float = 0.95) -> NDArray[np.int64]:
+def decision_codes(ratios: Ratios, tests: PValues, margin: float, confidence: float = 0.95) -> NDArray[np.int64]:
     """Return the number of each decision in the order of `Decision`: what `decide` names, for millions of them at once."""
     limit, level = np.log1p(margin), 1.0 - confidence
     shape = ratios.ratio.shape
@@ -113,7 +115,9 @@ def decision_codes(ratios: Ratios, tests: Tests, margin: float, confidence: floa
     return np.asarray(np.where(is_equivalent, EQUIVALENT, codes), dtype=np.int64)
 
 
-def blocks_to_settle(ratios: Ratios, tests: Tests, adjusted: Tests, margin: float, confidence: float = 0.95) -> Floats:
+def blocks_to_settle(
+    ratios: Ratios, tests: PValues, adjusted: PValues, margin: float, confidence: float = 0.95
+) -> Floats:
     """Return how many more blocks would settle each comparison with probability POWER, if ratio and noise stay what they are.
 
     A ratio beyond the margin needs n with s / sqrt(n) * (t(1 - alpha/2) + t(POWER)) <= |log ratio| - margin, where alpha is what
@@ -134,11 +138,12 @@ def blocks_to_settle(ratios: Ratios, tests: Tests, adjusted: Tests, margin: floa
         factor = special.stdtrit(freedom, upper) + special.stdtrit(freedom, POWER)
         blocks = np.clip(needed * factor**2, np.where(is_beyond, 3.0, EQUIVALENT_LAUNCHES), 10.0 * MOST_BLOCKS)
     more = np.maximum(np.ceil(blocks) - ratios.launches, 1.0)
-    return np.where(np.isnan(needed) | (more > MOST_BLOCKS), np.nan, more)
+    return np.asarray(np.where(np.isnan(needed) | (more > MOST_BLOCKS), np.nan, more), dtype=np.float64)
 
 
 def _left(raw: Floats, adjusted: Floats) -> Floats:
     """Return how many times the correction raised a p-value; at least once, at most by as many as there are."""
     with np.errstate(invalid="ignore", divide="ignore"):
         times = np.where(raw > 0, adjusted / raw, 1.0)
-    return np.clip(np.nan_to_num(times, nan=1.0), 1.0, max(float(np.count_nonzero(~np.isnan(raw))), 1.0))
+    most = max(float(np.count_nonzero(~np.isnan(raw))), 1.0)
+    return np.asarray(np.clip(np.nan_to_num(times, nan=1.0), 1.0, most), dtype=np.float64)

@@ -35,8 +35,9 @@ class Fabric(Model):
 
     `interface` (the same name on every node) or `subnet` tells the measurer which interface belongs to the fabric; a fabric with
     neither (shared memory) carries only memory and mpi. `mpi_environment` and `mpi_arguments` override how MPI is told to
-    use it. Entries with the same `condition_of` are one thing in several conditions (before and after a change, say, in the
-    order of the testbed): measured in turn within one run, they are compared by block.
+    use it. `settings` tells readers what else it was set to: a switch's latency, a driver's version. Entries with the same
+    `condition_of` are one thing in several conditions (before and after a change, say, in the order of the testbed): measured in
+    turn within one run, they are compared by block.
     """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
@@ -52,6 +53,7 @@ class Fabric(Model):
     is_emulated: bool = False
     description: str = ""
     condition_of: str = ""
+    settings: dict[str, str] = {}
 
     @property
     def has_interface(self) -> bool:

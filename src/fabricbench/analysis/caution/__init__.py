@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from fabricbench.analysis.caution import data, machine, network, noise
 from fabricbench.analysis.caution.material import Material
 from fabricbench.analysis.findings import Severity, Warning  # noqa: A004 - the field's word
+from fabricbench.analysis.wording import enumeration
 
 __all__ = ["CHECKS", "Material", "find_warnings"]
 
@@ -39,6 +40,13 @@ CHECKS: tuple[Callable[[Material], Iterator[Warning]], ...] = (
 
 
 def find_warnings(material: Material) -> list[Warning]:
-    """Return all warnings, the gravest first."""
-    found = [warning for check in CHECKS for warning in check(material)]
+    """Return all warnings, the gravest first; what is said of several subjects in the same words is said once."""
+    subjects: dict[tuple[Severity, str], list[str]] = {}
+    for check in CHECKS:
+        for one in check(material):
+            subjects.setdefault((one.severity, one.text), []).append(one.subject)
+    found = [
+        Warning(severity=severity, subject=enumeration(list(dict.fromkeys(names))), text=text)
+        for (severity, text), names in subjects.items()
+    ]
     return sorted(found, key=lambda warning: list(Severity).index(warning.severity))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from shlex import quote
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +38,7 @@ def missing_launches(material: Material) -> Iterator[Warning]:
         if names:
             text = (
                 f"{count(len(names), 'planned launch')} without data ({named(names)}); `fabricbench resume "
-                f"{of_run.path}` measures them"
+                f"{quote(str(of_run.path))}` measures them"
             )
             yield warn(Severity.WARNING, "incomplete run", text)
         for launch in of_run.damaged:

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fabricbench.analysis.caution.material import Material, name_of, named, warn
-from fabricbench.analysis.findings import LadderStep, Severity, Warning  # noqa: A004 - the field's word
+from fabricbench.analysis.findings import CellKey, LadderStep, Severity, Warning  # noqa: A004 - the field's word
+from fabricbench.analysis.instrument import TAIL_ONLY, Doubt, doubt_of, impossible, lateness_of, times
 from fabricbench.analysis.measured import CellMeasured, Side
-from fabricbench.analysis.summary import wire_shares
-from fabricbench.analysis.wording import count, enumeration, faster, how_much, percent, what
-from fabricbench.model import Layer, Metric
+from fabricbench.analysis.wording import count, enumeration, faster, how_much, what
+from fabricbench.model import Layer
 from fabricbench.quantity import format_seconds
 
 Floats = NDArray[np.float64]
-
-POSSIBLE_EXCESS = 0.03
-"""A rate may exceed the possible one by this much: the last bytes in the buffers of a short stream."""
-
-LATE_SHARE = 0.1
-"""Lateness of the emulated switch (p99) that weakens numbers, as a share of the smallest round trip."""
 
 
 def memory_control(material: Material) -> Iterator[Warning]:
@@ -65,27 +59,50 @@ def emulated(material: Material) -> Iterator[Warning]:
         )
         yield warn(Severity.NOTE, enumeration(names), text)
     for side in material.sides:
-        yield from _switch(side)
+        yield from _switch(side, _compared(material, side))
 
 
-def _switch(side: Side) -> Iterator[Warning]:
-    late = [found for launch in side.launches for found in _lateness(launch.summary.facts.switches_after)]
-    trips = [cell.pooled[cell.pooled.size // 2] for cell in side.cells.values() if _is_network_trip(cell)]
-    if late and trips:
-        worst = max(late)
-        is_grave = worst > LATE_SHARE * min(trips)
+def _compared(material: Material, side: Side) -> set[CellKey]:
+    """Return the cells that are set against another side's; where nothing is compared, all."""
+    if not material.pairings:
+        return set(side.cells)
+    return {key for pairing in material.pairings if side is pairing.a or side is pairing.b for key in pairing.keys}
+
+
+def _switch(side: Side, compared: set[CellKey]) -> Iterator[Warning]:
+    """Tell of the cells during which the switch was late, and of no other."""
+    doubts = {key: doubt for key, cell in side.cells.items() if (doubt := doubt_of(side, cell)) is not None}
+    if doubts:
+        worst_first = sorted(doubts, key=lambda key: -doubts[key].factor)
+        worst = max(late.worst_ns for key in doubts if (late := lateness_of(side, key)) is not None)
+        is_grave = any(doubt.is_grave for key, doubt in doubts.items() if key in compared)
         text = (
-            f"the emulated switch released frames up to {format_seconds(worst * 1e-9)} late (p99 of the worst launch)"
+            f"the machine was too busy to emulate the fabric well during {count(len(doubts), 'cell')} of "
+            f"{len(side.cells)}: the switch released frames up to {format_seconds(worst * 1e-9)} late (p99 of the worst launch), "
+            f"{named([_times(side.cells[key], doubts[key]) for key in worst_first])}"
         )
-        if is_grave:
-            text += (
-                f", over {percent(LATE_SHARE)} of the smallest round trip: the machine is too busy to emulate it well"
-            )
+        if tails := sum(doubt.is_tail_only for doubt in doubts.values()):
+            text += f"; {'' if tails == len(doubts) else f'during {tails} of these '}{TAIL_ONLY}"
         yield warn(Severity.WARNING if is_grave else Severity.NOTE, side.name, text)
+    elif not any(cell.lateness for cell in side.cells.values()):
+        yield from _switch_over_its_life(side)
 
 
-def _is_network_trip(cell: CellMeasured) -> bool:
-    return cell.key.layer is not Layer.MEMORY and cell.key.metric is Metric.ROUND_TRIP_TIME
+def _times(cell: CellMeasured, doubt: Doubt) -> str:
+    """Return `67 times the tcp round trip of 64 B`."""
+    name = name_of(cell)
+    return times(doubt.factor, f"the {name}" if cell.key.metric.is_time else f"the time in which {name} was measured")
+
+
+def _switch_over_its_life(side: Side) -> Iterator[Warning]:
+    statuses = [launch.summary.facts.switches_after for launch in side.launches]
+    late = [found for status in statuses for found in _lateness(status.get(side.fabric.name, status))]
+    if late:
+        text = (
+            f"the emulated switch released frames up to {format_seconds(max(late) * 1e-9)} late (p99 since its start, "
+            "whatever was measured; not told per cell by this run's version)"
+        )
+        yield warn(Severity.NOTE, side.name, text)
 
 
 def _lateness(status: Any) -> Iterator[float]:
@@ -101,21 +118,27 @@ def _lateness(status: Any) -> Iterator[float]:
 
 
 def beyond_the_wire(material: Material) -> Iterator[Warning]:
-    """Tell of throughputs that the wire cannot carry: something was not measured as it seems."""
+    """Tell of values that the wire does not allow: something was not measured as it seems."""
     for side in material.sides:
-        shares = {
-            name_of(cell): share
-            for cell in side.cells.values()
-            if (share := wire_shares(side, cell, float(np.nanmedian(cell.launch_values)))[1]) is not None
-            and share > 1.0 + POSSIBLE_EXCESS
-        }
-        if shares:
+        reasons = {cell.key: reason for cell in side.cells.values() if (reason := impossible(side, cell)) is not None}
+        rates = [key for key in reasons if not key.metric.is_time]
+        times_ = [key for key in reasons if key.metric.is_time]
+        if rates:
             text = (
-                f"{named(list(shares))}: up to {percent(max(shares.values()))} of the payload that the wire can carry. "
-                "Too little was sent to fill the buffers on the way, or the link is not what the testbed says: do not "
-                "use these"
+                f"{_reasons(side, rates, reasons)}. Too little was sent to fill the buffers on the way, or the link is not "
+                "what the testbed says: do not use these"
             )
             yield warn(Severity.WARNING, side.name, text)
+        if times_:
+            text = (
+                f"{_reasons(side, times_, reasons)}. The messages went another way, or the link is not what the testbed says: "
+                "do not use these"
+            )
+            yield warn(Severity.WARNING, side.name, text)
+
+
+def _reasons(side: Side, keys: Sequence[CellKey], reasons: Mapping[CellKey, str]) -> str:
+    return named([f"{name_of(side.cells[key])} is {reasons[key]}" for key in keys])
 
 
 def unpaired_runs(material: Material) -> Iterator[Warning]:

@@ -6,6 +6,7 @@ from typing import Literal
 
 from fabricbench.analysis.findings.terms import CellKey, Interval, Replication, Verdict
 from fabricbench.model import Layer, Metric, Model, Pattern, Receive
+from fabricbench.statistics.crossing import CLOSE
 
 BASIC_PATTERNS = (Pattern.PINGPONG, Pattern.STREAM)
 
@@ -16,7 +17,8 @@ class CellSummary(Model):
     The value of a launch is the median of its times, or its total bits over total time of a rate (windows arrive in bursts).
     `quantiles` maps probabilities (as text: "0.01", "0.5", "0.999") to values over all measured samples. `mean` is the arithmetic
     mean of times, or total bits over total time of rates (the harmonic mean). Shares of the line rate and of the physically
-    possible payload rate are given for throughput on fabrics whose wire is known.
+    possible payload rate are given for throughput on fabrics whose wire is known. `doubt` says in words why the instrument
+    cannot be believed here (empty: it can); what `is_impossible` is shown struck, never as a result.
     """
 
     fabric: str
@@ -37,6 +39,8 @@ class CellSummary(Model):
     verified: int
     share_of_line_rate: float | None = None
     share_of_payload_rate: float | None = None
+    doubt: str = ""
+    is_impossible: bool = False
 
 
 class Comparison(Model):
@@ -52,12 +56,13 @@ class Comparison(Model):
     unit: str
     fabric_a: str
     fabric_b: str
-    median_a: float | None
-    low_a: float | None
-    high_a: float | None
-    median_b: float | None
-    low_b: float | None
-    high_b: float | None
+    value_a: float | None = None
+    """Geometric mean of the very values that the ratio is made of, with its interval: `value_b / value_a` is the ratio."""
+    low_a: float | None = None
+    high_a: float | None = None
+    value_b: float | None = None
+    low_b: float | None = None
+    high_b: float | None = None
     ratio: float
     ratio_low: float | None
     """The interval is of this comparison alone, not adjusted for the number of comparisons; so is `ratio_high`."""
@@ -77,6 +82,10 @@ class Comparison(Model):
     deviation: float | None = None
     """Standard deviation of a per-block log ratio; `freedom` are its degrees of freedom: what another level's interval needs."""
     freedom: float | None = None
+    thin_sides: tuple[str, ...] = ()
+    """Fabrics of which so many launches gave nothing that they win nothing by those that are left."""
+    is_mixed: bool = False
+    """Whether the launches of one side fall into two groups; the verdict then holds of the median pair as well."""
     notes: tuple[str, ...] = ()
     """What qualifies the verdict: `3 of 6 launches on myrinet gave nothing`."""
 
@@ -92,7 +101,11 @@ class Comparison(Model):
 
 
 class Crossover(Model):
-    """The message size where one fabric overtakes the other; the interval inverts a paired t test over blocks."""
+    """Two measured sizes between which one fabric overtakes the other: each was decided, for another fabric.
+
+    Where in between is told only if a `model` of both curves earned it: `message_bytes` with its interval, `low` to `high`, fitted
+    to the sizes `fitted_bytes`. It mispredicts none of them, on either fabric, by more than the share `worst_misfit`.
+    """
 
     layer: Layer
     pattern: Pattern
@@ -101,11 +114,21 @@ class Crossover(Model):
     metric: Metric
     fabric_a: str
     fabric_b: str
-    message_bytes: float
-    low: float
-    high: float
+    lower_bytes: int
+    upper_bytes: int
+    message_bytes: float | None = None
+    low: float | None = None
+    high: float | None = None
+    model: str = ""
+    worst_misfit: float | None = None
+    fitted_bytes: tuple[int, ...] = ()
     faster_below: str
     faster_above: str
+
+    @property
+    def is_close(self) -> bool:
+        """Whether the two sizes are near enough for the crossover to be worth quoting."""
+        return self.upper_bytes <= CLOSE * self.lower_bytes
 
 
 def is_basic(one: CellKey | Comparison | Crossover) -> bool:

@@ -20,7 +20,17 @@ from fabricbench.report.figures.encodings import (
 from fabricbench.report.figures.figure import Figure, Panel, Spec, emulated_note, interval_note, mark, tooltip
 from fabricbench.report.figures.theme import UNDECIDED
 from fabricbench.report.tables import summary_table
-from fabricbench.report.words import LAYER_WORDS, METRIC_WORDS, RECEIVE_WORDS, range_words, size_words, value_words
+from fabricbench.report.words import (
+    LAYER_WORDS,
+    METRIC_WORDS,
+    RECEIVE_WORDS,
+    bracket_words,
+    place_words,
+    range_words,
+    rounded_size_words,
+    size_words,
+    value_words,
+)
 
 
 def round_trip_curves(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
@@ -53,7 +63,7 @@ def _curves(findings: Findings, metric: Metric, name: str, is_interactive: bool)
     if metric is Metric.THROUGHPUT:
         parts.append("Dotted level: the line rate.")
     if crossovers:
-        parts.append("Grey upright bar: a crossover with its interval.")
+        parts.append(_crossing_note(crossovers))
     if points:
         names = ", ".join(f"{key.layer} {key.variant}".strip() for key in points)
         parts.append(f"In the table only, being measured at one size: {names}.")
@@ -61,6 +71,14 @@ def _curves(findings: Findings, metric: Metric, name: str, is_interactive: bool)
     title = f"{METRIC_WORDS[metric].capitalize()} over message size"
     caption = " ".join(filter(None, parts))
     return Figure(name, title, caption, panels, summary_table(summaries), is_switchable=True)
+
+
+def _crossing_note(crossovers: list[Crossover]) -> str:
+    """Return what the strips mean, and the line in one only where there is one."""
+    note = "Grey strip: somewhere between these two measured sizes the lead changes"
+    if all(item.message_bytes is None for item in crossovers):
+        return f"{note}."
+    return f"{note}; line in a darker strip: where a model fitted to both curves puts that, with its interval."
 
 
 def _row(summary: CellSummary) -> dict[str, Any]:
@@ -133,29 +151,39 @@ def _level_layers(findings: Findings, levels: list[dict[str, Any]], y: Spec) -> 
 
 
 def _crossing_layers(crossovers: list[Crossover], x: Spec) -> list[Spec]:
+    """Return a light strip from one decided size to the other, and in it what a model says of the place, where one does."""
     if not crossovers:
         return []
-    rows = [
-        {
-            "fabric": item.fabric_b,
-            "other": item.fabric_a,
-            "receive": RECEIVE_WORDS[item.receive],
-            "size": plotted_size(item.message_bytes),
-            "low": plotted_size(item.low),
-            "high": plotted_size(item.high),
-            "crossover": size_words(round(item.message_bytes)),
-            "interval": f"{size_words(round(item.low))} to {size_words(round(item.high))}",
-            "faster below": item.faster_below,
-            "faster above": item.faster_above,
-        }
-        for item in crossovers
-    ]
     keep = [CHOSEN, "indexof(fabrics, datum.other) >= 0"]
-    hint: Spec = {"tooltip": tooltip("crossover", "interval", "faster below", "faster above")}
+    hint: Spec = {"tooltip": tooltip("crossover", "measured at", "faster below", "faster above")}
     strip = {"x": {**x, "field": "low"}, "x2": {"field": "high"}, **hint}
-    words = {"x": x, "text": {"field": "crossover"}}
-    return [
-        mark("rect", strip, rows=rows, keep=keep, opacity=0.18, color=UNDECIDED),
-        mark("rule", {"x": x, **hint}, rows=rows, keep=keep, color=UNDECIDED),
-        mark("text", words, rows=rows, keep=keep, align="left", dx=5, y=8),
+    words = {"x": {**x, "field": "low"}, "text": {"field": "label"}}
+    brackets = [_crossing_row(item, item.lower_bytes, item.upper_bytes) for item in crossovers]
+    layers = [
+        mark("rect", strip, rows=brackets, keep=keep, opacity=0.12, color=UNDECIDED),
+        mark("text", words, rows=brackets, keep=keep, align="left", dx=3, y=8),
     ]
+    located = [
+        {**_crossing_row(item, item.low, item.high), "size": plotted_size(item.message_bytes)}
+        for item in crossovers
+        if item.message_bytes is not None and item.low is not None and item.high is not None
+    ]
+    if located:
+        layers.append(mark("rect", strip, rows=located, keep=keep, opacity=0.22, color=UNDECIDED))
+        layers.append(mark("rule", {"x": x, **hint}, rows=located, keep=keep, color=UNDECIDED))
+    return layers
+
+
+def _crossing_row(item: Crossover, low: float, high: float) -> dict[str, Any]:
+    return {
+        "fabric": item.fabric_b,
+        "other": item.fabric_a,
+        "receive": RECEIVE_WORDS[item.receive],
+        "low": plotted_size(low),
+        "high": plotted_size(high),
+        "label": bracket_words(item) if item.message_bytes is None else f"~{rounded_size_words(item.message_bytes)}",
+        "crossover": place_words(item),
+        "measured at": bracket_words(item),
+        "faster below": item.faster_below,
+        "faster above": item.faster_above,
+    }

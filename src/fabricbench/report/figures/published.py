@@ -14,7 +14,7 @@ from fabricbench.report.figures.figure import Figure, Panel, Spec, emulated_note
 from fabricbench.report.figures.theme import UNDECIDED
 from fabricbench.report.palette import colour_range, fabric_names
 from fabricbench.report.tables import published_table
-from fabricbench.report.words import range_words, size_words
+from fabricbench.report.words import place_words, range_words, size_words
 
 ROW_HEIGHT = 24
 LABEL_SHARE = 0.12
@@ -74,8 +74,7 @@ def _readings(findings: Findings, studies: Sequence[PublishedFigure]) -> Iterabl
 
 def _crossover_here(findings: Findings, names: Sequence[str]) -> str:
     found = [
-        f"{one.layer} {one.metric.value.replace('_', ' ')} {size_words(round(one.message_bytes))} "
-        f"({size_words(round(one.low))} to {size_words(round(one.high))})"
+        f"{one.layer} {one.metric.value.replace('_', ' ')} {place_words(one)}"
         for one in findings.crossovers
         if {one.fabric_a, one.fabric_b} == set(names) and one.layer is Layer.TCP
     ]

@@ -1,0 +1,78 @@
+"""Before and after: whether a comparison is one, what differs between the two configurations, and how many rows changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from fabricbench.analysis.comparing import Pairing
+from fabricbench.analysis.findings import Changes, Comparison, PairEffect, Verdict
+from fabricbench.model import Layer
+from fabricbench.testbed.model import Fabric
+
+UNTOLD = ("name", "description", "condition_of", "price_per_node", "currency", "is_emulated", "layers")
+"""What a fabric is called or costs does not change what is measured; `wire` and `settings` are told part by part."""
+
+
+def is_change(pairings: Sequence[Pairing]) -> bool:
+    """Whether everything compared is one thing before and after a change: two runs of it, or two conditions in one run."""
+    return bool(pairings) and all(not pairing.is_paired or _is_condition(pairing) for pairing in pairings)
+
+
+def _is_condition(pairing: Pairing) -> bool:
+    of = getattr(pairing.a.fabric, "condition_of", "")
+    return bool(of) and of == getattr(pairing.b.fabric, "condition_of", "")
+
+
+def name_of_change(pairings: Sequence[Pairing], pair: PairEffect) -> str:
+    """Return what changed: the fabric's name, or the thing that two entries are conditions of."""
+    pairing = next(one for one in pairings if (one.a.name, one.b.name) == (pair.fabric_a, pair.fabric_b))
+    return str(getattr(pairing.a.fabric, "condition_of", "")) or pairing.a.fabric.name
+
+
+def changes_of(pairings: Sequence[Pairing], cells: Sequence[Comparison]) -> Changes:
+    """Return the counts over all network cells, and what differs between the configurations."""
+    network = [one for one in cells if one.layer is not Layer.MEMORY]
+    leaders = [one.verdict.leader for one in network]
+    return Changes(
+        slower=leaders.count("A"),
+        faster=leaders.count("B"),
+        same=sum(one.verdict is Verdict.EQUIVALENT for one in network),
+        unknown=sum(one.verdict is Verdict.NOT_ENOUGH_DATA for one in network),
+        configuration=tuple(dict.fromkeys(text for pairing in pairings for text in _differences(pairing))),
+    )
+
+
+def _differences(pairing: Pairing) -> Iterable[str]:
+    name = pairing.a.fabric.name if not _is_condition(pairing) else pairing.a.fabric.condition_of
+    before, after = (_told(side.fabric) for side in (pairing.a, pairing.b))
+    for what in dict.fromkeys((*before, *after)):
+        old, new = before.get(what, "not set"), after.get(what, "not set")
+        if old != new:
+            yield f"{name}: {what} {old} became {new}"
+    if not pairing.is_paired:
+        yield from _of_machines(pairing)
+
+
+def _told(fabric: Fabric) -> dict[str, str]:
+    """Return a fabric's settings as texts, those of its wire and those that a lab was told one by one."""
+    told: dict[str, str] = {}
+    for name, value in fabric.model_dump(mode="json").items():
+        if name in UNTOLD or value in (None, {}, [], ""):
+            continue
+        if isinstance(value, dict):
+            told |= {f"{key}".replace("_", " "): str(one) for key, one in value.items() if one is not None}
+        else:
+            told[name.replace("_", " ")] = " ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return told
+
+
+def _of_machines(pairing: Pairing) -> Iterable[str]:
+    before, after = pairing.a.run.manifest, pairing.b.run.manifest
+    for name, old in before.versions.items():
+        if after.versions.get(name, old) != old:
+            yield f"{name} {old} became {after.versions[name]}"
+    for host, facts in before.inventory.items():
+        for what, old in facts.items():
+            new = after.inventory.get(host, {}).get(what, old)
+            if new != old:
+                yield f"{host}: {what} {old} became {new}"

@@ -1,0 +1,351 @@
+"""The rows of the first screen: what users meet, in absolute values, with intervals that hold together.
+
+Rows are chosen by what was measured, never by what came out: applications first, then the layers that programs talk
+through, each with a small message's time and a large one's rate. Layers below explain, lead only where nothing else was
+measured, and have a family of their own. The report's error is shared out once: to the leading rows, to all other
+comparisons (exceptions, folded rows), and to the one claim of breadth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import exp, log
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabricbench.analysis.comparing import Pairing, survivors, verdict_of, withheld
+from fabricbench.analysis.findings import (
+    CellKey,
+    Comparison,
+    Effect,
+    Grade,
+    LadderStep,
+    PairEffect,
+    Reading,
+    Verdict,
+    is_basic,
+)
+from fabricbench.analysis.kernels import kernel_of
+from fabricbench.analysis.measured import CellMeasured, Side, log_of
+from fabricbench.analysis.ranking import ranks
+from fabricbench.analysis.wording import difference, size_text
+from fabricbench.model import Layer, Metric, Pattern
+from fabricbench.patterns import PATTERNS, Family
+from fabricbench.statistics.ratios import paired_ratios, run_means, unpaired_ratios
+from fabricbench.statistics.simultaneous import LogRatio
+
+Floats = NDArray[np.float64]
+
+MET_BY_USERS = (Layer.MPI, Layer.TCP)
+"""The layers that programs talk through, in the order in which more of them do."""
+
+LEADING_SHARE, OTHER_SHARE, BREADTH_SHARE = 0.7, 0.2, 0.1
+"""How 1 - confidence is shared out: leading rows, every other comparison, the claim that a fabric is slower nowhere."""
+
+MOST_OPERATIONS = 6
+"""Rows of patterns and MPI operations where no ping-pong and no stream was measured."""
+
+SAMPLES_OF_TAIL = {0.99: 100, 0.999: 1000}
+"""A launch needs so many samples before its tail is more than its largest one."""
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """Why a cell's numbers on one fabric may not be the network's; `is_void` where they cannot be right."""
+
+    text: str
+    is_void: bool = False
+
+
+Judge = Callable[[Side, CellMeasured, bool], tuple[Doubt, ...]]
+"""What speaks against a cell's numbers on a side; the last argument says whether a tail of its samples is meant."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row to be shown: a cell, or a tail of its samples."""
+
+    key: CellKey
+    is_leading: bool
+    tail: float | None = None
+
+    @property
+    def what(self) -> str:
+        """`MPI round trip, 64 B`; `p99 of TCP round trip, 64 B`."""
+        name = row_name(self.key)
+        return name if self.tail is None else f"p{100 * self.tail:g} of {name}"
+
+
+@dataclass(frozen=True)
+class ErrorRates:
+    """The error that each comparison of a family may have, so that the families keep theirs."""
+
+    leading: float
+    other: float
+    breadth: float
+
+    def of(self, row: Row) -> float:
+        """Return the rate of a row."""
+        return self.leading if row.is_leading else self.other
+
+
+def row_name(key: CellKey | Comparison) -> str:
+    """Return what a cell is, as users say it: `TCP throughput, 256 KiB`, `IS.W on 4 ranks`, `MPI allreduce, 1 KiB`."""
+    kernel = kernel_of(key)
+    if kernel is not None:
+        return str(kernel)
+    layer = layer_name(key.layer)
+    basic = {Pattern.PINGPONG: "round trip", Pattern.STREAM: "throughput"}
+    words = " ".join(
+        filter(None, (layer, f"({key.variant})" if key.variant else "", basic.get(key.pattern, key.pattern)))
+    )
+    has_size = PATTERNS[key.pattern].has_size and key.message_bytes is not None
+    return f"{words}, {size_text(key.message_bytes or 0)}" if has_size else words
+
+
+def layer_name(layer: Layer) -> str:
+    """Return a layer as people write it: `TCP`, `raw frame`."""
+    return {Layer.FRAME: "raw frame", Layer.IP: "raw IP", Layer.MEMORY: "memory"}.get(layer, layer.value.upper())
+
+
+def choose_rows(sides: Sequence[Side], ladder: Sequence[LadderStep]) -> list[Row]:
+    """Return the rows, the leading ones first. They depend on what was measured on all sides, not on any result."""
+    keys = [key for key in sides[0].cells if all(key in side.cells for side in sides) and key.layer is not Layer.MEMORY]
+    loads = _kernels(keys)
+    met = [key for layer in MET_BY_USERS for key in _key_cells(keys, layer, ladder)]
+    lower = [key for layer in reversed(Layer) if layer not in MET_BY_USERS for key in _key_cells(keys, layer, ladder)]
+    leading = [*loads, *met] or lower or _operations(keys)
+    rest = lower if loads or met else []
+    tails = [
+        Row(key, is_leading=False, tail=tail)
+        for tail in SAMPLES_OF_TAIL
+        for key in leading
+        if _has_tail(sides, key, tail)
+    ]
+    return [*(Row(key, is_leading=True) for key in leading), *tails, *(Row(key, is_leading=False) for key in rest)]
+
+
+def _kernels(keys: Iterable[CellKey]) -> list[CellKey]:
+    """Return each kernel on its most ranks."""
+    most: dict[tuple[str, str, str], tuple[int, CellKey]] = {}
+    for key in keys:
+        kernel = kernel_of(key)
+        if kernel is not None:
+            name = (kernel.program, kernel.problem_class, kernel.benchmark)
+            most[name] = max(most.get(name, (0, key)), (kernel.ranks, key), key=lambda found: found[0])
+    return [key for _, key in most.values()]
+
+
+def _key_cells(keys: Sequence[CellKey], layer: Layer, ladder: Sequence[LadderStep]) -> list[CellKey]:
+    """Return a layer's round trip of the ladder's message and its throughput at the largest size."""
+    waits = {step.receive for step in ladder if step.layer is layer}
+    steps = {step.round_trip_message_bytes for step in ladder if step.layer is layer}
+    mine = [key for key in keys if key.layer is layer and is_basic(key) and key.receive in waits]
+    trips = [key for key in mine if key.metric is Metric.ROUND_TRIP_TIME]
+    rates = [key for key in mine if key.metric is Metric.THROUGHPUT]
+    trip = min(trips, key=lambda key: (key.message_bytes not in steps, key.message_bytes), default=None)
+    rate = max(rates, key=lambda key: key.message_bytes, default=None)
+    return [key for key in (trip, rate) if key is not None]
+
+
+def _operations(keys: Sequence[CellKey]) -> list[CellKey]:
+    """Return of each other pattern a small message's time or a large one's rate, few of them."""
+    chosen: dict[tuple[Layer, Pattern], CellKey] = {}
+    for key in keys:
+        if PATTERNS[key.pattern].family is Family.WORKLOAD or key.variant.startswith("with"):
+            continue
+        best = chosen.setdefault((key.layer, key.pattern), key)
+        is_better = (
+            key.message_bytes < best.message_bytes
+            if key.metric.is_lower_better
+            else key.message_bytes > best.message_bytes
+        )
+        if is_better:
+            chosen[key.layer, key.pattern] = key
+    order = [*MET_BY_USERS, *(layer for layer in Layer if layer not in MET_BY_USERS)]
+    return sorted(chosen.values(), key=lambda key: order.index(key.layer))[:MOST_OPERATIONS]
+
+
+def _has_tail(sides: Sequence[Side], key: CellKey, tail: float) -> bool:
+    if key.metric is not Metric.ROUND_TRIP_TIME or kernel_of(key) is not None:
+        return False
+    fewest = min(side.cells[key].pooled.size / max(len(side.blocks), 1) for side in sides)
+    return fewest >= SAMPLES_OF_TAIL[tail]
+
+
+def error_rates(rows: Sequence[Row], pairs: int, comparisons: int, confidence: float) -> ErrorRates:
+    """Share the report's error out; `comparisons` counts the cells and curves of all pairs."""
+    error = 1.0 - confidence
+    leading = pairs * sum(row.is_leading for row in rows)
+    tails = pairs * sum(row.tail is not None for row in rows)
+    return ErrorRates(
+        leading=LEADING_SHARE * error / max(leading, 1),
+        other=OTHER_SHARE * error / max(comparisons + tails, 1),
+        breadth=BREADTH_SHARE * error / max(pairs, 1),
+    )
+
+
+def log_ratio_of(one: Comparison) -> LogRatio | None:
+    """Return what a comparison knows of its log ratio; None where too few launches allow no statement."""
+    if one.deviation is None or one.freedom is None or one.p_value is None:
+        return None
+    return LogRatio(log(one.ratio), one.deviation, one.launches, one.freedom)
+
+
+def effect_of(
+    row: Row,
+    sides: Sequence[Side],
+    pairings: Sequence[Pairing],
+    compared: Mapping[tuple[str, str, CellKey], Comparison],
+    rates: ErrorRates,
+    margin: float,
+    judge: Judge,
+) -> Effect:
+    """Return a row with its readings, its pairs and its grade."""
+    doubts = {
+        side.name: judge(side, side.cells[row.key], row.tail is not None) for side in sides if row.key in side.cells
+    }
+    readings = tuple(_reading(side, row, pairings, doubts[side.name]) for side in sides if row.key in side.cells)
+    pairs = tuple(
+        made
+        for pairing in pairings
+        if row.key in pairing.keys
+        and (
+            made := _pair(row, pairing, compared.get((pairing.a.name, pairing.b.name, row.key)), rates.of(row), margin)
+        )
+    )
+    better = {(one.fabric_a, one.fabric_b): one for one in pairs}
+    wins = {
+        ends: True
+        for (a, b), one in better.items()
+        for ends, verdict in (((a, b), Verdict.A_FASTER), ((b, a), Verdict.B_FASTER))
+        if one.verdict is verdict
+    }
+    order = sorted(readings, key=lambda one: _goodness(one, row.key.metric), reverse=True)
+    told = tuple(dict.fromkeys(f"{name}: {doubt.text}" for name, found in doubts.items() for doubt in found))
+    told += tuple(
+        dict.fromkeys(
+            note for pairing in pairings if row.key in pairing.keys for note in survivors(pairing, (row.key,))[1]
+        )
+    )
+    is_void = any(doubt.is_void for found in doubts.values() for doubt in found)
+    is_decided = any(one.verdict.leader or one.verdict is Verdict.EQUIVALENT for one in pairs)
+    return Effect(
+        what=row.what,
+        layer=None if kernel_of(row.key) is not None else row.key.layer,
+        metric=row.key.metric,
+        is_typical=row.tail is None,
+        readings=readings,
+        pairs=pairs,
+        ranks=ranks([one.fabric for one in order], wins)
+        if len(pairs) == len(readings) * (len(readings) - 1) // 2
+        else (),
+        grade=_grade(is_void=is_void, is_decided=is_decided, is_doubted=bool(told)),
+        doubts=told,
+    )
+
+
+def _grade(*, is_void: bool, is_decided: bool, is_doubted: bool) -> Grade:
+    if is_void:
+        return Grade.VOID
+    if not is_decided:
+        return Grade.OPEN
+    return Grade.DOUBTFUL if is_doubted else Grade.CLEAR
+
+
+def _goodness(reading: Reading, metric: Metric) -> float:
+    if reading.value is None:
+        return -np.inf
+    return -reading.value if metric.is_lower_better else reading.value
+
+
+def _values(cell: CellMeasured, tail: float | None) -> Floats:
+    return cell.launch_values if tail is None else cell.tails.get(tail, np.full_like(cell.launch_values, np.nan))
+
+
+def _reading(side: Side, row: Row, pairings: Sequence[Pairing], doubts: Sequence[Doubt]) -> Reading:
+    """Return a fabric's level: the geometric mean over what is compared, so that ratios of readings are the ratios shown."""
+    values = _values(side.cells[row.key], row.tail)
+    logs = log_of(values)
+    mine = next((one for one in pairings if side in (one.a, one.b)), None)
+    if mine is not None and mine.is_paired:
+        shared = set(mine.shared_blocks)
+        logs = logs[[block in shared for block in side.blocks]]
+    elif mine is not None and len(side.runs) > 1:
+        logs = run_means(logs, side.run_of)
+    level = paired_ratios(logs[np.newaxis, :])
+    found = [None if np.isnan(one[0]) else float(one[0]) for one in (level.ratio, level.low, level.high)]
+    return Reading(
+        fabric=side.name,
+        value=found[0] if level.launches[0] else None,
+        low=found[1],
+        high=found[2],
+        launches=tuple(None if np.isnan(value) else float(value) for value in values),
+        is_impossible=any(doubt.is_void for doubt in doubts),
+        note="; ".join(doubt.text for doubt in doubts if doubt.is_void),
+    )
+
+
+def _pair(row: Row, pairing: Pairing, compared: Comparison | None, rate: float, margin: float) -> PairEffect | None:
+    known = _tail_ratio(row, pairing) if row.tail is not None else None if compared is None else log_ratio_of(compared)
+    if row.tail is None and compared is None:
+        return None
+    mean = known.mean if known is not None else log(compared.ratio) if compared is not None else None
+    if mean is None:
+        return None
+    metric = row.key.metric
+    low = high = None
+    verdict = Verdict.NOT_ENOUGH_DATA
+    if known is not None:
+        low, high = known.bounds(rate)
+        verdict = verdict_of(known.decide(rate, margin), metric)
+        verdict = withheld(verdict, survivors(pairing, (row.key,))[0], pairing)
+        if compared is not None and compared.is_mixed and compared.verdict.leader != verdict.leader:
+            verdict = Verdict.NOT_ENOUGH_DATA
+    sign = -1.0 if metric.is_lower_better else 1.0
+    ends = sorted(exp(sign * end) for end in (low, high)) if low is not None and high is not None else [None, None]
+    values = _levels(row, pairing)
+    return PairEffect(
+        fabric_a=pairing.a.name,
+        fabric_b=pairing.b.name,
+        times=exp(sign * mean),
+        low=ends[0],
+        high=ends[1],
+        verdict=verdict,
+        words=difference(metric, verdict, *values, margin=margin),
+        more_blocks_needed=None if compared is None or row.tail is not None else compared.more_blocks_needed,
+    )
+
+
+def _levels(row: Row, pairing: Pairing) -> tuple[float, float]:
+    """Return the geometric means of both sides over what is compared."""
+    logs = _compared_logs(row, pairing)
+    return tuple(exp(float(np.nanmean(one))) for one in logs)  # type: ignore[return-value]
+
+
+def _compared_logs(row: Row, pairing: Pairing) -> tuple[Floats, Floats]:
+    if row.tail is None:
+        log_a, log_b = pairing.log_values(row.key)
+    else:
+        log_a, log_b = pairing.replicates(
+            *(log_of(_values(side.cells[row.key], row.tail)) for side in (pairing.a, pairing.b))
+        )
+    if not pairing.is_paired:
+        return log_a, log_b
+    both = ~(np.isnan(log_a) | np.isnan(log_b))
+    return (log_a[both], log_b[both]) if both.any() else (log_a, log_b)
+
+
+def _tail_ratio(row: Row, pairing: Pairing) -> LogRatio | None:
+    log_a, log_b = _compared_logs(row, pairing)
+    ratios = paired_ratios((log_b - log_a)[np.newaxis, :]) if pairing.is_paired else unpaired_ratios(log_a, log_b)
+    if np.isnan(ratios.p_value[0]):
+        return None
+    return LogRatio(
+        float(np.log(ratios.ratio[0])),
+        float(ratios.log_deviation[0]),
+        int(ratios.launches[0]),
+        float(ratios.degrees_of_freedom[0]),
+    )

@@ -1,0 +1,210 @@
+"""Whether to believe the instrument, cell by cell: was the emulated switch on time, and is a value possible at all?
+
+Pure. Tables, warnings and headlines take their doubts from here. What a *host* was too busy for shows elsewhere (missed starts,
+outlying launches).
+
+A frame that the switch releases late by d adds d to whatever waits for it. A time (round trip, operation) waits for at least
+one frame each way, so d is set against the cell's own typical sample. A rate is all bits over all time: frames that come late
+come all the same, and the stretch of time that is measured shifts by d once, so d is set against the whole stretch. A kernel's
+messages wait for each other, so at worst all lateness on one link adds up; it is set against the kernel's time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fabricbench.analysis.findings import CellKey
+from fabricbench.analysis.measured import CellMeasured, Side
+from fabricbench.analysis.wording import percent
+from fabricbench.model import Layer, Metric, Pattern
+from fabricbench.patterns import PATTERNS, Family
+from fabricbench.quantity import format_seconds
+from fabricbench.testbed.wire import (
+    ETHERNET_HEADER_BYTES,
+    IP_HEADER_BYTES,
+    TCP_HEADER_BYTES,
+    Wire,
+    datagram_frames,
+)
+
+LATE_SHARE = 0.1
+"""Lateness (p99) from which a time is in doubt, as a share of the typical sample: below it the tail of the distribution moves by
+less than launches of the quiet lab scatter (15 % for the smallest round trips), above it the tail is the switch's own."""
+
+LATE_STRETCH = 0.02
+"""Lateness from which a rate or a kernel is in doubt, as a share of all the time that was measured: the usual margin below which
+differences do not matter."""
+
+LATE_LAUNCHES = 0.5
+"""Share of a cell's launches that must have been late: what happened in fewer is an outlying launch, and its median is not the
+cell's."""
+
+GRAVE_FACTOR = 1.0
+"""Lateness (p99) of a whole sample and more: 1 % of such frames, two in each round trip, move the mean by the usual margin."""
+
+TAIL_ONLY = "nine frames in ten were on time, so that the median stands and the tail does not"
+
+POSSIBLE_EXCESS = 0.03
+"""A value may be better than the wire allows by this much: the last bytes in the buffers of a short stream."""
+
+TRIPS = (Pattern.PINGPONG, Pattern.ONEWAY, Pattern.PACED)
+"""Patterns whose sample is one message there and one back between two ranks, and nothing else."""
+
+
+@dataclass(frozen=True)
+class Lateness:
+    """How late the emulated switch released frames while one cell was measured, in ns, over its launches that tell.
+
+    `median_ns` and `worst_ns` are the median and the largest of the launches' 99th percentiles, `maximum_ns` of all frames.
+    """
+
+    launches: int
+    frames: int
+    median_ns: float
+    worst_ns: float
+    maximum_ns: float
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """Why a value may be the switch's and not the fabric's.
+
+    `factor` is the worst launch's lateness over what it is set against, `share` that of the launches that were late. With
+    `is_tail_only` nine frames in ten were on time all the same: a median stands, a tail or a maximum does not.
+    """
+
+    factor: float
+    share: float
+    words: str
+    is_tail_only: bool = False
+
+    @property
+    def is_grave(self) -> bool:
+        """Whether a comparison of medians is touched; or the tail is so long that even the mean is the switch's."""
+        return not self.is_tail_only or self.factor >= GRAVE_FACTOR
+
+
+def lateness_of(side: Side, key: CellKey) -> Lateness | None:
+    """Return how late the switch was during a cell; None where the fabric is real, or the run's version did not tell."""
+    told = side.cells[key].lateness
+    if not told:
+        return None
+    p99 = [one.p99 for one in told]
+    return Lateness(
+        launches=len(told),
+        frames=sum(one.count for one in told),
+        median_ns=float(np.median(p99)),
+        worst_ns=max(p99),
+        maximum_ns=max(one.maximum for one in told),
+    )
+
+
+def doubt_of(side: Side, cell: CellMeasured) -> Doubt | None:
+    """Return why a cell is in doubt: the switch was late in at least LATE_LAUNCHES of its launches; None where it is not."""
+    late = lateness_of(side, cell.key)
+    if late is None or cell.key.layer is Layer.MEMORY:
+        return None
+    measured_ns = cell.total_ns / max(int(np.count_nonzero(~np.isnan(cell.launch_values))), 1)
+    if PATTERNS[cell.key.pattern].family is Family.WORKLOAD:
+        # Frames of one link follow each other; those of several links are late at the same time.
+        summed_ns = [one.mean * one.count / max(len(cell.facts.ranks), 1) for one in cell.lateness]
+        return _doubt(late, summed_ns, measured_ns, LATE_STRETCH, "adding up on each link to as much as ", "its time")
+    p99_ns = [one.p99 for one in cell.lateness]
+    if not cell.key.metric.is_time:
+        return _doubt(
+            late, p99_ns, measured_ns / _stretches(cell), LATE_STRETCH, "", "the time in which it was measured"
+        )
+    noun = "a round trip" if cell.key.metric is Metric.ROUND_TRIP_TIME else "an operation"
+    typical_ns = float(np.nanmedian(cell.launch_values))
+    found = _doubt(late, p99_ns, typical_ns, LATE_SHARE, "", noun)
+    if found is None or np.mean([one.p90 > LATE_SHARE * typical_ns for one in cell.lateness]) >= LATE_LAUNCHES:
+        return found
+    return replace(found, words=f"{found.words}; {TAIL_ONLY}", is_tail_only=True)
+
+
+def _doubt(
+    late: Lateness, late_ns: list[float], typical_ns: float, limit: float, how: str, against: str
+) -> Doubt | None:
+    factors = np.array(late_ns) / max(typical_ns, 1e-9)
+    share = float(np.mean(factors > limit))
+    if share < LATE_LAUNCHES:
+        return None
+    worst = float(factors.max())
+    text = (
+        f"the emulated switch released frames up to {format_seconds(late.worst_ns * 1e-9)} late during it (p99 of the worst "
+        f"launch), {how}{times(worst, against)}"
+    )
+    return Doubt(factor=worst, share=share, words=text)
+
+
+def times(factor: float, noun: str) -> str:
+    """Return `67 times a round trip`, `2.1 times a round trip`, `34 % of a round trip`."""
+    if factor < 1.0:
+        return f"{100.0 * factor:.2g} % of {noun}"
+    return f"{factor:.1f} times {noun}" if factor < 9.95 else f"{factor:.0f} times {noun}"
+
+
+def _stretches(cell: CellMeasured) -> int:
+    """Return in how many stretches of time, one after the other, a launch measures a rate."""
+    ranks = len(cell.facts.ranks)
+    if cell.key.pattern is Pattern.PAIRS_STREAM:
+        return max(ranks * (ranks - 1), 1)
+    return int(cell.facts.parameters.get("matchings", 1))
+
+
+def impossible(side: Side, cell: CellMeasured) -> str | None:
+    """Return why a value cannot be true: a rate beyond the wire, a round trip shorter than its bits take; None where it can."""
+    value = float(np.nanmedian(cell.launch_values))
+    share = wire_shares(side, cell, value)[1]
+    if share is not None and share > 1.0 + POSSIBLE_EXCESS:
+        return f"{percent(share)} of the payload that the wire can carry"
+    least_ns = least_round_trip_ns(side, cell)
+    if least_ns is not None and value < least_ns * (1.0 - POSSIBLE_EXCESS):
+        return (
+            f"{format_seconds(value * 1e-9)}, where the bits alone take {format_seconds(least_ns * 1e-9)} on the wire"
+        )
+    return None
+
+
+def wire_shares(side: Side, cell: CellMeasured, rate_bit_s: float) -> tuple[float | None, float | None]:
+    """Return the shares of the line rate and of the physically possible payload rate; None where they make no sense.
+
+    Only a stream fills one link one way: the sum over the channels of a star or a ring is no share of it.
+    """
+    wire = side.fabric.wire
+    if wire is None or cell.key.pattern is not Pattern.STREAM or cell.key.layer is Layer.MEMORY:
+        return None, None
+    possible = wire.payload_rate_bit_s(cell.key.layer, cell.key.message_bytes, side.fabric.mtu)
+    return rate_bit_s / wire.line_rate_bit_s, rate_bit_s / possible if possible else None
+
+
+def least_round_trip_ns(side: Side, cell: CellMeasured) -> float | None:
+    """Return the time that a message there and back occupies the wire; None where that is not known.
+
+    A lower bound: one link each way, no propagation and no switch, which a testbed does not tell; of ranks on one host none.
+    """
+    wire, key = side.fabric.wire, cell.key
+    if wire is None or key.pattern not in TRIPS or key.layer is Layer.MEMORY or _share_a_host(side, cell.facts.ranks):
+        return None
+    return 2e9 * _serialisation_s(wire, key.layer, key.message_bytes, side.fabric.mtu)
+
+
+def _serialisation_s(wire: Wire, layer: Layer, message_bytes: int, mtu: int) -> float:
+    if layer not in (Layer.TCP, Layer.MPI):
+        return sum(wire.serialisation_s(frame) for frame in datagram_frames(layer, message_bytes, mtu))
+    # MPI may go over something with shorter headers than TCP's: only those of the frame are sure.
+    headers = IP_HEADER_BYTES + TCP_HEADER_BYTES if layer is Layer.TCP else 0
+    full, rest = divmod(message_bytes, mtu - headers)
+    frames = [mtu + ETHERNET_HEADER_BYTES] * full
+    if rest or not frames:
+        frames.append(rest + headers + ETHERNET_HEADER_BYTES)
+    return sum(wire.serialisation_s(frame) for frame in frames)
+
+
+def _share_a_host(side: Side, ranks: tuple[int, ...]) -> bool:
+    """Whether two of the ranks ran on one host, whose messages need no wire; not known counts as no."""
+    header = side.launches[0].summary.header if side.launches else None
+    hosts = [info.host for info in header.ranks if info.rank in ranks] if header is not None else []
+    return len(set(hosts)) < len(hosts)

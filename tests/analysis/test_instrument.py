@@ -1,0 +1,231 @@
+"""Whether to believe the instrument: lateness is held against the cells it touched, and impossible values stand struck."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+
+from fabricbench.analysis import Findings, analyse
+from fabricbench.analysis.findings import CellKey, CellSummary, Severity
+from fabricbench.analysis.instrument import doubt_of, lateness_of
+from fabricbench.analysis.measured import Side, read_sides
+from fabricbench.model import Layer, Pattern
+from fabricbench.record.launch import CellLateness, LaunchFacts, write_launch
+from fabricbench.record.lines import RankInfo
+from fabricbench.record.store import Run, StoredLaunch
+from fabricbench.report.tables import ladder_table, summary_table
+from support.synthetic_run import SyntheticCell
+
+from .conftest import MakeRun
+
+TRIP = SyntheticCell(Layer.TCP, Pattern.PINGPONG, 64, {"one": 47e3, "other": 47e3})
+OTHER_TRIP = SyntheticCell(Layer.UDP, Pattern.PINGPONG, 64, {"one": 50e3, "other": 50e3})
+STREAM = SyntheticCell(Layer.TCP, Pattern.STREAM, 1024, {"one": 90e6, "other": 90e6}, messages_per_sample=100)
+KERNEL = SyntheticCell(
+    Layer.MPI, Pattern.NPB, 0, {"one": 1e9}, samples=3, parameters={"benchmark": "IS", "class": "W", "program": "own"}
+)
+CELLS = (TRIP, OTHER_TRIP, STREAM)
+
+LIFELONG = {
+    name: {"name": name, "lateness_ns": {"count": 9, "p50": 100, "p99": p99_ns, "maximum": 10**7}}
+    for name, p99_ns in (("one", 1_200_000), ("other", 300))
+}
+
+
+def late(p99_ns: float, *, p90_ns: float = 100, mean_ns: float = 100, count: int = 1000) -> CellLateness:
+    return CellLateness(count=count, mean=mean_ns, p50=90, p90=p90_ns, p99=p99_ns, maximum=10 * p99_ns)
+
+
+def with_facts(run: Run, change: Callable[[StoredLaunch], dict[str, object]]) -> Run:
+    """The run after something was added to the facts of its launches."""
+    for launch in run.launches:
+        facts = LaunchFacts(**{**launch.summary.facts.model_dump(), **change(launch)})
+        write_launch(launch.directory, facts=facts)
+    return Run.open(run.path)
+
+
+def measured(make_run: MakeRun, lateness: Callable[[StoredLaunch], dict[int, CellLateness]], **options: object) -> Run:
+    """A run of `one` and `other` whose launches tell the lateness of their cells, by number; a flood's beside it."""
+    run = make_run(options.pop("cells", CELLS), **options)
+    return with_facts(run, lambda launch: {"switches_after": LIFELONG, "lateness": lateness(launch)})
+
+
+def side_of(run: Run, name: str = "one") -> Side:
+    return next(side for side in read_sides([run]) if side.name == name)
+
+
+def key_of(side: Side, cell: SyntheticCell) -> CellKey:
+    return next(
+        key
+        for key in side.cells
+        if (key.layer, key.pattern, key.message_bytes) == (cell.layer, cell.pattern, cell.message_bytes)
+    )
+
+
+def switch_warnings(findings: Findings, severity: Severity) -> list[str]:
+    return [one.text for one in findings.warnings if "switch released" in one.text and one.severity is severity]
+
+
+def summary_of(findings: Findings, cell: SyntheticCell, fabric: str = "one") -> CellSummary:
+    def what(key: CellKey) -> Sequence[object]:
+        return key.layer, key.pattern, key.message_bytes
+
+    wanted = (cell.layer, cell.pattern, cell.message_bytes)
+    return next(one for one in findings.summaries if one.fabric == fabric and what(one.key) == wanted)
+
+
+def test_lateness_at_other_times_is_not_held_against_cells_measured_on_time(make_run: MakeRun):
+    # The switch's whole life has a flood of 1.2 ms in it, which stood against every ping-pong.
+    findings = analyse([measured(make_run, lambda _: {number: late(300) for number in range(3)})])
+    assert switch_warnings(findings, Severity.WARNING) == []
+    assert switch_warnings(findings, Severity.NOTE) == []
+    assert {one.doubt for one in findings.summaries} == {""}
+
+
+def test_the_warning_names_the_cells_during_which_the_switch_was_late_and_by_how_much(make_run: MakeRun):
+    findings = analyse([measured(make_run, lambda _: {0: late(3.15e6, p90_ns=1e6), 1: late(300), 2: late(300)})])
+    of_one, of_other = switch_warnings(findings, Severity.WARNING)
+    assert "67 times the tcp round trip of 64 B" in of_one
+    assert "up to 3.15 ms late" in of_one
+    assert "during 1 cell of 3" in of_one
+    assert "udp" not in of_one + of_other
+    assert "the median stands" not in of_one
+    doubted = summary_of(findings, TRIP)
+    assert doubted.doubt == (
+        "the emulated switch released frames up to 3.15 ms late during it (p99 of the worst launch), 67 times a round trip"
+    )
+    assert summary_of(findings, OTHER_TRIP).doubt == summary_of(findings, STREAM).doubt == ""
+
+
+def test_where_only_one_frame_in_ten_was_late_the_median_is_said_to_stand(make_run: MakeRun):
+    run = measured(make_run, lambda _: {0: late(3.15e6, p90_ns=200)})
+    side = side_of(run)
+    doubt = doubt_of(side, side.cells[key_of(side, TRIP)])
+    assert doubt is not None
+    assert doubt.is_tail_only
+    assert "the median stands and the tail does not" in doubt.words
+    assert "the median stands" in switch_warnings(analyse([run]), Severity.WARNING)[0]
+
+
+def test_a_tail_that_is_the_switchs_is_a_note_unless_it_is_longer_than_a_whole_sample(make_run: MakeRun):
+    findings = analyse([measured(make_run, lambda _: {0: late(9_000, p90_ns=200), 1: late(300)})])
+    assert switch_warnings(findings, Severity.WARNING) == []
+    of_one, _ = switch_warnings(findings, Severity.NOTE)
+    assert "19 % of the tcp round trip of 64 B; nine frames in ten were on time" in of_one
+
+
+def test_late_launches_that_are_few_put_no_cell_in_doubt(make_run: MakeRun):
+    run = measured(make_run, lambda launch: {0: late(3.15e6 if launch.block < 3 else 300)})
+    side = side_of(run)
+    lateness = lateness_of(side, key_of(side, TRIP))
+    assert lateness is not None
+    assert (lateness.launches, lateness.frames, lateness.median_ns, lateness.worst_ns) == (8, 8000, 300, 3.15e6)
+    assert doubt_of(side, side.cells[key_of(side, TRIP)]) is None
+    assert switch_warnings(analyse([run]), Severity.WARNING) == []
+
+
+def test_a_stream_minds_lateness_only_as_a_share_of_the_time_it_was_measured_for(make_run: MakeRun):
+    # 200 samples of 9.1 ms: 1.8 s, in which 3.15 ms once are nothing and 90 ms are not.
+    run = measured(make_run, lambda launch: {2: late(3.15e6 if launch.fabric == "one" else 90e6, p90_ns=1e6)})
+    one, other = (side_of(run, name) for name in ("one", "other"))
+    assert doubt_of(one, one.cells[key_of(one, STREAM)]) is None
+    doubt = doubt_of(other, other.cells[key_of(other, STREAM)])
+    assert doubt is not None
+    assert "4.9 % of the time in which it was measured" in doubt.words
+
+
+def test_a_kernel_minds_the_sum_of_all_lateness_on_a_link(make_run: MakeRun):
+    # 60,000 frames of two ranks that are 2 us late on average: 60 ms of the kernel's 3 s if each waited for the last.
+    for mean_ns, is_doubted in ((1_000, False), (3_000, True)):
+        run = measured(
+            make_run,
+            lambda _, mean_ns=mean_ns: {0: late(9e5, mean_ns=mean_ns, count=60_000)},
+            cells=[KERNEL],
+            name=f"kernel{mean_ns}",
+        )
+        side = side_of(run)
+        (cell,) = side.cells.values()
+        doubt = doubt_of(side, cell)
+        assert (doubt is not None) is is_doubted
+        assert doubt is None or "adding up on each link to as much as 3 % of its time" in doubt.words
+
+
+def test_a_doubt_about_a_cell_that_nothing_is_compared_with_is_a_note(make_run: MakeRun):
+    cells = [replace(TRIP, medians={"one": 47e3}), OTHER_TRIP]
+    lateness = {0: late(3.15e6), 1: late(300)}
+    findings = analyse(
+        [measured(make_run, lambda launch: {1: late(300)} | (lateness if launch.fabric == "one" else {}), cells=cells)]
+    )
+    assert switch_warnings(findings, Severity.WARNING) == []
+    assert len(switch_warnings(findings, Severity.NOTE)) == 1
+    alone = measured(
+        make_run, lambda _: lateness, cells=[replace(cell, medians={"one": 47e3}) for cell in cells], name="alone"
+    )
+    assert len(switch_warnings(analyse([alone]), Severity.WARNING)) == 1
+
+
+def test_what_a_run_of_an_earlier_version_tells_of_its_whole_life_is_a_note(make_run: MakeRun):
+    findings = analyse([measured(make_run, lambda _: {})])
+    assert switch_warnings(findings, Severity.WARNING) == []
+    of_one, of_other = switch_warnings(findings, Severity.NOTE)
+    assert "up to 1.20 ms late" in of_one
+    assert "not told per cell by this run's version" in of_one
+    assert "up to 300 ns late" in of_other
+
+
+def test_a_real_fabric_has_no_lateness(make_run: MakeRun):
+    side = side_of(make_run(CELLS))
+    assert all(lateness_of(side, key) is None and doubt_of(side, cell) is None for key, cell in side.cells.items())
+
+
+def test_a_rate_beyond_the_wire_is_struck_where_it_stands(make_run: MakeRun):
+    too_fast = replace(STREAM, medians={"one": 949.5e6, "other": 90e6})
+    findings = analyse([make_run([too_fast])])
+    struck, right = (summary_of(findings, too_fast, fabric) for fabric in ("one", "other"))
+    assert (struck.is_impossible, right.is_impossible) == (True, False)
+    assert "% of the payload that the wire can carry" in struck.doubt
+    rows = {row[1]: row for row in summary_table(findings.summaries).rows}
+    assert rows["one"][5].endswith(" % (impossible)")
+    assert rows["one"][2].endswith(" Mbit/s (impossible)")
+    assert not any("impossible" in cell for cell in rows["other"])
+    ladder = {row[1]: row for row in ladder_table(findings).rows}
+    assert [index for index, cell in enumerate(ladder["one"]) if "impossible" in cell] == [5, 7, 9]
+    assert not any("impossible" in cell for cell in ladder["other"])
+
+
+@pytest.mark.parametrize(
+    ("layer", "message_bytes", "least_us"),
+    [
+        (Layer.FRAME, 64, 2 * 102 * 0.08),
+        (Layer.UDP, 3000, 2 * (1538 + 1538 + 106) * 0.08),
+        (Layer.TCP, 64, 2 * (64 + 52 + 38) * 0.08),
+        (Layer.MPI, 64, 2 * (64 + 38) * 0.08),
+    ],
+)
+def test_a_round_trip_shorter_than_its_bits_take_is_impossible(
+    make_run: MakeRun, layer: Layer, message_bytes: int, least_us: float
+):
+    trips = {"one": least_us * 1e3 * 0.9, "other": least_us * 1e3 * 1.1}
+    cell = SyntheticCell(layer, Pattern.PINGPONG, message_bytes, trips)
+    findings = analyse([make_run([cell])])
+    assert [summary_of(findings, cell, name).is_impossible for name in trips] == [True, False]
+    (warning,) = [one for one in findings.warnings if "where the bits alone take" in one.text]
+    assert warning.severity is Severity.WARNING
+    assert warning.subject == "one"
+
+
+def test_ranks_on_one_host_need_no_wire(make_run: MakeRun):
+    run = make_run([replace(TRIP, medians={"one": 500.0})])
+    side = side_of(run)
+    header = side.launches[0].summary.header
+    assert header is not None
+    on_one_host = tuple(RankInfo(**{**rank.model_dump(), "host": "n0"}) for rank in header.ranks)
+    assert analyse([run]).summaries[0].is_impossible
+    for launch in run.launches:
+        assert launch.summary.header is not None
+        there = launch.summary.header.model_copy(update={"ranks": on_one_host})
+        told = launch.summary.model_copy(update={"header": there})
+        (launch.directory / "launch.json").write_text(told.model_dump_json(by_alias=True))
+    assert not analyse([Run.open(run.path)]).summaries[0].is_impossible

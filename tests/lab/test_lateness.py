@@ -1,0 +1,80 @@
+"""What a switch's windows say of a span of time: a flood's lateness is the flood's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fabricbench.lab.lateness import read_lateness
+
+MS = 1_000_000
+START = 1_793_400_000_000 * MS
+WINDOW = 10 * MS
+
+
+def window(number: int, frames: dict[int, int]) -> str:
+    """The line of the window that begins so many windows after the start."""
+    begin = START + number * WINDOW
+    pairs = [[late_ns, count] for late_ns, count in frames.items()]
+    told = {"begin_unix_ns": begin, "end_unix_ns": begin + WINDOW, "maximum": max(frames), "frames": pairs}
+    return json.dumps(told) + "\n"
+
+
+def span(first_ms: float, last_ms: float) -> tuple[int, int]:
+    return START + round(first_ms * MS), START + round(last_ms * MS)
+
+
+FLOOD, QUIET = {1_200_000: 50, 800_000: 50}, {79: 99, 700: 1}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A flood of 100 ms, then a pause, then a ping-pong of 100 ms."""
+    path = tmp_path / "switch-fe.lateness.jsonl"
+    lines = [window(number, FLOOD) for number in range(10)] + [window(number, QUIET) for number in range(12, 22)]
+    path.write_text("".join(lines))
+    return path
+
+
+def test_a_floods_lateness_is_not_held_against_a_ping_pong_measured_at_another_time(path: Path):
+    found = read_lateness(path, {0: span(0, 100), 1: span(120, 220)})
+    assert found[0].p50 == 800_000
+    assert found[0].p99 == found[0].maximum == 1_200_000
+    assert (found[1].count, found[1].p50, found[1].p99, found[1].maximum) == (1000, 79, 79, 700)
+    assert found[1].mean == pytest.approx(0.99 * 79 + 7)
+
+
+def test_a_window_that_a_cell_shares_with_what_ran_before_is_not_held_against_it(path: Path):
+    path.write_text("".join([window(0, FLOOD), window(1, FLOOD), window(2, QUIET), window(3, QUIET)]))
+    assert read_lateness(path, {0: span(15, 40)})[0].maximum == 700
+
+
+def test_a_cell_shorter_than_two_windows_has_those_it_touches(path: Path):
+    assert read_lateness(path, {0: span(124, 131)})[0].count == 200
+
+
+def test_a_span_without_a_frame_is_left_out(path: Path):
+    assert read_lateness(path, {0: span(101, 119), 1: span(500, 600)}) == {}
+
+
+def test_spans_of_which_windows_were_dropped_are_not_told(path: Path):
+    path.rename(path.with_name(path.name + ".old"))
+    path.write_text(window(22, QUIET) + window(23, FLOOD))
+    found = read_lateness(path, {0: span(-50, 100), 1: span(0, 100), 2: span(150, 240)})
+    assert set(found) == {1, 2}
+    assert found[2].count == 900
+    assert found[2].maximum == 1_200_000
+
+
+def test_a_line_that_is_still_being_written_is_not_read(path: Path):
+    path.write_text(window(0, QUIET) + window(1, QUIET)[:40])
+    assert read_lateness(path, {0: span(0, 20)})[0].count == 100
+
+
+def test_a_switch_that_has_written_nothing_or_nonsense_tells_nothing(tmp_path: Path):
+    garbled = tmp_path / "garbled"
+    garbled.write_text("{}\n[1]\n")
+    for path in (tmp_path / "missing", garbled):
+        assert read_lateness(path, {0: span(0, 20)}) == {}

@@ -1,0 +1,94 @@
+"""Sides of a comparison made of launch values alone: campaigns by the hundred, with a truth that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabricbench.analysis.comparing import all_pairs, compare_all
+from fabricbench.analysis.crossovers import find_crossovers
+from fabricbench.analysis.findings import CellKey, Comparison, Headline
+from fabricbench.analysis.headline import Compared, write_headline
+from fabricbench.analysis.ladder import build_ladder
+from fabricbench.analysis.measured import CellMeasured, Side
+from fabricbench.model import Layer, Pattern, Receive
+from fabricbench.patterns import metric_of
+from support.synthetic_run import synthetic_testbed
+
+Floats = NDArray[np.float64]
+
+LAYERS = (Layer.FRAME, Layer.UDP, Layer.TCP, Layer.MPI)
+TRIPS = (64, 512, 1472, 16384)
+STREAMS = (1472, 16384)
+
+
+def keys_of(
+    layers: Sequence[Layer] = LAYERS, trips: Sequence[int] = TRIPS, streams: Sequence[int] = STREAMS
+) -> list[CellKey]:
+    """A ping-pong and a stream over each layer."""
+    return [
+        CellKey(
+            layer=layer,
+            pattern=pattern,
+            receive=Receive.LIBRARY if layer is Layer.MPI else Receive.BLOCKING,
+            message_bytes=size,
+            metric=metric_of(pattern),
+        )
+        for layer in layers
+        for pattern, sizes in ((Pattern.PINGPONG, trips), (Pattern.STREAM, streams))
+        for size in sizes
+        if layer is not Layer.FRAME or size <= 1472
+    ]
+
+
+def sides_of(keys: Sequence[CellKey], log_values: Floats, names: Sequence[str]) -> list[Side]:
+    """One side for each first index of `log_values`, shape (sides, cells, blocks)."""
+    run = SimpleNamespace(manifest=None)
+    testbed = synthetic_testbed(dict.fromkeys(names, None))
+    blocks = log_values.shape[2]
+    launches = tuple(SimpleNamespace(block=block, launch_id=f"b{block:02d}") for block in range(blocks))
+    made = []
+    for name, of_side in zip(names, log_values, strict=True):
+        cells = {key: _cell(key, values) for key, values in zip(keys, np.exp(of_side), strict=True)}
+        made.append(Side(name, testbed.fabric(name), cast("Any", run), cast("Any", launches), (), cells, ()))
+    return made
+
+
+def _cell(key: CellKey, values: Floats) -> CellMeasured:
+    return CellMeasured(
+        key=key,
+        launch_values=values,
+        pooled=np.sort(values),
+        total_bytes=0,
+        total_ns=1,
+        counts={},
+        clock_share=0.0,
+        overhead_share=0.0,
+        effective_share=1.0,
+        expected=values.size,
+    )
+
+
+def first_screen(
+    sides: Sequence[Side], *, margin: float = 0.02, confidence: float = 0.95
+) -> tuple[Headline, list[Comparison]]:
+    """The headline of sides, and the comparisons of their cells."""
+    pairings = all_pairs(sides)
+    cells, curves = compare_all(pairings, margin, confidence)
+    crossovers = find_crossovers(pairings, cells, confidence)
+    compared = Compared(
+        sides,
+        pairings,
+        cells,
+        curves,
+        crossovers,
+        build_ladder(sides, confidence),
+        margin,
+        confidence,
+        lambda _side, _cell, _is_tail: (),
+    )
+    return write_headline(compared), cells

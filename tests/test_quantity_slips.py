@@ -1,0 +1,23 @@
+"""A size or a time written almost right is answered with what was meant."""
+
+from __future__ import annotations
+
+import pytest
+
+from fabricbench.quantity import parse_bytes, parse_seconds
+
+
+@pytest.mark.parametrize("text", ["64KB", "64kb", "64K", "64k"])
+def test_a_size_that_could_be_decimal_or_binary_is_answered_with_both(text: str):
+    with pytest.raises(ValueError, match=r"did you mean 64kB \(64,000 B\) or 64KiB \(65,536 B\)\?"):
+        parse_bytes(text)
+
+
+def test_a_time_in_other_letters_is_answered_with_its_unit():
+    with pytest.raises(ValueError, match=r"did you mean 5us\?"):
+        parse_seconds("5 Us")
+
+
+def test_what_is_like_no_unit_gets_the_list_alone():
+    with pytest.raises(ValueError, match="'12xyz' is not a size: write a number and one of the units B, kB"):
+        parse_bytes("12xyz")

@@ -11,6 +11,7 @@ import pytest
 
 from fabricbench.model import Layer
 from fabricbench.record.store import Run
+from fabricbench.testbed.model import Testbed
 from support.synthetic_run import (
     Noise,
     SyntheticCell,
@@ -43,6 +44,18 @@ def two(slower: Callable[[SyntheticCell], float] | float, **options: Any) -> lis
     """Cells of fabrics `one` and `other`, the other slower by a factor."""
     factor = slower if callable(slower) else lambda _: slower
     return scaled(ladder_cells({"slow": 100e6}, **({"samples": 80} | options)), {"one": lambda _: 1.0, "other": factor})
+
+
+def twin_testbed() -> Testbed:
+    """A testbed that lists one fabric twice, as `one` and `again`."""
+    bed = synthetic_testbed({"one": 100e6, "again": 100e6})
+    first = bed.fabrics[0]
+    return bed.model_copy(update={"fabrics": (first, first.model_copy(update={"name": "again"}))})
+
+
+def twin_cells(slower: float = 1.0) -> list[SyntheticCell]:
+    """Cells of one fabric under two names, the second slower by a factor that should not be."""
+    return scaled(ladder_cells({"slow": 100e6}, samples=80), {"one": lambda _: 1.0, "again": lambda _: slower})
 
 
 @pytest.fixture

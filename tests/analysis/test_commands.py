@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,8 +15,9 @@ import pytest
 from fabricbench import cli
 from fabricbench.analysis.findings import Comparison
 from fabricbench.model import Layer, Metric
+from support.synthetic_run import Noise
 
-from .conftest import MakeRun, two
+from .conftest import MakeRun, twin_cells, twin_testbed, two
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -112,7 +114,8 @@ def test_check_exits_0_1_and_5(make_run: MakeRun, fabricbench: Call):
         "worse",
     ).path
     code, out, _ = fabricbench("check", "--baseline", old, same, "--max-regression", "5%")
-    assert (code, out) == (0, "passed: 68 of 68 cells within 5 %\n")
+    assert code == 0
+    assert out.startswith("passed: 68 of 68 cells within 5 %\n")
     code, out, err = fabricbench("check", "--baseline", old, worse)
     assert code == 1
     assert "tcp round trip time blocking 64 B" in out
@@ -140,15 +143,72 @@ def test_check_writes_json_also_when_it_fails(make_run: MakeRun, fabricbench: Ca
     assert fabricbench("check", "--baseline", old, worse, "--format", "csv")[1].startswith("layer,pattern,")
 
 
-def test_selfcheck_reports_the_share_of_wrong_verdicts(make_run: MakeRun, fabricbench: Call):
+def test_selfcheck_passes_where_nothing_differs_and_says_what_it_could_have_found(make_run: MakeRun, fabricbench: Call):
     run = make_run(two(1.3)).path
     code, out, _ = fabricbench("selfcheck", run, "--fabric", "one")
     assert code == 0
-    assert "of trials where nothing differs (at most 5 % expected)" in out
+    assert out.startswith("passed: no fabric differs from itself")
+    assert "finds with 80 %" in out
+    assert "a check of the method, which hides any bias" in out
     found = json.loads(fabricbench("selfcheck", run, "--format", "json")[1])
     assert [one["fabric"] for one in found["results"]] == ["one", "other"]
+    assert (found["failures"], found["outcome"][:6]) == ([], "passed")
     assert 0 <= found["wrong_trials"] <= 0.2
     assert fabricbench("selfcheck", run, "--format", "csv")[1].count("\n") == 3
+
+
+def test_selfcheck_exits_1_naming_the_cells_and_5_without_data(make_run: MakeRun, fabricbench: Call):
+    code, out, err = fabricbench("selfcheck", make_run(twin_cells(1.5), "twins", testbed=twin_testbed()).path)
+    assert code == 1
+    assert re.search(r"one differs from again, which is the same fabric, in 28 of 28 cells, by (50|49\.\d) %", out)
+    assert "a second failure decides" in err
+    assert "fails in 5 % of checks by chance" in out
+    code, out, err = fabricbench("selfcheck", make_run(two(1.0), "short", blocks=4).path)
+    assert code == 5
+    assert "4 valid launches, 6 are needed to split them" in err
+
+
+def test_check_says_what_it_can_decide_and_what_it_needs(make_run: MakeRun, fabricbench: Call):
+    noisy = Noise(launch=0.04, sample=0.02)
+    runs = [make_run(two(1.0), f"noisy{seed}", seed=seed, noise=noisy).path for seed in (1, 2)]
+    code, out, err = fabricbench("check", "--baseline", *runs)
+    assert code == 5
+    assert re.search(r"can decide: with 8 and 8 launches it catches a cell that became [\d.]+ % slower with 80 %", out)
+    assert re.search(r"would need about \d+ blocks a side to decide", out)
+    assert "limit: one run a side" in out
+    assert "the old one has too few for any number of new ones to decide" in err
+    power = json.loads(fabricbench("check", "--baseline", *runs, "--format", "json")[1])["power"]
+    assert 1.05 < power["caught_typical"] <= power["caught_worst"]
+    assert power["needed"] > 8
+    assert 0 < power["unchanged_worst"] <= power["unchanged_typical"] < 1
+
+
+def test_check_takes_several_runs_a_side_and_then_runs_are_what_is_repeated(make_run: MakeRun, fabricbench: Call):
+    runs = [make_run(two(1.0), f"r{seed}", seed=seed, blocks=3).path for seed in range(6)]
+    baselines = [word for run in runs[:3] for word in ("--baseline", run)]
+    code, out, _ = fabricbench("check", *baselines, *runs[3:], "--format", "json")
+    report = json.loads(out)
+    assert (code, report["verdict"], report["replication"]) == (0, "passed", "runs")
+    assert (report["old_count"], report["new_count"], report["limits"]) == (3, 3, [])
+    assert fabricbench("check", *baselines, runs[0])[0] == 2  # one run on both sides would agree with itself
+
+
+def test_compare_of_one_run_a_side_promises_nothing_that_it_cannot_hold(make_run: MakeRun, fabricbench: Call):
+    old, new = make_run(two(1.0), "old").path, make_run(two(1.0), "new", seed=2).path
+    code, out, err = fabricbench("compare", old, new)
+    assert code == 0
+    assert "cannot tell a change from whatever else differed" in err
+    assert "--before A1 A2 A3 --after B1 B2 B3" in err
+    assert "5 %" not in out
+    assert "cannot tell a change" not in fabricbench("compare", old)[2]
+
+
+def test_compare_refuses_half_a_comparison_and_runs_given_both_ways(make_run: MakeRun, fabricbench: Call):
+    old, new = make_run(two(1.0), "old").path, make_run(two(1.0), "new", seed=2).path
+    for arguments in (("--before", old), ("--after", new), (old, "--before", old, "--after", new)):
+        code, _, err = fabricbench("compare", *arguments)
+        assert code == 2
+        assert "what to do:" in err
 
 
 def test_every_command_has_an_example_in_its_help(fabricbench: Call):

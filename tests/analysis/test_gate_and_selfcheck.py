@@ -6,15 +6,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
+from fabricbench.analysis.findings import Replication
 from fabricbench.analysis.gate import GateVerdict, check_regressions
 from fabricbench.analysis.selfcheck import analyse_selfcheck, are_twins
 from fabricbench.errors import UsageError
-from fabricbench.model import Layer, Pattern
-from fabricbench.testbed import model as testbed_model
+from fabricbench.model import Layer, Metric, Pattern
+from fabricbench.record.manifest import Extension
+from fabricbench.record.store import Run
 from support.synthetic_run import Noise, SyntheticCell, synthetic_testbed
 
-from .conftest import MakeRun, scaled, two
+from .conftest import MakeRun, scaled, twin_cells, twin_testbed, two
 
 
 def one_fabric(slower: float = 1.0, layer: Layer = Layer.TCP) -> list[SyntheticCell]:
@@ -23,13 +26,15 @@ def one_fabric(slower: float = 1.0, layer: Layer = Layer.TCP) -> list[SyntheticC
 
 
 def test_an_unchanged_fabric_passes(make_run: MakeRun):
-    report = check_regressions(make_run(one_fabric(), "old"), make_run(one_fabric(), "new", seed=2), maximum=0.05)
+    report = check_regressions([make_run(one_fabric(), "old")], [make_run(one_fabric(), "new", seed=2)], maximum=0.05)
     assert report.verdict is GateVerdict.PASSED
     assert {cell.verdict for cell in report.cells} == {GateVerdict.PASSED}
 
 
 def test_a_regression_beyond_the_allowed_one_fails_and_only_its_cells_are_named(make_run: MakeRun):
-    report = check_regressions(make_run(one_fabric(), "old"), make_run(one_fabric(1.12), "new", seed=2), maximum=0.05)
+    report = check_regressions(
+        [make_run(one_fabric(), "old")], [make_run(one_fabric(1.12), "new", seed=2)], maximum=0.05
+    )
     assert report.verdict is GateVerdict.REGRESSED
     regressed = [cell for cell in report.cells if cell.verdict is GateVerdict.REGRESSED]
     assert {cell.key.layer for cell in regressed} == {Layer.TCP}
@@ -41,29 +46,31 @@ def test_a_regression_within_what_is_allowed_passes_and_an_improvement_too(make_
     old = make_run(one_fabric(), "old")
     for slower in (1.02, 0.8):
         new = make_run(one_fabric(slower), f"new{slower}", seed=2)
-        assert check_regressions(old, new, maximum=0.05).verdict is GateVerdict.PASSED
+        assert check_regressions([old], [new], maximum=0.05).verdict is GateVerdict.PASSED
 
 
 def test_a_slowdown_about_the_limit_is_inconclusive(make_run: MakeRun):
-    report = check_regressions(make_run(one_fabric(), "old"), make_run(one_fabric(1.05), "new", seed=2), maximum=0.05)
+    report = check_regressions(
+        [make_run(one_fabric(), "old")], [make_run(one_fabric(1.05), "new", seed=2)], maximum=0.05
+    )
     assert report.verdict is GateVerdict.INCONCLUSIVE
 
 
 def test_a_cell_that_is_gone_or_too_few_launches_are_inconclusive(make_run: MakeRun):
     old = make_run(one_fabric(), "old")
     fewer = [cell for cell in one_fabric() if cell.layer is not Layer.MPI]
-    report = check_regressions(old, make_run(fewer, "fewer", seed=2), maximum=0.05)
+    report = check_regressions([old], [make_run(fewer, "fewer", seed=2)], maximum=0.05)
     assert report.verdict is GateVerdict.INCONCLUSIVE
     assert report.unmatched[0] == "one: mpi pingpong of 64 B"
     short = make_run(one_fabric(), "short", seed=2, blocks=2)
-    assert check_regressions(old, short, maximum=0.05).verdict is GateVerdict.INCONCLUSIVE
+    assert check_regressions([old], [short], maximum=0.05).verdict is GateVerdict.INCONCLUSIVE
 
 
 def test_slower_memory_alone_does_not_fail_the_gate(make_run: MakeRun):
     cells = [
         replace(c, medians={"one": c.medians["one"] / 1.5}) if c.layer is Layer.MEMORY else c for c in one_fabric()
     ]
-    report = check_regressions(make_run(one_fabric(), "old"), make_run(cells, "new", seed=2), maximum=0.05)
+    report = check_regressions([make_run(one_fabric(), "old")], [make_run(cells, "new", seed=2)], maximum=0.05)
     assert report.verdict is GateVerdict.PASSED
     assert all(cell.is_control for cell in report.cells if cell.verdict is not GateVerdict.PASSED)
 
@@ -72,7 +79,7 @@ def test_the_gate_raises_few_false_alarms_over_many_unchanged_cells(make_run: Ma
     noise = Noise(launch=0.03, sample=0.02)
     cells = [SyntheticCell(Layer.TCP, Pattern.PINGPONG, 64 + size, {"one": 50e3}, samples=20) for size in range(60)]
     runs = [make_run(cells, f"r{seed}", seed=seed, noise=noise) for seed in range(6)]
-    verdicts = [check_regressions(a, b, maximum=0.0).verdict for a in runs for b in runs if a is not b]
+    verdicts = [check_regressions([a], [b], maximum=0.0).verdict for a in runs for b in runs if a is not b]
     assert np.mean([verdict is GateVerdict.REGRESSED for verdict in verdicts]) <= 0.1
 
 
@@ -89,20 +96,92 @@ def test_splits_of_one_fabric_give_few_wrong_verdicts(make_run: MakeRun):
 
 
 def test_a_fabric_listed_twice_is_checked_as_twins_by_block(make_run: MakeRun):
-    bed = synthetic_testbed({"one": 100e6, "again": 100e6})
-    first = bed.fabrics[0]
-    twins = testbed_model.Testbed(**{**dict(bed), "fabrics": (first, first.model_copy(update={"name": "again"}))})
-    cells = [replace(cell, medians={"one": cell.medians["one"], "again": cell.medians["one"]}) for cell in two(1.0)]
-    found = analyse_selfcheck(make_run(cells, testbed=twins))
+    found = analyse_selfcheck(make_run(twin_cells(), testbed=twin_testbed()))
     twin = next(one for one in found.results if one.way == "twins")
     assert (twin.fabric, twin.twin, twin.trials) == ("one", "again", 128)
     assert twin.wrong_trials <= 0.1
-    assert not are_twins(*bed.fabrics)
+    assert not found.has_failed
+    assert [one.way for one in found.plain] == ["twins", "halves", "halves"]
+    assert 1.0 < found.plain[0].finds < 1.05
+    assert not are_twins(*synthetic_testbed({"one": 100e6, "again": 100e6}).fabrics)
+
+
+def test_a_twin_that_is_slower_fails_though_exchanging_sides_hides_it(make_run: MakeRun):
+    found = analyse_selfcheck(make_run(twin_cells(1.5), testbed=twin_testbed()))
+    assert found.wrong_trials <= 0.1
+    assert found.has_failed
+    twins = found.plain[0]
+    assert (twins.way, twins.cells, len(twins.named)) == ("twins", 28, 28)
+    assert all(1.4 < one.ratio < 1.6 for one in twins.named)  # slower is above 1 for times and for rates
+    assert all(not one.named for one in found.plain[1:])
+
+
+def test_a_fabric_that_drifts_is_told_by_its_halves_and_by_its_trend(make_run: MakeRun):
+    cells = [replace(cell, drift=0.10) for cell in two(1.0)]
+    found = analyse_selfcheck(make_run(cells, blocks=12))
+    assert found.has_failed
+    assert all(one.named for one in found.plain)
+    of_one, of_other, of_ratio = found.dependence
+    assert of_one.has_drift
+    assert of_other.has_drift
+    assert of_one.drift == pytest.approx(1.10, rel=0.02)
+    assert of_one.is_autocorrelated
+    assert (of_ratio.other, of_ratio.has_drift, of_ratio.is_autocorrelated) == ("other", False, False)
+
+
+def test_few_healthy_machines_fail_the_self_check(make_run: MakeRun):
+    noise = Noise(launch=0.02, sample=0.02)
+    cells = [SyntheticCell(Layer.TCP, Pattern.PINGPONG, 64 + size, {"one": 50e3}, samples=20) for size in range(8)]
+    failed = [
+        analyse_selfcheck(make_run(cells, f"healthy{seed}", seed=seed, noise=noise)).has_failed for seed in range(10)
+    ]
+    assert binom.sf(sum(failed) - 1, len(failed), 0.05) > 0.01  # as few as at most one in twenty gives
+
+
+def test_runs_with_sessions_of_their_own_pass_the_gate_as_runs_and_not_as_launches(make_run: MakeRun):
+    def session(effect: float, seed: int) -> Run:
+        cells = [replace(c, medians={"one": c.medians["one"] * (1 + effect)}) for c in one_fabric()]
+        times = [cell for cell in cells if cell.metric is Metric.ROUND_TRIP_TIME]
+        return make_run(times, f"s{seed}", seed=seed, blocks=4)
+
+    old = [session(effect, seed) for seed, effect in enumerate((0.0, 0.05, -0.05))]
+    new = [session(effect, seed + 10) for seed, effect in enumerate((0.0, 0.05, 0.10))]
+    assert check_regressions(old[:1], new[2:], maximum=0.05).verdict is GateVerdict.REGRESSED
+    report = check_regressions(old, new, maximum=0.05)
+    assert (report.replication, report.verdict) == (Replication.RUNS, GateVerdict.INCONCLUSIVE)
+    assert {cell.launches for cell in report.cells} == {3}
+    assert report.power is not None
+    assert report.power.needed is not None
+    assert report.power.needed > 3
+
+
+def test_a_cell_that_one_of_several_runs_lacks_is_inconclusive_and_named(make_run: MakeRun):
+    runs = [make_run(one_fabric(), f"r{seed}", seed=seed, blocks=3) for seed in range(5)]
+    fewer = make_run([cell for cell in one_fabric() if cell.layer is not Layer.MPI], "fewer", seed=9, blocks=3)
+    report = check_regressions([*runs[:2], fewer], runs[2:], maximum=0.05)
+    assert report.verdict is GateVerdict.INCONCLUSIVE
+    assert any("mpi pingpong of 64 B: not in" in name and "fewer" in name for name in report.unmatched)
+
+
+def test_looking_again_after_more_blocks_costs_a_part_of_the_error(make_run: MakeRun):
+    old, new = make_run(one_fabric(), "old"), make_run(one_fabric(), "new", seed=2)
+    once = check_regressions([old], [new], maximum=0.05)
+    grown = replace(
+        new,
+        manifest=new.manifest.model_copy(
+            update={"extensions": (Extension(blocks=8, planned=4, measured=4, unix_ns=0),)}
+        ),
+    )
+    again = check_regressions([old], [grown], maximum=0.05)
+    assert once.look_confidence == pytest.approx(0.96)
+    assert again.look_confidence > 0.985
+    assert again.confidence == once.confidence == 0.95
 
 
 def test_too_few_launches_cannot_be_split(make_run: MakeRun):
     run = make_run(two(1.0), blocks=4)
-    with pytest.raises(UsageError, match="4 valid launches, 6 are needed"):
-        analyse_selfcheck(run)
+    found = analyse_selfcheck(run)
+    assert found.plain == ()
+    assert "4 valid launches, 6 are needed" in found.skipped[0]
     with pytest.raises(UsageError, match="no fabric sci"):
         analyse_selfcheck(run, fabric="sci")

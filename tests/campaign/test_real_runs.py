@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from fabricbench.analysis.measured import read_sides
 from fabricbench.campaign import starts
 from fabricbench.campaign.events import Event, LaunchFinished
 from fabricbench.campaign.execute import Execution
@@ -40,6 +42,21 @@ def measure(directory: Path, campaign: Campaign, venue: OwnLab | Standing) -> tu
     events: list[Event] = []
     start_run(directory, campaign, venue, plan_run(campaign, venue.testbed(), seed=1), notify=events.append)
     return Run.open(directory), events
+
+
+@pytest.mark.mpi
+def test_two_conditions_of_a_fabric_are_measured_in_one_run_and_the_slower_one_shows(tmp_path: Path):
+    if lab_support().mode == "none":
+        pytest.skip(f"no lab can be had here: {lab_support().reason}")
+    venue = OwnLab(nodes=2, fabrics=tuple(parse_fabrics("old=myrinet,new=myrinet:delay=2ms")))
+    run, _ = measure(tmp_path / "run", campaign_of(Layer.TCP), venue)
+    assert {fabric.condition_of for fabric in run.manifest.testbed.fabrics} == {"myrinet"}
+    old, new = read_sides([run])
+    assert (old.blocks, new.blocks) == ([0, 1], [0, 1])
+    (before,), (after,) = old.cells.values(), new.cells.values()
+    assert np.all(
+        after.launch_values > before.launch_values + 4e6
+    )  # four links of 2 ms each, in ns, less what noise may take
 
 
 def rewired(testbed: Testbed, fabric: str, **environment: str) -> Testbed:

@@ -188,6 +188,10 @@ def test_a_run_ends_with_its_verdict_on_stdout_and_is_not_run_over(files: tuple[
     assert resumed.returncode == 0
     assert "4 of them done already" in resumed.stderr
     assert "cells measured" not in resumed.stderr
+    more = fabricbench("resume", directory, "--blocks", "3")
+    assert more.returncode == 0, more.stderr
+    assert more.stderr.count("cells measured") == 2
+    assert "blocks were added when 2 had been measured, so this is look number 2" in more.stderr
 
 
 @pytest.mark.mpi

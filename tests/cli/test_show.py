@@ -98,3 +98,12 @@ def test_a_reader_that_has_seen_enough_is_no_error(run: Run, format_: str):
     assert shown.stderr.read() == b""
     shown.stderr.close()
     assert shown.wait(timeout=60) == 0
+
+
+def test_the_text_names_what_was_kept_aside(tmp_path: Path):
+    made = write_synthetic_run(tmp_path, cells=ladder_cells({"slow": 1e8}, sizes=(64,), samples=20), blocks=2)
+    for attempt in ("attempt-1", "attempt-2"):
+        (made.path / "launches" / "b01-slow" / attempt).mkdir()
+    lines = show(made.path, "--format", "text").stdout.decode().splitlines()
+    named = "b01-slow/attempt-1, b01-slow/attempt-2"
+    assert lines[1] == f"earlier attempts are kept aside and not among them: {named}"

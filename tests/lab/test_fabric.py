@@ -58,6 +58,18 @@ def test_one_preset_twice_needs_two_names():
     assert [fabric.name for fabric in parse_fabrics("myrinet,myrinet:delay=5us,name=far")] == ["myrinet", "far"]
 
 
+def test_one_preset_under_two_names_of_their_own_is_one_thing_in_two_conditions():
+    old, new, other = parse_fabrics("old=myrinet,delay=2us,new=myrinet:delay=5us,mtu=1500,fast-ethernet")
+    assert [fabric.name for fabric in (old, new, other)] == ["old", "new", "fast-ethernet"]
+    assert [fabric.condition_of for fabric in (old, new, other)] == ["myrinet", "myrinet", ""]
+    assert (old.delay_s, new.delay_s, new.mtu) == (pytest.approx(2e-6), pytest.approx(5e-6), 1500)
+    assert {fabric.condition_of for fabric in parse_fabrics("mine=myrinet,fast-ethernet")} == {""}
+    assert {fabric.condition_of for fabric in parse_fabrics("myrinet,far=myrinet:delay=5us")} == {""}
+    with pytest.raises(UsageError, match="asked for twice") as caught:
+        parse_fabrics("sci,sci")
+    assert "before=sci,after=sci:delay=20us" in str(caught.value.hint)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

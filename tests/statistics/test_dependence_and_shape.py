@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.stats import binom
 
-from fabricbench.statistics.dependence import effective_samples, side_autocorrelation, trend
+from fabricbench.statistics.dependence import effective_samples, pooled_lag_one, side_autocorrelation, trend
 from fabricbench.statistics.shape import has_two_modes, log_edges
 
 
@@ -73,3 +74,36 @@ def test_edges_hold_their_range_also_where_all_samples_are_equal():
     assert log_edges(10.0, 1000.0, 2) == pytest.approx([10.0, 100.0, 1000.0])
     edges = log_edges(5.0, 5.0, 4)
     assert edges[0] < 5.0 < edges[-1]
+
+
+def test_lag_one_over_cells_that_rise_and_fall_together_keeps_its_level():
+    random = np.random.default_rng(11)
+    p_values = []
+    for _ in range(200):
+        launches = random.normal(size=(1, 10)) + 0.3 * random.normal(size=(20, 10))  # 20 cells, far from 20 facts
+        found = pooled_lag_one(launches, random)
+        assert found is not None
+        p_values.append(found.p_value)
+    assert binom.sf(np.sum(np.array(p_values) < 0.05) - 1, 200, 0.05) > 0.001
+
+
+def test_lag_one_finds_launches_that_resemble_the_one_before():
+    random = np.random.default_rng(12)
+    level = np.zeros(40)
+    for launch in range(1, 40):
+        level[launch] = 0.8 * level[launch - 1] + random.normal()
+    found = pooled_lag_one(level + 0.3 * random.normal(size=(20, 40)), random)
+    assert found is not None
+    assert found.p_value < 0.01
+    assert 0.4 < found.autocorrelation < 1.0
+
+
+def test_lag_one_of_few_launches_counts_every_order_and_of_too_few_says_nothing():
+    random = np.random.default_rng(13)
+    rising = pooled_lag_one(np.arange(6.0), random)
+    assert rising is not None
+    assert rising.p_value == pytest.approx(16 / 720)  # of the 720 orders so many have neighbours as alike
+    assert pooled_lag_one(np.arange(4.0), random) is None
+    assert pooled_lag_one(np.ones((3, 8)), random) is None
+    with_gaps = np.array([[1.0, np.nan, 3.0, 4.0, 5.0, 6.0]])
+    assert pooled_lag_one(with_gaps, random) is not None

@@ -7,7 +7,7 @@ factor for each sample, so the median over many samples of many launches is the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
@@ -23,6 +23,7 @@ from fabricbench.record.lines import (
     CellFailed,
     Clock,
     ClockInfo,
+    FailureCode,
     Footer,
     Header,
     InterfaceBytes,
@@ -71,6 +72,12 @@ class SyntheticCell:
     """Of the messages of each channel, as many as of the cell: how many were lost."""
     pair_medians: Mapping[tuple[int, int], float] = field(default_factory=dict)
     one_way: tuple[float, float] | None = None
+    drift: float = 0.0
+    """How much longer its samples take in the last block than in the first, as a share; in steps of the same factor."""
+    fails_in: frozenset[int] = frozenset()
+    """Blocks in which it opens and fails."""
+    silent_in: frozenset[int] = frozenset()
+    """Blocks in which nothing arrives: a rate of 0."""
 
     @property
     def metric(self) -> Metric:
@@ -188,10 +195,17 @@ def write_synthetic_run(
             invalid_because=("the traffic went another way",) if launch.launch_id in invalid else (),
             exit_code=0,
         )
-        record = synthetic_record(launch, cells, bed, noise, random, failed=failed)
+        share = launch.block / max(blocks - 1, 1)
+        record = synthetic_record(launch, [_drifted(cell, share) for cell in cells], bed, noise, random, failed=failed)
         record.clocks = list(clocks)
         write_launch(folder, record, facts=facts)
     return Run.open(directory)
+
+
+def _drifted(cell: SyntheticCell, share: float) -> SyntheticCell:
+    longer = (1.0 + cell.drift) ** share
+    factor = longer if cell.metric.is_time else 1.0 / longer
+    return replace(cell, medians={name: median * factor for name, median in cell.medians.items()})
 
 
 def synthetic_record(
@@ -229,12 +243,16 @@ def synthetic_record(
         clock=ClockInfo(name="CLOCK_MONOTONIC", resolution_ns=1.0, overhead_ns=27.0, loop_floor_ns=28.0),
     )
     records = [
-        _cell_record(
-            number,
+        _spoilt(
+            _cell_record(
+                number,
+                cell,
+                interface,
+                _batches(cell, cell.medians[launch.fabric], noise, random),
+                _channels(cell, noise, random),
+            ),
             cell,
-            interface,
-            _batches(cell, cell.medians[launch.fabric], noise, random),
-            _channels(cell, noise, random),
+            launch.block,
         )
         for number, cell in enumerate(cells)
         if launch.fabric in cell.medians
@@ -242,6 +260,23 @@ def synthetic_record(
     records += [CellRecord(None, failed=line) for line in failed]
     footer = Footer(finished_unix_ns=started + 15_000_000_000, cells=len(records), failed=len(failed))
     return Record(header=header, footer=footer, cells=records)
+
+
+def _spoilt(record: CellRecord, cell: SyntheticCell, block: int) -> CellRecord:
+    if block in cell.silent_in:
+        for batch in record.batches:
+            batch.bytes = np.zeros(len(batch.time_ns), dtype=np.uint64)
+    if block in cell.fails_in:
+        record.end = None
+        record.failed = CellFailed(
+            cell=record.id,
+            layer=cell.layer,
+            pattern=cell.pattern,
+            message_bytes=cell.message_bytes,
+            code=FailureCode.TIMEOUT,
+            reason="no answer",
+        )
+    return record
 
 
 def _batches(cell: SyntheticCell, median: float, noise: Noise, random: np.random.Generator) -> list[Batch]:

@@ -53,6 +53,36 @@ def problem(tmp_path: Path, text: str) -> str:
     return caught.value.message
 
 
+CONDITIONS = """
+[testbed]
+name = "rack-7"
+nodes = "node[001-002]"
+
+[[fabric]]
+name = "eager-16k"
+condition_of = "myrinet"
+interface = "myri0"
+mpi_environment = { UCX_RNDV_THRESH = "16384" }
+
+[[fabric]]
+name = "eager-64k"
+condition_of = "myrinet"
+interface = "myri0"
+mpi_environment = { UCX_RNDV_THRESH = "65536" }
+"""
+
+
+def test_two_fabrics_over_one_interface_may_be_conditions_of_one_thing(tmp_path: Path):
+    before, after = read(tmp_path, CONDITIONS).fabrics
+    assert (before.interface, before.condition_of) == (after.interface, after.condition_of) == ("myri0", "myrinet")
+    assert before.mpi_environment != after.mpi_environment
+
+
+def test_a_condition_without_another_is_refused(tmp_path: Path):
+    told = problem(tmp_path, CONDITIONS.replace('condition_of = "myrinet"', 'condition_of = "sci"', 1))
+    assert "'eager-16k' is the only condition_of = 'sci'" in told
+
+
 def test_a_testbed_file_becomes_a_testbed(tmp_path: Path):
     testbed = read(tmp_path, GOOD)
     assert [node.name for node in testbed.nodes] == ["login", "node001", "node002", "node003"]

@@ -29,6 +29,7 @@ from fabricbench.analysis.wording import count, enumeration, percent
 from fabricbench.errors import UsageError
 from fabricbench.record.decision_table import DecisionTable, decision_of
 from fabricbench.record.store import Run, StoredLaunch
+from fabricbench.statistics.looks import level_of_look
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -58,14 +59,14 @@ def analyse(
     the campaign's own). UsageError if the arguments make no sense or nothing was measured.
     """
     check_levels(margin, confidence)
-    every_run = [*before, *after] if before else list(runs)
-    sides = read_sides(every_run)
-    sides = arrange(sides, baseline, is_one_run=len(every_run) == 1)
-    pairings = pairings_of(sides, is_one_run=len(every_run) == 1)
-    level = confidence
+    every_run = [*before, *after] if before or after else list(runs)
+    is_one_run = len(every_run) == 1
+    sides = arrange(read_sides(runs, before=before, after=after), baseline, is_one_run=is_one_run)
+    pairings = pairings_of(sides, is_one_run=is_one_run)
+    level = 1.0 - error_of_look(every_run, 1.0 - confidence)
     summaries = [summarise(side, cell, confidence) for side in sides for cell in side.cells.values()]
-    cells, curves = compare_all(pairings, margin, level)
-    crossovers = find_crossovers(pairings, cells, level)
+    cells, curves = compare_all(pairings, margin, confidence, level)
+    crossovers = find_crossovers(pairings, cells, confidence)
     ladder = build_ladder(sides, confidence)
     distributions = [one for side in sides for cell in side.cells.values() if (one := distribution(side, cell))]
     maps = _maps(sides)
@@ -75,7 +76,11 @@ def analyse(
     launches = [launch for side in sides for launch in side.launches]
     invalid = sum(len(side.invalid) for side in sides)
     samples = sum(cell.pooled.size for side in sides for cell in side.cells.values())
-    blocks = len({(id(side.run), block) for side in sides for block in side.blocks})
+    blocks = (
+        len({block for side in sides for block in side.blocks})
+        if is_one_run
+        else max(len(side.blocks) for side in sides)
+    )
     headline = write_headline(Compared(sides, pairings, cells, curves, crossovers, ladder, margin, level, judge))
     topologies, congestions = find_topologies(sides, confidence), find_congestions(sides, confidence)
     operations, one_ways = find_operations(sides, confidence), find_one_ways(sides, confidence)
@@ -171,6 +176,12 @@ def check_levels(margin: float, confidence: float) -> None:
         )
 
 
+def error_of_look(runs: Sequence[Run], error: float) -> float:
+    """Return what this look at the runs may spend of the error: every time that blocks were added to one of them was a look."""
+    earlier = sum(max(len(run.looks) - 1, 0) for run in runs)
+    return level_of_look(range(1, earlier + 2), error, is_final=all(run.manifest.is_final for run in runs))
+
+
 def arrange(sides: Sequence[Side], baseline: str | None, *, is_one_run: bool) -> list[Side]:
     """Return the sides with the baseline first; it is A of all its pairs."""
     if not is_one_run:
@@ -193,17 +204,18 @@ def pairings_of(sides: Sequence[Side], *, is_one_run: bool) -> list[Pairing]:
 
 
 def _maps(sides: Sequence[Side]) -> list[NetworkMap]:
-    """Return the matrices of each side under its name."""
+    """Return the matrices of each side under its name; of several runs a side, those of the first that has any."""
     of_runs: dict[int, tuple[NetworkMap, ...]] = {}
+    found = []
     for side in sides:
-        if id(side.run) not in of_runs:
-            of_runs[id(side.run)] = network_maps(side.run, confirmation=confirmation_of(side.run))
-    return [
-        one.model_copy(update={"fabric": side.name})
-        for side in sides
-        for one in of_runs[id(side.run)]
-        if one.fabric == side.fabric.name
-    ]
+        for run in side.runs:
+            if id(run) not in of_runs:
+                of_runs[id(run)] = network_maps(run, confirmation=confirmation_of(run))
+            mine = [one for one in of_runs[id(run)] if one.fabric == side.fabric.name]
+            found += [one.model_copy(update={"fabric": side.name}) for one in mine]
+            if mine:
+                break
+    return found
 
 
 def _title(sides: Sequence[Side], pairings: Sequence[Pairing]) -> str:

@@ -19,14 +19,13 @@ def is_change(pairings: Sequence[Pairing]) -> bool:
 
 
 def _is_condition(pairing: Pairing) -> bool:
-    of = getattr(pairing.a.fabric, "condition_of", "")
-    return bool(of) and of == getattr(pairing.b.fabric, "condition_of", "")
+    return bool(pairing.a.fabric.condition_of) and pairing.a.fabric.condition_of == pairing.b.fabric.condition_of
 
 
 def name_of_change(pairings: Sequence[Pairing], pair: PairEffect) -> str:
     """Return what changed: the fabric's name, or the thing that two entries are conditions of."""
     pairing = next(one for one in pairings if (one.a.name, one.b.name) == (pair.fabric_a, pair.fabric_b))
-    return str(getattr(pairing.a.fabric, "condition_of", "")) or pairing.a.fabric.name
+    return pairing.a.fabric.condition_of or pairing.a.fabric.name
 
 
 def changes_of(pairings: Sequence[Pairing], cells: Sequence[Comparison]) -> Changes:

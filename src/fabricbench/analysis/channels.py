@@ -77,16 +77,27 @@ def _channels(side: Side, patterns: tuple[Pattern, ...], quantity: Quantity) -> 
     """Return for each launch and cell a row for each channel: what it moved, how long that took, its median, what was lost."""
     if not any(key.pattern in patterns for key in side.cells):
         return []
-    place = {launch.launch_id: side.blocks.index(launch.block) for launch in side.launches}
-    cells = side.run.cells().filter(
-        pl.col("status") == "done",
-        pl.col("pattern").cast(pl.String).is_in([pattern.value for pattern in patterns]),
-        pl.col("launch_id").cast(pl.String).is_in(list(place)),
+    return [one for run in range(len(side.runs)) for one in _channels_of_run(side, run, patterns, quantity)]
+
+
+def _channels_of_run(
+    side: Side, run: int, patterns: tuple[Pattern, ...], quantity: Quantity
+) -> list[tuple[CellKey, int, pl.DataFrame]]:
+    place = {launch.launch_id: side.blocks.index(launch.block) for launch in side.launches_of_run(run)}
+    cells = (
+        side.runs[run]
+        .cells()
+        .filter(
+            pl.col("status") == "done",
+            pl.col("pattern").cast(pl.String).is_in([pattern.value for pattern in patterns]),
+            pl.col("launch_id").cast(pl.String).is_in(list(place)),
+        )
     )
     keys = {(str(row["launch_id"]), row["cell"]): key_of(row) for row in cells.iter_rows(named=True)}
     channel = ["launch_id", "cell", "source", "destination", "flow", "round"]
     rows = (
-        side.run.channels()
+        side.runs[run]
+        .channels()
         .filter(pl.col("quantity").cast(pl.String) == quantity.value)
         .join(cells.lazy().select("launch_id", "cell"), on=["launch_id", "cell"], how="semi")
         .group_by(channel)

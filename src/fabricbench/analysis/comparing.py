@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabricbench.analysis.findings import CellKey, Comparison, Replication, Verdict
-from fabricbench.analysis.measured import Side, in_order
+from fabricbench.analysis.gaps import mispaired_blocks
+from fabricbench.analysis.measured import Side, clock_deviation, in_order
 from fabricbench.analysis.wording import count
 from fabricbench.model import Layer, Metric
 from fabricbench.statistics.correction import benjamini_hochberg
@@ -83,17 +84,12 @@ class Pairing:
         shorter = min(log_a.size, log_b.size)
         return np.asarray(log_b[:shorter] - log_a[:shorter], dtype=np.float64)
 
-    def clock_deviation(self, key: CellKey) -> float:
-        """Return the deviation of a log ratio that the clock's resolution alone makes (uniform rounding on both sides)."""
-        shares = (self.a.cells[key].clock_share, self.b.cells[key].clock_share)
-        return float(np.hypot(*shares) / np.sqrt(12.0))
-
 
 def pair(a: Side, b: Side, left_out: frozenset[int] = frozenset()) -> Pairing:
     """Return the pairing of two sides: by block if they come from one run, by run where each side has several."""
     keys = tuple(sorted(set(a.cells) & set(b.cells), key=in_order))
     if a.run is b.run:
-        return Pairing(a, b, Replication.BLOCKS, keys, left_out)
+        return Pairing(a, b, Replication.BLOCKS, keys, left_out | mispaired_blocks(a, b))
     runs = min(len(a.runs), len(b.runs))
     return Pairing(a, b, Replication.RUNS if runs > 1 else Replication.LAUNCHES, keys)
 
@@ -112,9 +108,13 @@ def curves_of(keys: Sequence[CellKey]) -> list[Curve]:
 
 
 def compare_all(
-    pairings: Sequence[Pairing], margin: float, confidence: float
+    pairings: Sequence[Pairing], margin: float, confidence: float, level: float | None = None
 ) -> tuple[list[Comparison], list[Comparison]]:
-    """Return the comparisons of cells and of curves; one correction spans them all, whatever the number of fabrics."""
+    """Return the comparisons of cells and of curves; one correction spans them all, whatever the number of fabrics.
+
+    Intervals are at `confidence`; what verdicts may err is 1 - `level` (default: the same), less where this is not the last look.
+    """
+    level = confidence if level is None else level
     subjects: list[tuple[Pairing, CellKey | Curve]] = []
     for pairing in pairings:
         subjects += [(pairing, key) for key in pairing.keys]
@@ -122,12 +122,11 @@ def compare_all(
     if not subjects:
         return [], []
     ratios = _joined([_ratios(pairing, subject, confidence) for pairing, subject in subjects])
+    met = np.array([_met(pairing, subject) for pairing, subject in subjects])
     raw = p_values_of(ratios, margin)
     adjusted = adjusted_with_control(raw, np.array([_layer(subject) is Layer.MEMORY for _, subject in subjects]))
-    codes, modes = _guarded(
-        pairings, subjects, decision_codes(ratios, adjusted, margin, confidence), margin, confidence
-    )
-    more = blocks_to_settle(ratios, raw, adjusted, margin, confidence)
+    codes, modes = _guarded(pairings, subjects, decision_codes(ratios, adjusted, margin, level, met), margin, level)
+    more = blocks_to_settle(ratios, raw, adjusted, margin, level)
     made = [
         _comparison(
             pairing,
@@ -166,7 +165,7 @@ def _layer(subject: CellKey | Curve) -> Layer:
 
 def _ratios(pairing: Pairing, subject: CellKey | Curve, confidence: float) -> Ratios:
     keys = subject.keys if isinstance(subject, Curve) else (subject,)
-    floor = min(pairing.clock_deviation(key) for key in keys)
+    floor = min(clock_deviation(pairing.a.cells[key], pairing.b.cells[key]) for key in keys)
     if pairing.is_paired:
         return paired_ratios(_log_ratios(pairing, subject), confidence, least_deviation=floor)
     sides = [pairing.log_values(key) for key in keys]
@@ -177,6 +176,16 @@ def _ratios(pairing: Pairing, subject: CellKey | Curve, confidence: float) -> Ra
 def _log_ratios(pairing: Pairing, subject: CellKey | Curve) -> Floats:
     keys = subject.keys if isinstance(subject, Curve) else (subject,)
     return _mean_over_sizes([pairing.log_ratios(key) for key in keys])
+
+
+def _met(pairing: Pairing, subject: CellKey | Curve) -> int:
+    """Return how many launches a side a rare slow mode had to escape: of all its runs, whatever is what is repeated."""
+    keys = subject.keys if isinstance(subject, Curve) else (subject,)
+    if pairing.is_paired:
+        return min(int(np.count_nonzero(~np.isnan(pairing.log_ratios(key)))) for key in keys)
+    return min(
+        int(np.count_nonzero(~np.isnan(side.cells[key].log_values))) for side in (pairing.a, pairing.b) for key in keys
+    )
 
 
 def _mean_over_sizes(rows: Sequence[Floats]) -> Floats:
@@ -288,12 +297,13 @@ def _comparison(
         verdict=verdict,
         launches=launches,
         replication=pairing.replication,
-        more_blocks_needed=int(more_blocks) if is_open and not isnan(more_blocks) else None,
+        more_blocks_needed=int(more_blocks) if is_open and pairing.is_paired and not isnan(more_blocks) else None,
+        met=_met(pairing, subject),
         deviation=row.of(row.ratios.log_deviation),
         freedom=row.of(row.ratios.degrees_of_freedom),
         thin_sides=thin,
         is_mixed=mode is not None,
-        notes=(*notes, *((mode,) if mode is not None else ()), *_unseen(verdict, launches)),
+        notes=(*notes, *((mode,) if mode is not None else ()), *_unseen(verdict, _met(pairing, subject))),
     )
 
 

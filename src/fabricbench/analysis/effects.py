@@ -193,7 +193,7 @@ def log_ratio_of(one: Comparison) -> LogRatio | None:
     """Return what a comparison knows of its log ratio; None where too few launches allow no statement."""
     if one.deviation is None or one.freedom is None or one.p_value is None:
         return None
-    return LogRatio(log(one.ratio), one.deviation, one.launches, one.freedom)
+    return LogRatio(log(one.ratio), one.deviation, one.launches, one.freedom, one.met)
 
 
 def effect_of(

@@ -3,7 +3,8 @@
 The value of a launch is the median of its times, but its total payload over its total time for a rate: windows of a
 stream arrive in bursts from a socket's buffer, at the speed of memory, so that the median window can be many times what the
 wire carries. Both are as `Run.launch_quantiles` has them (a test holds that). One launch is read at a time, each
-sample once. Invalid launches are left out here, once, and named.
+sample once. Invalid launches are left out here, once, and named. A side may be several runs of a fabric: their launches stand one
+run after the other, and `Side.run_of` tells which is whose.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ TAILS = (0.99, 0.999)
 """How bad it gets, kept for each launch: as good or better are so many of its samples."""
 
 BEFORE, AFTER = " (before)", " (after)"
-"""Tell the two runs of one fabric apart where a run is compared with an earlier one."""
+"""Tell the two sides of one fabric apart where runs are compared with earlier ones."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,8 @@ class CellMeasured:
     `tails` maps each of TAILS to the launches' own: the time that so many samples stay below, the rate that they stay above.
     `values` are what else the pattern found in each launch. `pooled` holds all measured samples, sorted, in the metric's unit.
     `clock_share` is the resolution of the clock relative to a sample, `overhead_share` the cost of reading it. `effective_share` is
-    the median over launches of the share of its samples that count as independent.
+    the median over launches of the share of its samples that count as independent. Of the `expected` launches (valid ones that
+    were to measure the cell) `gave_nothing` failed at it, found a rate of 0 or took no sample: the values are of the others alone.
     """
 
     key: CellKey
@@ -89,6 +91,11 @@ class CellMeasured:
         return log_of(self.launch_values)
 
 
+def clock_deviation(a: CellMeasured, b: CellMeasured) -> float:
+    """Return the deviation of a log ratio that the clock's resolution alone makes (uniform rounding on both sides)."""
+    return float(np.hypot(a.clock_share, b.clock_share) / np.sqrt(12.0))
+
+
 def log_of(values: Floats) -> Floats:
     """Return logarithms, NaN for what has none."""
     is_positive = values > 0
@@ -97,7 +104,11 @@ def log_of(values: Floats) -> Floats:
 
 @dataclass
 class Side:
-    """One fabric of one run, as comparisons see it. `name` tells two runs of a fabric apart."""
+    """One fabric of a run, or of several runs that count as one side, as comparisons see it. `name` tells the sides apart.
+
+    `runs` are all its runs, `run` the first; `run_of` has for each of `blocks` the index of the run that it came from. Blocks of
+    several runs are numbered on, run after run. `left_out` says which cells some of the runs lack: they are not in `cells`.
+    """
 
     name: str
     fabric: Fabric
@@ -107,14 +118,13 @@ class Side:
     cells: dict[CellKey, CellMeasured]
     failed: tuple[tuple[str, str, str], ...]
     """Cells that could not be measured: what, reason, failure code; each once."""
+    runs: tuple[Run, ...] = ()
+    run_of: tuple[int, ...] = ()
+    left_out: tuple[str, ...] = ()
 
-    @property
-    def runs(self) -> tuple[Run, ...]:
-        return (self.run,)
-
-    @property
-    def run_of(self) -> tuple[int, ...]:
-        return (0,) * len(self.blocks)
+    def __post_init__(self) -> None:
+        self.runs = self.runs or (self.run,)
+        self.run_of = self.run_of or (0,) * len(self.blocks)
 
     @property
     def blocks(self) -> list[int]:
@@ -124,6 +134,11 @@ class Side:
     def launches_of(self, block: int) -> list[str]:
         """Return the names of a block's launches: one that measures, and one of each kernel."""
         return [launch.launch_id for launch in self.launches if launch.block == block]
+
+    def launches_of_run(self, run: int) -> list[StoredLaunch]:
+        """Return the launches of one of `runs`, by its index; only within a run is a launch's name its own."""
+        run_of_block = dict(zip(self.blocks, self.run_of, strict=True))
+        return [launch for launch in self.launches if run_of_block[launch.block] == run]
 
 
 @dataclass
@@ -141,35 +156,53 @@ class _Parts:
     resolution_ns: float = 1.0
     overhead_ns: float = 0.0
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
+    expected: int = 0
     lateness: list[CellLateness] = field(default_factory=list)
 
 
-def read_sides(runs: Sequence[Run]) -> list[Side]:
-    """Return the sides of one run (its fabrics) or of two (each fabric before and after), in the testbed's order.
+def read_sides(runs: Sequence[Run] = (), *, before: Sequence[Run] = (), after: Sequence[Run] = ()) -> list[Side]:
+    """Return the sides of one run (its fabrics), or each shared fabric before and after, in the testbed's order.
 
-    UsageError if there are more than two runs, or two that share no fabric, or nothing was measured at all.
+    Two `runs` are one before and one after; `before` and `after` may be any number of runs each. UsageError if anything else is
+    given, a run twice, runs that share no fabric, or nothing was measured at all.
     """
-    if len(runs) not in (1, 2):
+    if len(runs) == 1 and not before and not after:
+        sides = _sides_of(runs, "", [fabric.name for fabric in runs[0].manifest.testbed.fabrics])
+        return _with_something(sides, runs)
+    if len(runs) == 2 and not before and not after:
+        before, after = runs[:1], runs[1:]
+    elif runs or not before or not after:
         raise UsageError(
-            f"{len(runs)} run directories were given", hint="give one (its fabrics are compared) or two (before, after)"
+            f"{len(runs)} run directories were given, {len(before)} before and {len(after)} after",
+            hint="give one (its fabrics are compared), two (before, after), or --before and --after with several each",
         )
-    tables = [run.cells() for run in runs]
-    suffixes = [""] if len(runs) == 1 else [BEFORE, AFTER]
+    every = [*before, *after]
+    names = _shared_names(every)
+    pairs = zip(_sides_of(before, BEFORE, names), _sides_of(after, AFTER, names), strict=True)
+    return _with_something([side for pair in pairs for side in pair], every)
+
+
+def _shared_names(runs: Sequence[Run]) -> list[str]:
+    """Return the fabrics that all runs have; UsageError where there is none, or one run stands for two."""
+    paths = [run.path.resolve() for run in runs]
+    twice = [run.path for run in runs if paths.count(run.path.resolve()) > 1]
+    if twice:
+        raise UsageError(
+            f"{twice[0]} is given twice",
+            hint="each run counts once; the same data twice would pass for two measurements",
+        )
     names = [[fabric.name for fabric in run.manifest.testbed.fabrics] for run in runs]
     shared = [name for name in names[0] if all(name in others for others in names)]
     if not shared:
         raise UsageError(
-            (
-                f"the runs share no fabric: {', '.join(names[0])} in {runs[0].path}, {', '.join(names[-1])} in "
-                f"{runs[-1].path}"
-            ),
-            hint="a comparison of two runs sets each fabric against itself, before and after",
+            "the runs share no fabric: "
+            + ", ".join(f"{', '.join(of_run)} in {run.path}" for of_run, run in zip(names, runs, strict=True)),
+            hint="a comparison of runs sets each fabric against itself, before and after",
         )
-    sides = [
-        _read_side(run, run.manifest.testbed.fabric(name), name + suffix, table)
-        for name in shared
-        for run, suffix, table in zip(runs, suffixes, tables, strict=True)
-    ]
+    return shared
+
+
+def _with_something(sides: list[Side], runs: Sequence[Run]) -> list[Side]:
     if not any(side.cells for side in sides):
         raise UsageError(
             (
@@ -179,6 +212,83 @@ def read_sides(runs: Sequence[Run]) -> list[Side]:
             hint="see the launches' stderr.log, or run `fabricbench resume` to measure what is missing",
         )
     return sides
+
+
+def _sides_of(runs: Sequence[Run], suffix: str, names: Sequence[str]) -> list[Side]:
+    tables = [run.cells() for run in runs]
+    return [
+        _joined(
+            [
+                _read_side(run, run.manifest.testbed.fabric(name), name + suffix, table)
+                for run, table in zip(runs, tables, strict=True)
+            ]
+        )
+        for name in names
+    ]
+
+
+def _joined(sides: Sequence[Side]) -> Side:
+    """Return the sides of several runs as one."""
+    if len(sides) == 1:
+        return sides[0]
+    widths = [len(side.blocks) for side in sides]
+    launches, first = [], 0
+    for side in sides:
+        launches += [_in_block(launch, first + launch.block) for launch in side.launches]
+        first += max(side.blocks, default=-1) + 1
+    everywhere = [key for key in sides[0].cells if all(key in side.cells for side in sides)]
+    anywhere = sorted({key for side in sides for key in side.cells}, key=in_order)
+    lacking = {key: [str(side.run.path) for side in sides if key not in side.cells] for key in anywhere}
+    return Side(
+        name=sides[0].name,
+        fabric=sides[0].fabric,
+        run=sides[0].run,
+        launches=tuple(launches),
+        invalid=tuple(launch for side in sides for launch in side.invalid),
+        cells={key: _joined_cell([side.cells[key] for side in sides], widths) for key in everywhere},
+        failed=tuple(sorted({failure for side in sides for failure in side.failed})),
+        runs=tuple(side.run for side in sides),
+        run_of=tuple(index for index, width in enumerate(widths) for _ in range(width)),
+        left_out=tuple(f"{cell_name(key)}: not in {', '.join(paths)}" for key, paths in lacking.items() if paths),
+    )
+
+
+def _in_block(launch: StoredLaunch, block: int) -> StoredLaunch:
+    facts = launch.summary.facts.model_copy(update={"block": block})
+    return replace(launch, summary=launch.summary.model_copy(update={"facts": facts}))
+
+
+def _joined_cell(cells: Sequence[CellMeasured], widths: Sequence[int]) -> CellMeasured:
+    def in_a_row(parts: Sequence[Floats | None]) -> Floats:
+        filled = [np.full(width, np.nan) if part is None else part for part, width in zip(parts, widths, strict=True)]
+        return np.concatenate(filled)
+
+    return CellMeasured(
+        key=cells[0].key,
+        launch_values=in_a_row([cell.launch_values for cell in cells]),
+        pooled=np.sort(np.concatenate([cell.pooled for cell in cells])),
+        total_bytes=sum(cell.total_bytes for cell in cells),
+        total_ns=sum(cell.total_ns for cell in cells),
+        counts={name: sum(cell.counts[name] for cell in cells) for name in COUNTS},
+        clock_share=max(cell.clock_share for cell in cells),
+        overhead_share=max(cell.overhead_share for cell in cells),
+        effective_share=float(np.median([cell.effective_share for cell in cells])),
+        facts=cells[0].facts,
+        tails={tail: in_a_row([cell.tails.get(tail) for cell in cells]) for tail in TAILS},
+        values={
+            name: in_a_row([cell.values.get(name) for cell in cells])
+            for name in dict.fromkeys(name for cell in cells for name in cell.values)
+        },
+        lateness=tuple(late for cell in cells for late in cell.lateness),
+        gave_nothing=sum(cell.gave_nothing for cell in cells),
+        expected=sum(cell.expected for cell in cells),
+    )
+
+
+def cell_name(key: CellKey) -> str:
+    """Return what a cell is in a few words: `tcp pingpong of 64 B`, `mpi npb IS.W 4 ranks`."""
+    size = f"of {key.message_bytes} B" if PATTERNS[key.pattern].has_size else ""
+    return " ".join(filter(None, (key.layer.value, key.pattern.value, size, key.variant)))
 
 
 def _read_side(run: Run, fabric: Fabric, name: str, table: pl.DataFrame) -> Side:
@@ -191,8 +301,10 @@ def _read_side(run: Run, fabric: Fabric, name: str, table: pl.DataFrame) -> Side
     by_launch = {str(key[0]): rows for key, rows in mine.partition_by("launch_id", as_dict=True).items()}
     for launch in launches:
         if launch.launch_id in by_launch:
-            done = by_launch[launch.launch_id].filter(pl.col("status") == "done")
-            _read_launch(launch, columns[launch.block], done, parts)
+            rows = by_launch[launch.launch_id]
+            for row in rows.filter(pl.col("metric").is_not_null()).iter_rows(named=True):
+                parts[key_of(row)].expected += 1
+            _read_launch(launch, columns[launch.block], rows.filter(pl.col("status") == "done"), parts)
     cells = {key: _whole(key, parts[key]) for key in sorted(parts, key=in_order) if parts[key].values}
     return Side(name, fabric, run, launches, invalid, cells, _failures(mine))
 
@@ -315,6 +427,8 @@ def _whole(key: CellKey, part: _Parts) -> CellMeasured:
         facts=part.facts or CellFacts(),
         tails=part.tails,
         values=part.extras,
+        gave_nothing=part.expected - int(np.count_nonzero(part.launch_values > 0)),
+        expected=part.expected,
         lateness=tuple(part.lateness),
     )
 

@@ -59,6 +59,11 @@ measured, not by what came out. Levels are geometric means over the launches com
 shown.
 """
 
+LOOKS = """
+Looking again: a run to which blocks may be added spends four fifths of its error at its first look, and half of what is left at each later
+one (after Lan and DeMets, 1983), so that all its looks together keep {error}. A run that was declared final spends it all at once.
+"""
+
 VERDICTS = """
 Verdicts: "faster" if a difference of at most {margin}, the margin that matters, is rejected; "ahead" if only "no
 difference" is: then it may be by less than matters; "equivalent" if a difference of the margin or more is rejected on
@@ -129,5 +134,5 @@ def method(
     """Return the paragraphs for what is repeated; `more` are those on what the report has besides."""
     facts = {"level": percent(confidence), "error": percent(1.0 - confidence), "margin": percent(margin), "seed": seed}
     compared = {Replication.BLOCKS: PAIRED, Replication.RUNS: RUNS, Replication.LAUNCHES: UNPAIRED}[replication]
-    texts = (LAUNCHES, SUMMARIES, compared, FIRST_SCREEN, CORRECTION, VERDICTS, CROSSOVERS, LADDER, *more)
+    texts = (LAUNCHES, SUMMARIES, compared, FIRST_SCREEN, CORRECTION, LOOKS, VERDICTS, CROSSOVERS, LADDER, *more)
     return tuple(" ".join(text.split()).format(**facts) for text in texts)

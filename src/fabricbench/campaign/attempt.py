@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fabricbench.campaign.order import LaunchPlan
 from fabricbench.campaign.path_proof import prove_path
-from fabricbench.campaign.plan import LaunchPlan, RunPlan
+from fabricbench.campaign.plan import RunPlan
 from fabricbench.campaign.run_directory import RunDirectory
 from fabricbench.campaign.starts import PLAN_FILE, Start, Written, start_of
 from fabricbench.launch.command import Command
@@ -47,16 +48,24 @@ class Keeper:
         self._plan = plan
         self._launcher = launcher
 
-    def is_finished(self, launch: LaunchPlan) -> bool:
-        """Tell whether a launch is finished. One whose record is whole but was not stored before a crash is stored now."""
-        if self._directory.is_finished(launch):
-            return True
+    def finished(self, launch: LaunchPlan) -> LaunchSummary | None:
+        """Return a launch that is finished, else None.
+
+        One whose record is whole but was not stored before a crash is stored now.
+        """
+        self._directory.finish_setting_aside(launch.launch_id)
+        finished = self._directory.finished(launch)
+        if finished is not None:
+            return finished
         directory = self._directory.launch(launch.launch_id)
         written = start_of(launch, self._plan).read(directory)
         if written is None or not written.record.is_complete:
-            return False
-        self._store(launch, directory, written, {})
-        return True
+            return None
+        return self._store(launch, directory, written, {}).summary
+
+    def set_aside(self, launch: LaunchPlan) -> None:
+        """Keep aside what a launch has measured."""
+        self._directory.set_aside(launch.launch_id)
 
     def prepare(self, launch: LaunchPlan) -> Attempt:
         """Write a launch's plan into its directory, which is emptied, and build its command."""

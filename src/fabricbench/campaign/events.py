@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fabricbench.campaign.plan import LaunchPlan
+from fabricbench.campaign.order import Group, LaunchPlan
 
 
 @dataclass(frozen=True)
@@ -54,10 +54,19 @@ class LaunchFailed:
 
 
 @dataclass(frozen=True)
+class GroupAgain:
+    """The launches that are compared within a block are run again, all of them; `set_aside` of them were finished already."""
+
+    group: Group
+    set_aside: int
+    reason: str
+
+
+@dataclass(frozen=True)
 class Notice:
     """Something to be told loudly, once."""
 
     text: str
 
 
-Event = RunStarted | LaunchStarted | Tick | LaunchFinished | LaunchFailed | Notice
+Event = RunStarted | LaunchStarted | Tick | LaunchFinished | LaunchFailed | GroupAgain | Notice

@@ -1,19 +1,29 @@
 """Runs the launches of a plan that are not finished yet, one after the other, and keeps everything that they wrote.
 
 Starting and ending programs is `launch`; what a launch must leave is `record.store`; this is the order of things around them:
-journal, start, watch, store with the proof of its path, journal. What failed is tried once more after all others.
+journal, start, watch, store with the proof of its path, journal. Launches that are compared are kept close in time: where one of a
+group (`order`) fails, all of the group are run again once their block has ended; where a resumed run finds a group that is half
+done, it goes on with it only if it is not too old.
 """
 
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from shlex import quote
 
 from fabricbench.campaign.attempt import Attempt, Keeper
 from fabricbench.campaign.estimate import limit_seconds, seconds_left
-from fabricbench.campaign.events import Event, LaunchFailed, LaunchFinished, LaunchStarted, Notice, RunStarted, Tick
+from fabricbench.campaign.events import (
+    Event,
+    GroupAgain,
+    LaunchFailed,
+    LaunchFinished,
+    LaunchStarted,
+    Notice,
+    RunStarted,
+    Tick,
+)
 from fabricbench.campaign.failure import (
     NO_SPACE,
     Failure,
@@ -25,18 +35,14 @@ from fabricbench.campaign.failure import (
     run_incomplete,
 )
 from fabricbench.campaign.journal import Happened, Journal
-from fabricbench.campaign.plan import LaunchPlan, RunPlan
+from fabricbench.campaign.order import Group, LaunchPlan, groups_of, is_close
+from fabricbench.campaign.plan import RunPlan
 from fabricbench.campaign.run_directory import RunDirectory
 from fabricbench.errors import Interrupted
 from fabricbench.launch.launcher import Launcher
 from fabricbench.launch.watch import Outcome, run_watched
+from fabricbench.quantity import format_duration
 from fabricbench.record.atomic import explained
-
-TRIES = 2
-"""How often one session tries a launch: what fails twice is no accident."""
-
-Waiting = deque[tuple[LaunchPlan, int]]
-"""Launches that are still to be run, each with the number of the try that it is."""
 
 
 class Execution:
@@ -50,6 +56,7 @@ class Execution:
         notify: Callable[[Event], None],
         *,
         limit: Callable[[float], float] = limit_seconds,
+        now: Callable[[], float] = time.time,
     ) -> None:
         self._directory = directory
         self._plan = plan
@@ -57,56 +64,119 @@ class Execution:
         self._limit = limit
         self._journal = Journal(directory.path)
         self._keeper = Keeper(directory, plan, launcher)
+        self._now = now
         self._observed: list[tuple[str, float, float]] = []
         self._failures: list[Failure] = []
+        self._given_up: list[Failure] = []
         self._noticed: set[str] = set()
+        self._waiting: dict[str, LaunchPlan] = {}
+        self._finished: dict[str, float] = {}
+        """The launches that are finished, each with the Unix time at which it began."""
 
     def run(self) -> None:
         """Run what is left. Raises RunIncomplete, EnvironmentLacks or Interrupted; what was measured is kept in each case."""
-        waiting: Waiting = deque((launch, 1) for launch in self._plan.launches if not self._adopt(launch))
+        self._adopt_finished()
         total = len(self._plan.launches)
-        self._notify(RunStarted(total, total - len(waiting), self._plan.blocks, self._seconds_left(waiting)))
-        given_up: list[Failure] = []
-        while waiting:
-            launch, number_of_try = waiting.popleft()
-            failure = self._try(launch, waiting)
-            if failure is None:
-                continue
-            is_retried = number_of_try < TRIES
-            self._notify(LaunchFailed(launch, failure.reason, is_retried))
-            if is_retried:
-                waiting.append((launch, number_of_try + 1))
-            else:
-                given_up.append(failure)
-            self._stop_if_hopeless(failure)
-        if given_up:
-            raise run_incomplete(given_up, total, self._directory.path)
+        blocks = groups_of(self._plan.launches)
+        for group in (group for block in blocks for group in block):
+            waits = self._missing(group) if self._goes_on(group) else group.launches
+            self._waiting.update({launch.launch_id: launch for launch in waits})
+        left = self._seconds_left(self._waiting.values())
+        self._notify(RunStarted(total, len(self._finished), self._plan.blocks, left))
+        for block in blocks:
+            self._run_block(block)
+        if self._given_up:
+            raise run_incomplete(self._given_up, total, self._directory.path)
         self._journal.append(Happened.COMPLETED)
 
-    def _adopt(self, launch: LaunchPlan) -> bool:
-        """Tell whether a launch is finished; what a crash kept out of the journal is written there now."""
-        if not self._keeper.is_finished(launch):
-            return False
-        ends = (Happened.FINISHED, Happened.ADOPTED)
-        if not any(entry.event in ends and entry.launch_id == launch.launch_id for entry in self._journal.entries()):
-            self._journal.append(Happened.ADOPTED, launch.launch_id)
-        return True
+    def _run_block(self, groups: Sequence[Group]) -> None:
+        """Run what is left of each group; those in which a launch failed are run again, all of them, once the others are over."""
+        again: list[tuple[Group, str]] = []
+        for group in groups:
+            if self._goes_on(group):
+                left = self._missing(group)
+            else:
+                age = max(abs(self._now() - begun) for begun in self._begun(group))
+                left = self._begin_again(group, f"a part of it was measured {format_duration(age)} ago").launches
+            failed = self._run_group(left, is_last_try=False)
+            if failed is not None:
+                again.append((group, f"{failed.launch_id} failed"))
+        for group, reason in again:
+            self._run_group(self._begin_again(group, reason).launches, is_last_try=True)
 
-    def _try(self, launch: LaunchPlan, waiting: Waiting) -> Failure | None:
+    def _begun(self, group: Group) -> list[float]:
+        return [self._finished[one.launch_id] for one in group.launches if one.launch_id in self._finished]
+
+    def _missing(self, group: Group) -> tuple[LaunchPlan, ...]:
+        return tuple(launch for launch in group.launches if launch.launch_id not in self._finished)
+
+    def _goes_on(self, group: Group) -> bool:
+        """Tell whether a group needs only what is missing: it has all, or what it has is close in time to what begins now."""
+        return not self._missing(group) or is_close(group, self._begun(group), self._now())
+
+    def _run_group(self, launches: Iterable[LaunchPlan], *, is_last_try: bool) -> LaunchPlan | None:
+        """Run launches in their order and return the first that failed, unless it is the last try, in which the others go on."""
+        for launch in launches:
+            failure = self._try(launch)
+            if failure is None:
+                continue
+            self._notify(LaunchFailed(launch, failure.reason, is_retried=not is_last_try))
+            if is_last_try:
+                self._given_up.append(failure)
+            self._stop_if_hopeless(failure)
+            if not is_last_try:
+                return launch
+        return None
+
+    def _begin_again(self, group: Group, reason: str) -> Group:
+        """Keep aside what a group has measured, and return it in a fresh order."""
+        group = group.again(self._plan.seed, self._journal.times_again(group.name) + 1)
+        order = [launch.launch_id for launch in group.launches]
+        aside = [launch_id for launch_id in order if self._finished.pop(launch_id, None) is not None]
+        self._journal.append(Happened.AGAIN, group=group.name, order=order, set_aside=aside, reason=reason)
+        # All at once: from here on no half of the group stands beside one that is measured later, whatever ends this session.
+        for launch in group.launches:
+            self._keeper.set_aside(launch)
+        self._waiting.update({launch.launch_id: launch for launch in group.launches})
+        self._notify(GroupAgain(group, len(aside), reason))
+        return group
+
+    def _adopt_finished(self) -> None:
+        """Find what is finished and when it began; what a crash kept out of the journal is written there now."""
+        begun: dict[str, float] = {}
+        told: set[str] = set()
+        for entry in self._journal.entries():
+            if entry.launch_id is not None and entry.event is Happened.STARTED:
+                begun[entry.launch_id] = entry.unix_ns / 1e9
+                told.discard(entry.launch_id)
+            elif entry.launch_id is not None and entry.event in (Happened.FINISHED, Happened.ADOPTED):
+                told.add(entry.launch_id)
+        for launch in self._plan.launches:
+            summary = self._keeper.finished(launch)
+            if summary is None:
+                continue
+            # By this machine's clock where the journal knows it: that of the first node may be another.
+            recorded = summary.header.started_unix_ns / 1e9 if summary.header is not None else 0.0
+            self._finished[launch.launch_id] = begun.get(launch.launch_id, recorded)
+            if launch.launch_id not in told:
+                self._journal.append(Happened.ADOPTED, launch.launch_id)
+
+    def _try(self, launch: LaunchPlan) -> Failure | None:
+        self._waiting.pop(launch.launch_id, None)
         attempt = self._keeper.prepare(launch)
         number = self._journal.attempts(launch.launch_id) + 1
         self._journal.append(Happened.STARTED, launch.launch_id, attempt=number, command=list(attempt.command.tokens))
-        begin = time.monotonic()
+        begin, begun = time.monotonic(), self._now()
 
         def left() -> float:
-            current = self._seconds_left([(launch, 1)]) - (time.monotonic() - begin)
-            return max(0.0, current) + self._seconds_left(waiting)
+            current = self._seconds_left([launch]) - (time.monotonic() - begin)
+            return max(0.0, current) + self._seconds_left(self._waiting.values())
 
         self._notify(LaunchStarted(launch, number, left()))
         try:
             limit_s = self._limit(launch.estimated_seconds)
             outcome = run_watched(attempt.command, limit_seconds=limit_s, on_tick=lambda: self._notify(Tick(left())))
-            return self._conclude(attempt, outcome)
+            failure = self._conclude(attempt, outcome)
         except KeyboardInterrupt:
             self._keeper.store(attempt, exit_code=None)
             self._journal.append(Happened.INTERRUPTED, launch.launch_id)
@@ -120,6 +190,9 @@ class Execution:
             if isinstance(error, OSError):
                 raise explained(error, attempt.directory) from error
             raise
+        if failure is None:
+            self._finished[launch.launch_id] = begun
+        return failure
 
     def _conclude(self, attempt: Attempt, outcome: Outcome) -> Failure | None:
         """Store what an attempt wrote, whole or not, and say how it went."""
@@ -157,5 +230,5 @@ class Execution:
         if is_hopeless(self._failures):
             raise does_not_start(failure, self._directory.path)
 
-    def _seconds_left(self, launches: Iterable[tuple[LaunchPlan, int]]) -> float:
-        return seconds_left([(each.fabric, each.estimated_seconds) for each, _ in launches], self._observed)
+    def _seconds_left(self, launches: Iterable[LaunchPlan]) -> float:
+        return seconds_left([(each.fabric, each.estimated_seconds) for each in launches], self._observed)

@@ -9,7 +9,7 @@ from enum import Enum, auto
 from pathlib import Path
 from shlex import quote
 
-from fabricbench.campaign.plan import LaunchPlan
+from fabricbench.campaign.order import LaunchPlan
 from fabricbench.errors import EnvironmentLacks, RunIncomplete
 from fabricbench.launch.command import Command
 from fabricbench.launch.watch import STDERR_FILE, Outcome
@@ -48,12 +48,19 @@ class Failure:
         kernel = self.launch.kernel
         return "the measurer" if kernel is None else f"kernel {kernel.benchmark}.{kernel.problem_class}"
 
+    @property
+    def _trial(self) -> tuple[object, ...]:
+        """What was tried: a launch, or a kernel in a block; whether that can be started is one question on all fabrics."""
+        kernel = self.launch.kernel
+        return (self.launch.launch_id,) if kernel is None else (self.launch.block, kernel.name)
+
     def is_like(self, other: Failure) -> bool:
-        """Tell whether two attempts failed to start in the same way.
+        """Tell whether two attempts, not of the same launch or kernel of a block, failed to start in the same way.
 
         The exit code does not count, nor do the words of the ranks: both depend on which of them MPI's starter reached first.
         """
-        return not self.has_started and not other.has_started and self.ended is other.ended
+        is_another = self._trial != other._trial
+        return is_another and not self.has_started and not other.has_started and self.ended is other.ended
 
 
 def failure_of(

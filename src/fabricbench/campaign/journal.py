@@ -31,7 +31,9 @@ class Happened(StrEnum):
     FINISHED = "finished"
     ADOPTED = "adopted"
     FAILED = "failed"
+    AGAIN = "again"
     INTERRUPTED = "interrupted"
+    EXTENDED = "extended"
     COMPLETED = "completed"
 
 
@@ -84,6 +86,10 @@ class Journal:
     def attempts(self, launch_id: str) -> int:
         """Return how often a launch was started."""
         return sum(entry.event is Happened.STARTED and entry.launch_id == launch_id for entry in self.entries())
+
+    def times_again(self, group: str) -> int:
+        """Return how often a group was run again."""
+        return sum(entry.event is Happened.AGAIN and entry.facts.get("group") == group for entry in self.entries())
 
 
 def _ends_with_newline(path: Path) -> bool:

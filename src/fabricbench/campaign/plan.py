@@ -1,45 +1,36 @@
 """The plan of a run: every launch, in the order in which it is to be started, and what each measures. Pure: no clock, no files.
 
-Blocks hold one launch on each fabric and one of each kernel on each, in random order; the cells of a launch are in random
-order too, so that drift and neighbours hit all fabrics and cells alike (Hoefler and Belli 2015; Hunold and Carpen-Amarie 2015).
-All randomness comes from the seed.
+Blocks hold one launch on each fabric and one of each kernel on each, in random order, those that are compared next to each other
+(`order`); the cells of a launch are in random order too, so that drift and neighbours hit all fabrics and cells alike (Hoefler and
+Belli 2015; Hunold and Carpen-Amarie 2015). All randomness comes from the seed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from random import Random
 
 from fabricbench.campaign.budget import fit_budget, unscaled
 from fabricbench.campaign.cells import PlannedCell, plan_cells, window_messages
 from fabricbench.campaign.estimate import START_SECONDS, launch_seconds
-from fabricbench.campaign.kernels import KernelStart, PlannedKernel, plan_kernels
+from fabricbench.campaign.kernels import PlannedKernel, plan_kernels
 from fabricbench.campaign.noise import Noise, usual_noise
+from fabricbench.campaign.order import Half, LaunchPlan, halves_of, order_blocks
 from fabricbench.campaign.specification import FEWEST_BLOCKS, MOST_BLOCKS, Campaign
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
 from fabricbench.record.decision_table import prices_of
-from fabricbench.record.manifest import PlannedLaunch
+from fabricbench.record.manifest import Extension
 from fabricbench.record.probe_plan import PlanFabric, PlanProbe, ProbePlan
 from fabricbench.testbed.model import Fabric, Testbed
 
 RECORDS_FILE = "records.jsonl"
 
 
-class LaunchPlan(PlannedLaunch):
-    """One start of a program: its place in the order, its fabric, its cells in their order.
-
-    It is the measurer that is started, and with `kernel` that kernel.
-    """
-
-    token: int
-    cells: tuple[int, ...]
-    estimated_seconds: float
-    kernel: KernelStart | None = None
-
-
 class RunPlan(Model):
     """Everything that a run will start. `notes` says what was left out or shortened, and why.
+
+    A plan that `is_final` takes no more blocks, so its verdicts need not pay for looks to come (`statistics.looks`); `extensions`
+    tells how it has grown.
 
     `cells` is indexed by cell id; how many messages of a stream make a sample depends on the fabric and is set by `probe_plan`.
     """
@@ -52,6 +43,8 @@ class RunPlan(Model):
     cells: tuple[PlanProbe, ...]
     launches: tuple[LaunchPlan, ...]
     notes: tuple[str, ...] = ()
+    is_final: bool = False
+    extensions: tuple[Extension, ...] = ()
 
     @property
     def estimated_seconds(self) -> float:
@@ -99,12 +92,10 @@ def plan_run(
         raise UsageError(
             f"{blocks} blocks are too few", hint=f"at least {FEWEST_BLOCKS}: one block has nothing to compare with"
         )
-    if blocks is not None and blocks > MOST_BLOCKS:
-        raise UsageError(f"{blocks} blocks are too many", hint=f"at most {MOST_BLOCKS}")
-    if campaign.decision is not None:
-        prices_of(
-            campaign.decision, testbed.fabrics
-        )  # what cannot be weighed is to be said now, not after hours of measuring
+    if blocks is not None:
+        _check_not_too_many(blocks)
+    if campaign.decision is not None:  # what cannot be weighed is to be said now, not after hours of measuring
+        prices_of(campaign.decision, testbed.fabrics)
     cell_plan = plan_cells(campaign, testbed)
     kernel_plan = plan_kernels(campaign, testbed, len(cell_plan.cells))
     kernels = kernel_plan.kernels
@@ -131,9 +122,41 @@ def plan_run(
         ranks=1 + max(rank for probe in _probes(cells) or _probes(kernels) for rank in _ranks(probe)),
         fabrics=testbed.fabrics,
         cells=(*_probes(cells), *_probes(kernels)),
-        launches=tuple(_launches(cells, kernels, testbed, scaling.blocks, seed)),
+        launches=tuple(order_blocks(_halves(cells, kernels, testbed), range(scaling.blocks), seed)),
         notes=(*cell_plan.notes, *kernel_plan.notes, *scaling.notes),
     )
+
+
+def extend_plan(plan: RunPlan, extension: Extension) -> RunPlan:
+    """Return the plan with more blocks, as the same seed orders them; UsageError where it cannot have them."""
+    blocks = extension.blocks
+    if blocks == plan.blocks:
+        return plan
+    if blocks < plan.blocks:
+        raise UsageError(
+            f"{blocks} blocks are fewer than the {plan.blocks} that the run has",
+            hint="--blocks says how many there are to be in all; nothing measured is ever taken away",
+        )
+    _check_not_too_many(blocks)
+    if plan.is_final:
+        raise UsageError(
+            f"the run was declared final: its verdicts have spent the whole error on {plan.blocks} blocks",
+            hint="measure anew, with as many blocks as you need and without --final",
+        )
+    halves = halves_of(plan.launches, [fabric.name for fabric in plan.fabrics])
+    added = tuple(order_blocks(halves, range(plan.blocks, blocks), plan.seed))
+    return plan.model_copy(
+        update={
+            "blocks": blocks,
+            "launches": (*plan.launches, *added),
+            "extensions": (*plan.extensions, extension),
+        }
+    )
+
+
+def _check_not_too_many(blocks: int) -> None:
+    if blocks > MOST_BLOCKS:
+        raise UsageError(f"{blocks} blocks are too many", hint=f"at most {MOST_BLOCKS}")
 
 
 def _probes(planned: Iterable[PlannedCell | PlannedKernel]) -> tuple[PlanProbe, ...]:
@@ -148,42 +171,14 @@ def _ranks(probe: PlanProbe) -> tuple[int, ...]:
     return (*probe.ranks, *(probe.congestor.ranks if probe.congestor is not None else ()))
 
 
-def _launches(
-    cells: tuple[PlannedCell, ...], kernels: tuple[PlannedKernel, ...], testbed: Testbed, blocks: int, seed: int
-) -> Iterable[LaunchPlan]:
-    # Seeded by text, so that a block's order does not change when another block is added.
-    measured = [(fabric, None) for fabric in testbed.fabrics if any(fabric.name in cell.fabrics for cell in cells)]
-    run = [(testbed.fabric(name), kernel) for kernel in kernels for name in kernel.fabrics]
-    for block in range(blocks):
-        order: list[tuple[Fabric, PlannedKernel | None]] = [*measured, *run]
-        Random(f"{seed} block {block}").shuffle(order)  # noqa: S311 - order, not secrecy
-        for position, (fabric, kernel) in enumerate(order):
-            if kernel is None:
-                yield _measuring(cells, fabric, block, position, seed)
-            else:
-                yield LaunchPlan(
-                    launch_id=f"b{block:02d}-{fabric.name}-{kernel.start.name}",
-                    block=block,
-                    position=position,
-                    fabric=fabric.name,
-                    token=0,
-                    cells=(kernel.probe.id,),
-                    estimated_seconds=_kernel_seconds(kernel, fabric),
-                    kernel=kernel.start,
-                )
-
-
-def _measuring(cells: tuple[PlannedCell, ...], fabric: Fabric, block: int, position: int, seed: int) -> LaunchPlan:
-    random = Random(f"{seed} block {block} {fabric.name}")  # noqa: S311
-    carried = [cell.probe for cell in cells if fabric.name in cell.fabrics]
-    ids = [probe.id for probe in carried]
-    random.shuffle(ids)
-    return LaunchPlan(
-        launch_id=f"b{block:02d}-{fabric.name}",
-        block=block,
-        position=position,
-        fabric=fabric.name,
-        token=random.getrandbits(32),
-        cells=tuple(ids),
-        estimated_seconds=launch_seconds(carried, fabric),
-    )
+def _halves(cells: tuple[PlannedCell, ...], kernels: tuple[PlannedKernel, ...], testbed: Testbed) -> list[Half]:
+    halves = []
+    for fabric in testbed.fabrics:
+        carried = [cell.probe for cell in cells if fabric.name in cell.fabrics]
+        if carried:
+            halves.append(Half(fabric.name, tuple(probe.id for probe in carried), launch_seconds(carried, fabric)))
+    for kernel in kernels:
+        for name in kernel.fabrics:
+            seconds = _kernel_seconds(kernel, testbed.fabric(name))
+            halves.append(Half(name, (kernel.probe.id,), seconds, kernel.start))
+    return halves

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,14 +10,14 @@ from fabricbench.campaign.events import Event
 from fabricbench.campaign.execute import Execution
 from fabricbench.campaign.inventory import read_inventories, read_versions
 from fabricbench.campaign.journal import Happened, Journal
-from fabricbench.campaign.plan import RunPlan
+from fabricbench.campaign.plan import RunPlan, extend_plan
 from fabricbench.campaign.run_directory import RunDirectory, StoredPlan
 from fabricbench.campaign.specification import Campaign
 from fabricbench.campaign.starts import start_of
 from fabricbench.campaign.venue import Venue
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.launch.launcher import Launcher
-from fabricbench.record.manifest import MANIFEST, Manifest, PlannedLaunch, write_manifest
+from fabricbench.record.manifest import MANIFEST, Extension, Manifest, PlannedLaunch, read_manifest, write_manifest
 
 Notify = Callable[[Event], None]
 
@@ -44,13 +45,32 @@ def start_run(
             raise
 
 
-def resume_run(path: Path, *, notify: Notify) -> None:
-    """Go on with a run: what is finished stays, all else is run. UsageError where the directory holds no run, or one that runs."""
+def resume_run(path: Path, *, notify: Notify, blocks: int | None = None) -> None:
+    """Go on with a run: what is finished stays, all else is run. UsageError where the directory holds no run, or one that runs.
+
+    With `blocks` the run is extended first to so many in all; UsageError where it cannot be.
+    """
     directory = RunDirectory(path)
-    stored = directory.read_plan()  # before the lock, which would leave a file in a folder that holds no run
+    directory.read_plan()  # before the lock, which would leave a file in a folder that holds no run
     with directory.locked():
+        stored = directory.read_plan()
+        if blocks is not None:
+            stored = _extended(directory, stored, blocks)
         Journal(directory.path).append(Happened.RESUMED)
         _execute(directory, stored, notify)
+
+
+def _extended(directory: RunDirectory, stored: StoredPlan, blocks: int) -> StoredPlan:
+    """Add blocks to the plan on the disk and say so in the journal, which tells when somebody may have looked."""
+    plan = stored.plan
+    measured = {launch.block for launch in plan.launches if directory.finished(launch) is not None}
+    extension = Extension(blocks=blocks, planned=plan.blocks, measured=len(measured), unix_ns=time.time_ns())
+    extended = extend_plan(plan, extension)
+    if extended is not plan:
+        stored = stored.model_copy(update={"plan": extended})
+        directory.write_plan(stored)
+        Journal(directory.path).append(Happened.EXTENDED, **extension.model_dump(exclude={"unix_ns"}))
+    return stored
 
 
 def _execute(directory: RunDirectory, stored: StoredPlan, notify: Notify) -> None:
@@ -59,7 +79,22 @@ def _execute(directory: RunDirectory, stored: StoredPlan, notify: Notify) -> Non
     with stored.venue.open() as launcher:
         if not (directory.path / MANIFEST).exists():
             write_manifest(directory.path, _manifest(stored, launcher))
+        else:
+            _bring_up_to_date(directory.path, stored.plan)
         Execution(directory, stored.plan, launcher, notify).run()
+
+
+def _bring_up_to_date(path: Path, plan: RunPlan) -> None:
+    """Write the manifest of an extended run again: the plan says what is planned, also where a crash came between the two."""
+    manifest = read_manifest(path)
+    if manifest.extensions != plan.extensions:
+        grown = {"planned": _planned(plan), "extensions": plan.extensions}
+        write_manifest(path, manifest.model_copy(update=grown))
+
+
+def _planned(plan: RunPlan) -> tuple[PlannedLaunch, ...]:
+    fields = set(PlannedLaunch.model_fields)
+    return tuple(PlannedLaunch(**launch.model_dump(include=fields)) for launch in plan.launches)
 
 
 def _manifest(stored: StoredPlan, launcher: Launcher) -> Manifest:
@@ -70,10 +105,9 @@ def _manifest(stored: StoredPlan, launcher: Launcher) -> Manifest:
         testbed=testbed,
         seed=stored.plan.seed,
         command=stored.command,
-        planned=tuple(
-            PlannedLaunch(**launch.model_dump(include=set(PlannedLaunch.model_fields)))
-            for launch in stored.plan.launches
-        ),
+        planned=_planned(stored.plan),
+        is_final=stored.plan.is_final,
+        extensions=stored.plan.extensions,
         versions=read_versions(),
         inventory=read_inventories(testbed, launcher),
     )

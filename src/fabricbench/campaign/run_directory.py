@@ -12,19 +12,22 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from fabricbench.campaign.journal import JOURNAL
-from fabricbench.campaign.plan import LaunchPlan, RunPlan
+from fabricbench.campaign.order import LaunchPlan
+from fabricbench.campaign.plan import RunPlan
 from fabricbench.campaign.specification import Campaign
 from fabricbench.campaign.venue import AnyVenue
 from fabricbench.configuration import first_problem
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
 from fabricbench.record.atomic import explained, replace_text
-from fabricbench.record.launch import LAUNCH, RECORDS, is_converted, read_launch
+from fabricbench.record.launch import LAUNCH, RECORDS, LaunchSummary, is_converted, read_launch
 from fabricbench.record.manifest import MANIFEST
-from fabricbench.record.store import LAUNCHES
+from fabricbench.record.store import ATTEMPT, LAUNCHES
 
 PLAN = "plan.json"
 LOCK = ".lock"
+MOVING = ".moving"
+"""Ends the name of an attempt's folder until all of it is there."""
 
 
 class StoredPlan(Model):
@@ -109,32 +112,55 @@ class RunDirectory:
         """Return a launch's directory."""
         return self.path / LAUNCHES / launch_id
 
-    def is_finished(self, launch: LaunchPlan) -> bool:
-        """Tell whether a launch was measured to its end and stored, whatever the journal says."""
+    def finished(self, launch: LaunchPlan) -> LaunchSummary | None:
+        """Return a launch that was measured to its end and stored, whatever the journal says; None if it was not."""
         directory = self.launch(launch.launch_id)
         if not is_converted(directory):
-            return False
+            return None
         try:
-            return read_launch(directory).complete
+            summary = read_launch(directory)
         except UsageError:
-            return False
+            return None
+        return summary if summary.complete else None
 
     def prepare(self, launch_id: str) -> Path:
         """Return an empty directory for a launch; what an earlier attempt left is kept aside in `attempt-N`."""
         directory = self.launch(launch_id)
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            left = [path for path in directory.iterdir() if not path.name.startswith("attempt-")]
-            if left:
-                number = 1 + sum(path.name.startswith("attempt-") for path in directory.iterdir())
-                aside = directory / f"attempt-{number}"
-                aside.mkdir()
-                # launch.json first: without it no reader takes the rest for a launch.
-                for path in sorted(left, key=lambda each: each.name != LAUNCH):
-                    path.rename(aside / path.name)
         except OSError as error:
             raise explained(error, directory) from error
+        self.set_aside(launch_id)
         return directory
+
+    def set_aside(self, launch_id: str) -> None:
+        """Move what a launch has left into `attempt-N`, where it stays readable and enters no comparison."""
+        directory = self.launch(launch_id)
+        try:
+            left = [path for path in directory.iterdir() if not path.name.startswith(ATTEMPT)]
+            aside = self._half_moved(launch_id)
+            if aside is None and not left:
+                return
+            if aside is None:
+                number = 1 + sum(path.name.startswith(ATTEMPT) for path in directory.iterdir())
+                aside = directory / f"{ATTEMPT}{number}{MOVING}"
+                aside.mkdir()
+            # launch.json first: without it no reader takes the rest for a launch.
+            for path in sorted(left, key=lambda each: each.name != LAUNCH):
+                path.rename(aside / path.name)
+            aside.rename(aside.with_suffix(""))
+        except FileNotFoundError:
+            return  # the launch was never started
+        except OSError as error:
+            raise explained(error, directory) from error
+
+    def finish_setting_aside(self, launch_id: str) -> None:
+        """Move the rest of an attempt that was being moved when a crash came: a half of it is no launch."""
+        if self._half_moved(launch_id) is not None:
+            self.set_aside(launch_id)
+
+    def _half_moved(self, launch_id: str) -> Path | None:
+        return next(self.launch(launch_id).glob(f"{ATTEMPT}*{MOVING}"), None)
 
     def holds_record(self, launch_id: str) -> bool:
         """Tell whether a launch has left something that can be converted."""

@@ -14,7 +14,8 @@ from typing import Protocol
 
 from fabricbench.campaign.kernels import KernelStart
 from fabricbench.campaign.npb_table import OFFICIAL, OWN
-from fabricbench.campaign.plan import RECORDS_FILE, LaunchPlan, RunPlan
+from fabricbench.campaign.order import LaunchPlan
+from fabricbench.campaign.plan import RECORDS_FILE, RunPlan
 from fabricbench.launch.watch import STDOUT_FILE
 from fabricbench.native import native_file
 from fabricbench.record.kernel_cells import LaunchOfKernel, as_record

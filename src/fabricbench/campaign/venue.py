@@ -151,7 +151,7 @@ def find_venue(text: str, nodes: int | None = None) -> OwnLab | Standing:
     """Return the venue that `--testbed` and `--nodes` ask for: a file, `local`, `lab:FABRICS` or `lab:NAME`. Raises UsageError."""
     if text.startswith(LAB_PREFIX):
         asked = text.removeprefix(LAB_PREFIX)
-        first = asked.split(",", maxsplit=1)[0].partition(":")[0].strip()
+        first = asked.split(",", maxsplit=1)[0].partition(":")[0].rpartition("=")[2].strip()
         if first in PRESETS:
             return OwnLab(nodes=nodes or USUAL_NODES, fabrics=tuple(parse_fabrics(asked)))
     if nodes is not None:

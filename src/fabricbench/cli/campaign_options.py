@@ -104,7 +104,7 @@ def prepare_in(
         wanted,
         testbed,
         seed=secrets.randbits(32) if seed is None else seed,
-        budget_seconds=None if budget is None else _budget_seconds(budget),
+        budget_seconds=None if budget is None else budget_seconds(budget),
         blocks=blocks,
         noise=noise,
     )
@@ -130,7 +130,8 @@ def _find_campaign(text: str) -> Campaign:
     return read_campaign(Path(text)) if is_file else preset(text)
 
 
-def _budget_seconds(text: str) -> float:
+def budget_seconds(text: str) -> float:
+    """Return the seconds that `--budget` was given; UsageError where that is none, or no time at all."""
     try:
         seconds = parse_seconds(text)
     except ValueError as error:

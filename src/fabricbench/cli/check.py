@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fabricbench.cli.campaign_options import budget_seconds
 from fabricbench.cli.output import write_output
 from fabricbench.cli.tables import Format, share_option
+from fabricbench.errors import UsageError
+
+if TYPE_CHECKING:
+    from fabricbench.analysis.gate import GateReport
+    from fabricbench.record.store import Run
+
+FEWEST_ADDED = 2
+"""Blocks that one more look is worth: each look costs a part of the error that is allowed."""
 
 
 def register(app: typer.Typer) -> None:
@@ -16,29 +27,113 @@ def register(app: typer.Typer) -> None:
 
     @app.command()
     def check(
-        run: Annotated[Path, typer.Argument(metavar="RUNDIR_NEW", help="The run to judge.")],
-        baseline: Annotated[Path, typer.Option(metavar="RUNDIR_OLD", help="The run that it must not be worse than.")],
+        run: Annotated[
+            list[Path],
+            typer.Argument(metavar="RUNDIR_NEW ...", help="The run to judge, or several that count as one side."),
+        ],
+        baseline: Annotated[
+            list[Path],
+            typer.Option(metavar="RUNDIR_OLD", help="The run that it must not be worse than; repeat it for several."),
+        ],
         max_regression: Annotated[str, typer.Option(help="Largest slowdown that is allowed: 5% or 0.05.")] = "5%",
         confidence: Annotated[str, typer.Option(help="Confidence of intervals and of the gate: 0.95 or 95%.")] = "0.95",
+        until_decided: Annotated[
+            bool, typer.Option("--until-decided", help="Measure more blocks into the new run until the gate can say.")
+        ] = False,
+        budget: Annotated[
+            str | None, typer.Option(metavar="TIME", help="With --until-decided: the time for that, 30min say.")
+        ] = None,
         form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.TEXT,
         output: Annotated[Path | None, typer.Option("--output", "-o", help="A file instead of stdout.")] = None,
     ) -> None:
         """Gate: exit with 1 if a cell became slower by more than allowed, with 5 if the data cannot say, else with 0.
 
         A cell passes when its interval excludes a slowdown beyond the allowed one, and regresses when the interval lies
-        wholly beyond it (corrected for the number of cells).
+        wholly beyond it (corrected for the number of cells). Told as well: what the gate could decide with these data.
 
         Example: `fabricbench check --baseline runs/old runs/new --max-regression 5%`
+
+        Several runs a side, so that sessions that differ by themselves are no regression:
+        `fabricbench check --baseline runs/a1 --baseline runs/a2 --baseline runs/a3 runs/b1 runs/b2 runs/b3`
+
+        Measuring on: `fabricbench check --baseline runs/old runs/new --until-decided --budget 30min`
         """
         from fabricbench.analysis.gate import check_regressions  # noqa: PLC0415 - keeps the start of the program fast
         from fabricbench.cli.check_text import conclude, render  # noqa: PLC0415
         from fabricbench.record.store import Run  # noqa: PLC0415
 
-        report = check_regressions(
-            Run.open(baseline),
-            Run.open(run),
-            maximum=share_option(max_regression, "--max-regression"),
-            confidence=share_option(confidence, "--confidence"),
-        )
+        allowed, level = share_option(max_regression, "--max-regression"), share_option(confidence, "--confidence")
+        old = [Run.open(path) for path in baseline]
+
+        def look() -> GateReport:
+            return check_regressions(old, [Run.open(path) for path in run], maximum=allowed, confidence=level)
+
+        if until_decided:
+            report = _decide(look, run, budget)
+        elif budget is not None:
+            raise UsageError("--budget is the time for measuring on", hint="add --until-decided, or leave --budget out")
+        else:
+            report = look()
         write_output(render(report, form) + "\n", output)
         conclude(report)
+
+
+def _decide(look: Callable[[], GateReport], runs: list[Path], budget: str | None) -> GateReport:
+    """Measure blocks into the new run and look again, until the gate is decided or the next blocks do not fit into the budget.
+
+    The run's manifest counts the looks, and each tests at its share of the error.
+    """
+    from fabricbench.analysis.gate import GateVerdict  # noqa: PLC0415
+    from fabricbench.campaign.run import resume_run  # noqa: PLC0415
+    from fabricbench.cli.interruption import interruptible  # noqa: PLC0415
+    from fabricbench.cli.progress import RunProgress  # noqa: PLC0415
+    from fabricbench.record.store import Run  # noqa: PLC0415
+
+    if len(runs) != 1:
+        raise UsageError(
+            f"--until-decided measures into one run, and {len(runs)} were given",
+            hint="give one new run; what differs between sessions shows in more runs, not in more blocks",
+        )
+    if budget is None:
+        raise UsageError("--until-decided needs to know when to give up", hint="add --budget 30min, say")
+    path, until = runs[0], time.monotonic() + budget_seconds(budget)
+    while True:
+        report, stored = look(), Run.open(path)
+        if report.verdict is not GateVerdict.INCONCLUSIVE:
+            return report
+        have = measured_blocks(stored)
+        more = blocks_to_add(report, have, seconds_a_block(stored), until - time.monotonic())
+        if more == 0:
+            return report
+        typer.echo(f"{have} blocks do not decide: {more} more are measured into {path}", err=True)
+        planned = len({launch.block for launch in stored.manifest.planned})
+        with RunProgress() as progress, interruptible(path, progress.show) as notify:
+            resume_run(path, notify=notify, blocks=planned + more)
+        if measured_blocks(Run.open(path)) <= have:
+            return look()  # what was measured gave nothing valid: more of it would not either
+
+
+def measured_blocks(run: Run) -> int:
+    """Return how many blocks of a run have a valid launch."""
+    return len({launch.block for launch in run.launches if launch.is_valid})
+
+
+def seconds_a_block(run: Run) -> float:
+    """Return how long a block of a run took to measure, on average; starting the launches is not in it."""
+    times = [(launch.summary.header, launch.summary.footer) for launch in run.launches]
+    measured_ns = sum(end.finished_unix_ns - begin.started_unix_ns for begin, end in times if begin and end)
+    return measured_ns * 1e-9 / max(measured_blocks(run), 1)
+
+
+def blocks_to_add(report: GateReport, have: int, block_seconds: float, seconds_left: float) -> int:
+    """Return how many blocks to add before the next look: up to the number that should decide, as many as fit; 0 ends it.
+
+    Where no number of the new run's blocks is enough, the run grows by half: a regression may still show.
+    """
+    from fabricbench.campaign.specification import MOST_BLOCKS  # noqa: PLC0415
+
+    needed = report.power.needed_of_new if report.power is not None else None
+    wanted = needed - have if needed is not None else have // 2
+    fit = int(seconds_left / block_seconds) if block_seconds > 0 else 0
+    added = min(max(wanted, FEWEST_ADDED), fit, MOST_BLOCKS - have)
+    return added if added >= FEWEST_ADDED else 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fabricbench.analysis.findings import BASIC_PATTERNS
+from fabricbench.analysis.findings import BASIC_PATTERNS, Replication
 from fabricbench.analysis.gate import GateCell, GateReport, GateVerdict
 from fabricbench.analysis.wording import count, percent
 from fabricbench.cli.tables import Format, Table, as_csv, as_json, as_markdown, as_text, bounded_text, value_text
@@ -15,7 +15,8 @@ COLUMNS = ("fabric", "what", "old", "new", "slowdown", "verdict")
 def render(report: GateReport, form: Format) -> str:
     """Return the report: all cells for programs, those that did not pass for people."""
     if form is Format.JSON:
-        return as_json(report.model_dump(mode="json"))
+        told_too = {"decides": decides(report), "limits": limits(report)}
+        return as_json(report.model_dump(mode="json") | told_too)
     if form is Format.CSV:
         rows = [
             {**one.key.model_dump(mode="json"), **one.model_dump(mode="json", exclude={"key"})} for one in report.cells
@@ -30,8 +31,60 @@ def render(report: GateReport, form: Format) -> str:
     told.sort(key=lambda one: (one.verdict is not GateVerdict.REGRESSED, -one.slowdown))
     table = Table(title, COLUMNS, [_row(one) for one in told])
     text = (as_markdown if form is Format.MARKDOWN else as_text)(table) if told else title
-    missing = [f"not in the new run: {name}" for name in report.unmatched]
-    return "\n".join([text, *missing])
+    missing = [f"not in all runs: {name}" for name in report.unmatched]
+    return "\n".join([text, *missing, "", *decides(report), *limits(report)])
+
+
+def decides(report: GateReport) -> list[str]:
+    """Return what the gate can decide with the noise that it saw, a sentence each."""
+    power, runs = report.power, report.replication is Replication.RUNS
+    have = f"{report.old_count} and {count(report.new_count, 'run' if runs else 'launch')}"
+    if power is None:
+        return [f"can decide: nothing, with {have}: three on each side are the least"]
+    catches = (
+        f"can decide: with {have} it catches a cell that became {_slower(power.caught_typical)} slower with 80 % (the "
+        f"noisiest, {power.noisiest}: {_slower(power.caught_worst)})"
+    )
+    passes = (
+        f"and passes with 80 % {_passing(power.passed_typical)} (the noisiest: {_passing(power.passed_worst)}); a cell that "
+        f"did not change passes with {_chance(power.unchanged_typical)} (the noisiest: {_chance(power.unchanged_worst)})"
+    )
+    lines = [catches, passes]
+    noun, had = ("run" if runs else "block"), min(report.old_count, report.new_count)
+    if power.needed is None:
+        lines.append(
+            f"would need more than 1,000 {noun}s to decide: the noise is far above {percent(report.maximum_regression)}"
+        )
+    elif power.needed > had:
+        lines.append(
+            f"would need about {count(power.needed, noun)} a side to decide: so many pass a system that did not change with 80 %"
+        )
+    return lines
+
+
+def limits(report: GateReport) -> list[str]:
+    """Return what the gate's error rate does not hold for, a sentence each."""
+    if report.replication is Replication.RUNS:
+        return []
+    sentence = (
+        "limit: one run a side, so what else differed between the two sessions counts as a change of the system; "
+        "three runs a side or more (--baseline OLD1 --baseline OLD2 --baseline OLD3 NEW1 NEW2 NEW3) tell the two apart"
+    )
+    return [sentence]
+
+
+def _slower(ratio: float) -> str:
+    return percent(ratio - 1.0)
+
+
+def _passing(ratio: float) -> str:
+    if ratio < 1.0:
+        return f"only one that became {percent(1.0 - ratio)} faster"
+    return f"one that became up to {percent(ratio - 1.0)} slower"
+
+
+def _chance(share: float) -> str:
+    return f"{100.0 * share:.0f} %"
 
 
 def _row(one: GateCell) -> tuple[str, ...]:
@@ -73,5 +126,15 @@ def conclude(report: GateReport) -> None:
                 f"{count(open_cells, 'cell')} could be slower by more than {allowed} or not: the intervals are "
                 "too wide, or data are missing"
             ),
-            hint="measure more blocks in both runs, or allow more",
+            hint=f"{_way_on(report)}, or allow more",
         )
+
+
+def _way_on(report: GateReport) -> str:
+    """Return what would decide the gate."""
+    power = report.power
+    if report.replication is Replication.RUNS:
+        return "measure more runs on both sides" + (f", {power.needed} each" if power and power.needed else "")
+    if power is not None and power.needed_of_new is not None:
+        return f"measure more blocks: --until-decided --budget TIME does (about {power.needed_of_new} in the new run decide)"
+    return "measure more blocks in both runs: the old one has too few for any number of new ones to decide"

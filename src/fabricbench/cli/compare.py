@@ -1,4 +1,4 @@
-"""`fabricbench compare`: fabrics of one run against each other, or a run before and after."""
+"""`fabricbench compare`: fabrics of one run against each other, or runs before a change and after."""
 
 from __future__ import annotations
 
@@ -8,16 +8,25 @@ from typing import Annotated
 import typer
 
 from fabricbench.cli.output import write_output
+from fabricbench.cli.run_arguments import (
+    AfterOption,
+    BeforeOption,
+    RunsArgument,
+    SeveralRunsCommand,
+    note_of_sides,
+    runs_to_analyse,
+)
 from fabricbench.cli.tables import Format, share_option
-from fabricbench.errors import UsageError
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command()
+    @app.command(cls=SeveralRunsCommand)
     def compare(
-        runs: Annotated[list[Path], typer.Argument(metavar="RUNDIR [RUNDIR]", help="One run, or two: before, after.")],
+        runs: RunsArgument = None,
+        before: BeforeOption = None,
+        after: AfterOption = None,
         baseline: Annotated[
             str | None, typer.Option(help="The fabric that all others are compared with (default: the first).")
         ] = None,
@@ -30,21 +39,24 @@ def register(app: typer.Typer) -> None:
 
         Example: `fabricbench compare runs/today --format json -o today.json`
 
-        Before and after: `fabricbench compare runs/before runs/after`
+        Before and after a change: `fabricbench compare --before runs/a1 runs/a2 runs/a3 --after runs/b1 runs/b2 runs/b3`.
+        With one run a side, `fabricbench compare runs/a1 runs/b1`, a change cannot be told from what else differed between the
+        sessions.
         """
         from fabricbench.analysis import analyse  # noqa: PLC0415 - keeps the start of the program fast
         from fabricbench.analysis.findings import Severity  # noqa: PLC0415
         from fabricbench.cli.compare_text import render  # noqa: PLC0415
-        from fabricbench.record.store import Run  # noqa: PLC0415
 
-        if len(runs) > 2:
-            raise UsageError(f"{len(runs)} run directories were given", hint="give one, or two: before, after")
+        sides = runs_to_analyse(runs, before, after)
         findings = analyse(
-            [Run.open(path) for path in runs],
+            **sides,
             baseline=baseline,
             margin=share_option(margin, "--margin"),
             confidence=share_option(confidence, "--confidence"),
         )
+        note = note_of_sides(sides)
+        if note is not None:
+            typer.echo(f"warning: before and after: {note}", err=True)
         for warning in findings.warnings:
             if warning.severity is not Severity.NOTE:
                 typer.echo(f"{warning.severity.value}: {warning.subject}: {warning.text}", err=True)

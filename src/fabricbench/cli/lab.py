@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fabricbench.errors import EnvironmentLacks, UsageError
-from fabricbench.lab import PRESETS, EmulatedFabric, Lab, LabStatus, drop_stale_labs, parse_fabric, running_labs
+from fabricbench.lab import PRESETS, EmulatedFabric, Lab, LabStatus, drop_stale_labs, parse_each, running_labs
 from fabricbench.lab.fabric import FIGURES, KEYS
 from fabricbench.quantity import format_bit_s, format_bytes, format_seconds
 
@@ -58,7 +58,7 @@ def up(
 ) -> None:
     """Start a lab and leave it running."""
     _say_dropped()
-    fabrics = [parse_fabric(text) for text in fabric or []]
+    fabrics = parse_each(fabric or [])
     if not fabrics:
         raise UsageError("no fabric is asked for", hint=f"add --fabric with one of {', '.join(PRESETS)}")
     lab = Lab.up(name, nodes, fabrics, owned=False)

@@ -27,7 +27,8 @@ from fabricbench.cli.tables import share_option
 from fabricbench.quantity import format_bytes, format_duration, format_seconds
 
 if TYPE_CHECKING:
-    from fabricbench.campaign.plan import LaunchPlan, RunPlan
+    from fabricbench.campaign.order import LaunchPlan
+    from fabricbench.campaign.plan import RunPlan
     from fabricbench.campaign.power import GateNeed, Power
     from fabricbench.launch.command import Command
     from fabricbench.record.probe_plan import PlanProbe

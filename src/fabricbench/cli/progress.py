@@ -63,8 +63,15 @@ class RunProgress:
             case events.LaunchFinished():
                 self._finished(event)
             case events.LaunchFailed():
-                then = "it is tried again later" if event.is_retried else "it is given up"
+                then = "it is tried again when its block is over" if event.is_retried else "it is given up"
                 self._say(f"{event.launch.launch_id} failed: {event.reason}; {then}", style="red")
+            case events.GroupAgain():
+                self._done -= event.set_aside
+                self._update(completed=self._done)
+                if event.set_aside:
+                    names = ", ".join(launch.launch_id for launch in event.group.launches)
+                    aside = f"{event.set_aside} that {'was' if event.set_aside == 1 else 'were'} finished kept aside"
+                    self._say(f"{names} are measured again together: {event.reason}; {aside}")
             case events.Notice():
                 self._say(event.text, style="yellow")
 

@@ -11,6 +11,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fabricbench.cli.output import opened_output
+from fabricbench.cli.run_arguments import (
+    AfterOption,
+    BeforeOption,
+    RunsArgument,
+    SeveralRunsCommand,
+    first_path,
+    note_of_sides,
+    runs_to_analyse,
+)
 from fabricbench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -37,9 +46,11 @@ STDOUT = Path("-")
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command()
+    @app.command(cls=SeveralRunsCommand)
     def report(
-        runs: Annotated[list[Path], typer.Argument(metavar="RUNDIR [RUNDIR]", help="One run, or two: before, after.")],
+        runs: RunsArgument = None,
+        before: BeforeOption = None,
+        after: AfterOption = None,
         output: Annotated[
             Path | None,
             typer.Option(
@@ -64,20 +75,19 @@ def register(app: typer.Typer) -> None:
         ] = None,
         open_it: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
     ) -> None:
-        """Write the dossier of a run, or of a run before and after: one HTML file that opens anywhere, offline.
+        """Write the dossier of a run, or of runs before and after: one HTML file that opens anywhere, offline.
 
         Example: `fabricbench report runs/today --open`
+
+        Before and after a change: `fabricbench report --before runs/a1 runs/a2 runs/a3 --after runs/b1 runs/b2 runs/b3`
 
         CSV holds the comparisons; topologies, congestion, operations and pairs go beside it (`x.csv`, `x-topologies.csv`).
 
         For a paper: `fabricbench report runs/today --format pdf --figure round-trip -o round-trip.pdf`
         """
         from fabricbench.analysis import analyse  # noqa: PLC0415 - keeps the start of the program fast
-        from fabricbench.record.store import Run  # noqa: PLC0415
         from fabricbench.report.formats import FORMATS, Format  # noqa: PLC0415
 
-        if len(runs) > 2:
-            raise UsageError(f"{len(runs)} run directories were given", hint="give one, or two: before, after")
         name = form or _format_of(output)
         written = FORMATS[name]
         if figure is not None and isinstance(written, Format):
@@ -86,15 +96,20 @@ def register(app: typer.Typer) -> None:
         if open_it and target == STDOUT:
             raise UsageError("--open needs a file, and the output is stdout", hint="name a file with -o")
         machine = None if reference is None else _reference(reference)
-        findings = analyse([Run.open(path) for path in runs], baseline=baseline, reference=machine)
+        sides = runs_to_analyse(runs, before, after)
+        findings = analyse(**sides, baseline=baseline, reference=machine)
+        note = note_of_sides(sides)
+        if note is not None:
+            typer.echo(f"warning: before and after: {note}", err=True)
+        beside = first_path(sides)
         if isinstance(written, Format):
             is_for_terminal = name is FormatName.TEXT and target == STDOUT
             content = _for_this_terminal(findings) if is_for_terminal else written.render(findings)
-            path = _write(content, target or runs[0] / f"dossier{written.suffix}")
+            path = _write(content, target or beside / f"dossier{written.suffix}")
         elif figure is not None:
-            path = _write(written.render(findings, figure), target or runs[0] / f"{figure}{written.suffix}")
+            path = _write(written.render(findings, figure), target or beside / f"{figure}{written.suffix}")
         else:
-            path = _write_all(findings, written, target or runs[0] / "figures")
+            path = _write_all(findings, written, target or beside / "figures")
         if path != STDOUT:
             typer.echo(path)
         if isinstance(written, Format):

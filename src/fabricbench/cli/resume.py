@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -18,13 +19,34 @@ def register(app: typer.Typer) -> None:
     @app.command()
     def resume(
         run_directory: Annotated[Path, typer.Argument(metavar="RUNDIR", help="What `run -o` was given.")],
+        blocks: Annotated[
+            int | None,
+            typer.Option("--blocks", min=1, help="Add blocks, up to so many in all; a look that verdicts pay for."),
+        ] = None,
     ) -> None:
         """Go on with a run, by the same plan and seed: what is finished stays, what was cut short is kept aside and run again.
 
-        Example: `fabricbench resume runs/today`
+        Example: `fabricbench resume runs/today` or `fabricbench resume runs/today --blocks 24`
         """
         from fabricbench.campaign.run import resume_run  # noqa: PLC0415 - keeps the start of the program fast
 
         with RunProgress() as progress, interruptible(run_directory, progress.show) as notify:
-            resume_run(run_directory, notify=notify)
+            resume_run(run_directory, notify=notify, blocks=blocks)
+        _tell_of_looks(run_directory)
         show_verdict(run_directory)
+
+
+def _tell_of_looks(directory: Path) -> None:
+    """Say on stderr what adding blocks has cost."""
+    from fabricbench.record.store import Run  # noqa: PLC0415
+    from fabricbench.statistics.looks import level_of_look  # noqa: PLC0415
+
+    run = Run.open(directory)
+    if len(run.looks) < 2:
+        return
+    seen = ", ".join(map(str, run.looks[:-1]))
+    share = level_of_look(run.looks, 1.0, is_final=run.manifest.is_final)
+    sys.stderr.write(
+        f"note: blocks were added when {seen} had been measured, so this is look number {len(run.looks)}: "
+        f"its verdicts may spend {share:.3g} of the error that all looks share\n"
+    )

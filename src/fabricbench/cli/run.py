@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -40,12 +41,16 @@ def register(app: typer.Typer) -> None:
         blocks: BlocksOption = None,
         seed: SeedOption = None,
         noise_from: NoiseOption = None,
+        final: Annotated[
+            bool, typer.Option("--final", help="No blocks will be added: verdicts need not save error for more looks.")
+        ] = False,
     ) -> None:
         """Measure a campaign on every fabric of a testbed, in blocks of random order. Ctrl-C keeps what was measured.
 
         Example: `fabricbench run quick --testbed lab:fast-ethernet,myrinet -o runs/today`
         """
-        measure(prepare(campaign, testbed, nodes, budget, blocks, seed, noise_from), output)
+        prepared = prepare(campaign, testbed, nodes, budget, blocks, seed, noise_from)
+        measure(replace(prepared, plan=prepared.plan.model_copy(update={"is_final": final})), output)
         show_verdict(output)
 
 

@@ -1,4 +1,4 @@
-"""`fabricbench selfcheck`: how often are verdicts wrong on data where nothing differs?"""
+"""`fabricbench selfcheck`: does a fabric differ from itself here? Exit codes: 0 no, 1 bias or dependence, 5 too little data."""
 
 from __future__ import annotations
 
@@ -38,13 +38,17 @@ def register(app: typer.Typer) -> None:
         form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.TEXT,
         output: Annotated[Path | None, typer.Option("--output", "-o", help="A file instead of stdout.")] = None,
     ) -> None:
-        """Compare a fabric with itself many ways and report the share of wrong verdicts; at most 5 % of trials may have one.
+        """Compare a fabric with itself: exit with 1 if it differs from itself or its launches depend on each other, 5 if data lack.
+
+        First the plain comparison (a fabric that is listed twice by block, the first half of the launches against the second), then
+        autocorrelation and drift of launches and ratios, last a check of the method. A healthy machine fails in at most 5 % of
+        checks; a second failure decides.
 
         Examples: `fabricbench selfcheck runs/today --fabric myrinet`, or, measuring first,
         `fabricbench selfcheck runs/aa --testbed lab:myrinet --blocks 12`
         """
         from fabricbench.analysis.selfcheck import analyse_selfcheck  # noqa: PLC0415 - keeps the start fast
-        from fabricbench.cli.selfcheck_text import render  # noqa: PLC0415
+        from fabricbench.cli.selfcheck_text import conclude, render  # noqa: PLC0415
         from fabricbench.record.store import Run  # noqa: PLC0415
 
         if testbed is not None:
@@ -59,3 +63,4 @@ def register(app: typer.Typer) -> None:
             confidence=share_option(confidence, "--confidence"),
         )
         write_output(render(found, form) + "\n", output)
+        conclude(found)

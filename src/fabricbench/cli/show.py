@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from fabricbench.record.store import Run
 
 
+MOST_NAMED = 4
+"""Attempts that are named before it is said how many more there are."""
+
+
 class Format(StrEnum):
     """How `show` writes."""
 
@@ -150,6 +154,12 @@ def _condition(run: Run) -> str:
         text += f" ({len(run.damaged)} of them cannot be read any more)"
     if invalid:
         text += f", {invalid} invalid and left out"
+    aside = [one.name for one in run.set_aside]
+    if aside:
+        named = ", ".join(aside[:MOST_NAMED]) + (
+            f" and {len(aside) - MOST_NAMED} more" if len(aside) > MOST_NAMED else ""
+        )
+        text += f"\nearlier attempts are kept aside and not among them: {named}"
     return text
 
 

@@ -92,7 +92,8 @@ class EmulatedFabric(Model):
 
     `delay_s` is the propagation delay of one link; a path has two. `switch_latency_s` is what the switch adds to every frame
     beside storing it. `overhead_bytes`, `minimum_bytes` and `cell` are those of `Wire`. `sources` says for each of `FIGURES`
-    where it comes from. `links` are the nodes (by number) whose link differs: a lab with a known fault.
+    where it comes from. `links` are the nodes (by number) whose link differs: a lab with a known fault. Fabrics with the same
+    `condition_of` are one thing before and after a change.
     """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=40)
@@ -110,6 +111,7 @@ class EmulatedFabric(Model):
     cell: CellTax | None = None
     sources: dict[str, str]
     links: dict[int, LinkChange] = {}
+    condition_of: str = ""
 
     @model_validator(mode="after")
     def _buffer_holds_a_frame(self) -> EmulatedFabric:
@@ -203,7 +205,8 @@ def refuse_twins(fabrics: Sequence[EmulatedFabric]) -> None:
     if twice:
         raise UsageError(
             f"fabric {', '.join(twice)} is asked for twice",
-            hint=f"give one of them a name of its own: {twice[0]}:name={twice[0]}-b",
+            hint=f"give one of them a name of its own: {twice[0]}-b={twice[0]}; "
+            f"or, to compare before and after a change, both: before={twice[0]},after={twice[0]}:delay=20us say",
         )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fabricbench.errors import UsageError
-from fabricbench.lab.fabric import EmulatedFabric, Switching, override, refuse_twins
+from fabricbench.lab.fabric import KEYS, EmulatedFabric, Switching, override, refuse_twins
 from fabricbench.testbed.wire import CellTax
 
 _ETHERNET_COST = {
@@ -151,31 +151,49 @@ PRESETS = {fabric.name: fabric for fabric in (FAST_ETHERNET, ATM_OC3, GIGABIT_ET
 
 
 def parse_fabric(text: str) -> EmulatedFabric:
-    """Return the fabric that `text` asks for: a preset's name, then perhaps `:KEY=VALUE,...`. Raises UsageError."""
-    name, _, changes = text.strip().partition(":")
+    """Return the fabric that `text` asks for: `PRESET`, `NAME=PRESET`, then perhaps `:KEY=VALUE,...`. Raises UsageError."""
+    asked, _, changes = text.strip().partition(":")
+    own_name, _, name = (piece.strip() for piece in asked.rpartition("="))
     preset = PRESETS.get(name)
     if preset is None:
         raise UsageError(
             f"no fabric preset {name!r}", hint=f"there are {', '.join(PRESETS)}; see `fabricbench lab presets`"
         )
+    changes = ",".join(filter(None, (own_name and f"name={own_name}", changes)))
     return override(preset, changes) if changes else preset
 
 
+def starts_fabric(part: str) -> bool:
+    """Whether a part of a list is a fabric of its own, `PRESET...` or `NAME=PRESET...`, and no change to the one before it."""
+    name, equals, value = part.partition(":")[0].partition("=")
+    return not equals or (name.strip() not in KEYS and value.strip() in PRESETS)
+
+
 def parse_fabrics(text: str) -> list[EmulatedFabric]:
-    """Return the fabrics of a comma-separated list; a part `KEY=VALUE` belongs to the fabric before it."""
+    """Return the fabrics of a comma-separated list; a part `KEY=VALUE` belongs to the fabric before it.
+
+    One preset under two names of their own, `old=myrinet,new=myrinet:delay=5us`, is one thing in two conditions.
+    """
     asked: list[str] = []
     for part in filter(None, (piece.strip() for piece in text.split(","))):
-        is_override = "=" in part.partition(":")[0]
-        if is_override and asked:
+        if not starts_fabric(part) and asked:
             asked[-1] += f"{',' if ':' in asked[-1] else ':'}{part}"
         else:
             asked.append(part)
     if not asked:
         raise UsageError("no fabric is named", hint="write fast-ethernet,myrinet say")
-    return distinct([parse_fabric(part) for part in asked])
+    return parse_each(asked)
 
 
-def distinct(fabrics: Sequence[EmulatedFabric]) -> list[EmulatedFabric]:
-    """Return the fabrics as a list; UsageError where two bear one name."""
+def parse_each(asked: Sequence[str]) -> list[EmulatedFabric]:
+    """Return the fabric of each text, in conditions where one preset is given several names; UsageError where two bear one name."""
+    fabrics = [parse_fabric(part) for part in asked]
     refuse_twins(fabrics)
-    return list(fabrics)
+    is_named = ["=" in part.partition(":")[0] for part in asked]
+    named = [fabric.preset for fabric, has_name in zip(fabrics, is_named, strict=True) if has_name]
+    return [
+        fabric.model_copy(update={"condition_of": fabric.preset})
+        if has_name and named.count(fabric.preset) > 1
+        else fabric
+        for fabric, has_name in zip(fabrics, is_named, strict=True)
+    ]

@@ -80,6 +80,7 @@ class Topology(Model):
                     mtu=planned.fabric.mtu,
                     wire=planned.fabric.wire,
                     is_emulated=True,
+                    condition_of=planned.fabric.condition_of,
                     description=f"emulated: {planned.fabric.description}{planned.fabric.link_words}",
                     settings=planned.fabric.settings,
                 )

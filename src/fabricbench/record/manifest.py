@@ -1,4 +1,4 @@
-"""The manifest: what a run is, written once before its first launch."""
+"""The manifest: what a run is, written before its first launch, and again only where blocks are added."""
 
 from __future__ import annotations
 
@@ -28,11 +28,24 @@ class PlannedLaunch(Model):
     fabric: str
 
 
+class Extension(Model):
+    """Blocks that were added to a run, up to `blocks` in all, where `planned` were planned before.
+
+    `measured` is how many of them held data: somebody could have looked at those and added blocks because of what they said.
+    """
+
+    blocks: int
+    planned: int
+    measured: int
+    unix_ns: int
+
+
 class Manifest(Model):
     """What was to be measured, on what, from which seed, and what the machines were like.
 
     `campaign` is the campaign as data (its own model is the campaign's affair), `versions` maps what (fabricbench, python, mpi,
     compiler) to its version, `inventory` maps hosts to `doctor`'s facts, `command` is what was typed, where it is known.
+    `extensions` tells how blocks were added later; a run that `is_final` takes none.
     """
 
     schema_name: Literal["fabricbench/run/1"] = Field(default="fabricbench/run/1", alias="schema")
@@ -45,8 +58,19 @@ class Manifest(Model):
     planned: tuple[PlannedLaunch, ...] = ()
     versions: dict[str, str] = {}
     inventory: dict[str, dict[str, str]] = {}
+    is_final: bool = False
+    extensions: tuple[Extension, ...] = ()
 
     model_config = {**Model.model_config, "populate_by_name": True}
+
+
+def looks_of(manifest: Manifest) -> tuple[int, ...]:
+    """Return how many blocks had data at each extension, each number once, ascending: the looks that verdicts must pay for.
+
+    Whoever adds blocks may do it because of what the data said, so every extension of a run that held data is one look; adding
+    twice with nothing measured in between is one look.
+    """
+    return tuple(sorted({extension.measured for extension in manifest.extensions if extension.measured > 0}))
 
 
 def write_manifest(directory: Path, manifest: Manifest) -> None:

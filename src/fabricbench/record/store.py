@@ -28,7 +28,7 @@ from fabricbench.record.launch import (
     write_launch,
 )
 from fabricbench.record.lines import Phase
-from fabricbench.record.manifest import Manifest, PlannedLaunch, read_manifest, write_manifest
+from fabricbench.record.manifest import Manifest, PlannedLaunch, looks_of, read_manifest, write_manifest
 
 __all__ = [
     "DamagedLaunch",
@@ -37,12 +37,15 @@ __all__ = [
     "Manifest",
     "PlannedLaunch",
     "Run",
+    "SetAside",
     "StoredLaunch",
     "write_launch",
     "write_manifest",
 ]
 
 LAUNCHES = "launches"
+ATTEMPT = "attempt-"
+"""Begins the name of a folder, within a launch's, that holds an earlier attempt: cut short, or measured too far from its pair."""
 DEFAULT_PROBABILITIES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999)
 
 
@@ -81,6 +84,22 @@ class DamagedLaunch:
 
     launch_id: str
     reason: str
+
+
+@dataclass(frozen=True)
+class SetAside:
+    """An earlier attempt of a launch that was kept and enters no comparison; `is_complete` tells whether it had come to its end.
+
+    A directory of these reads like that of a launch (`record.launch.read_launch`, `read_cells`, `scan_samples`).
+    """
+
+    directory: Path
+    is_complete: bool
+
+    @property
+    def name(self) -> str:
+        """How it is named: `b03-myrinet/attempt-1`."""
+        return f"{self.directory.parent.name}/{self.directory.name}"
 
 
 @dataclass(frozen=True)
@@ -131,6 +150,24 @@ class Run:
             for directory in self._launch_directories()
             if not is_converted(directory) and any((directory / name).exists() for name in (RECORDS, KERNEL_RECORDS))
         )
+
+    @property
+    def set_aside(self) -> tuple[SetAside, ...]:
+        """What earlier attempts of launches left, by launch and attempt."""
+        found = [path for launch in self._launch_directories() for path in launch.glob(f"{ATTEMPT}*") if path.is_dir()]
+        return tuple(
+            SetAside(path, _was_complete(path)) for path in sorted(found, key=lambda one: (one.parent, _number(one)))
+        )
+
+    @property
+    def looks(self) -> tuple[int, ...]:
+        """How many blocks had data at each look, the present one last: what `statistics.looks.level_of_look` takes.
+
+        Empty where nothing is measured. A look before the present one is each time that blocks were added.
+        """
+        earlier = looks_of(self.manifest)
+        present = max((len({launch.block for launch in self.launches}), *earlier))
+        return tuple(dict.fromkeys((*earlier, present))) if present else ()
 
     @property
     def missing(self) -> tuple[PlannedLaunch, ...]:
@@ -218,6 +255,20 @@ class Run:
 
 
 CELL_NAMES = ("layer", "pattern", "receive", "message_bytes", "variant", "metric")
+
+
+def _was_complete(directory: Path) -> bool:
+    try:
+        return is_converted(directory) and read_launch(directory).complete
+    except UsageError:
+        return False
+
+
+def _number(attempt: Path) -> int:
+    digits = attempt.name.removeprefix(ATTEMPT).split(".")[0]
+    return int(digits) if digits.isdigit() else 0
+
+
 LAUNCH_NAMES = ("launch_id", "block", "position", "fabric", "is_valid")
 
 

@@ -100,15 +100,20 @@ def decide(ratios: Ratios, tests: PValues, margin: float, confidence: float = 0.
     return np.asarray(DECISIONS[decision_codes(ratios, tests, margin, confidence)], dtype=object)
 
 
-def decision_codes(ratios: Ratios, tests: PValues, margin: float, confidence: float = 0.95) -> NDArray[np.int64]:
-    """Return the number of each decision in the order of `Decision`: what `decide` names, for millions of them at once."""
+def decision_codes(
+    ratios: Ratios, tests: PValues, margin: float, confidence: float = 0.95, met: NDArray[np.int64] | None = None
+) -> NDArray[np.int64]:
+    """Return the number of each decision in the order of `Decision`: what `decide` names, for millions of them at once.
+
+    `met` counts the launches of the smaller side where they are not what `ratios` counts: those of several runs.
+    """
     limit, level = np.log1p(margin), 1.0 - confidence
     shape = ratios.ratio.shape
     zero, beyond, within = (np.reshape(one, shape) for one in (tests.zero, tests.margin, tests.equivalence))
     with np.errstate(invalid="ignore", divide="ignore"):
         log_ratio = np.log(ratios.ratio)
         is_inside = (np.log(ratios.low) > -limit) & (np.log(ratios.high) < limit)
-    is_equivalent = is_inside & (within < level) & (ratios.launches >= EQUIVALENT_LAUNCHES)
+    is_equivalent = is_inside & (within < level) & ((ratios.launches if met is None else met) >= EQUIVALENT_LAUNCHES)
     codes = np.full(shape, UNDECIDED)
     codes = np.where(zero < level, np.where(log_ratio < 0, LOWER_AHEAD, HIGHER_AHEAD), codes)
     codes = np.where(beyond < level, np.where(log_ratio < 0, LOWER, HIGHER), codes)

@@ -1,4 +1,4 @@
-"""What breaks independence: autocorrelation of samples within a launch, and a trend over blocks.
+"""What breaks independence: autocorrelation of samples within a launch and of launches over blocks, and a trend over blocks.
 
 Neither enters a decision, because a launch is the unit of replication and fabrics are paired within a block; both are told to the
 reader, who would otherwise believe ten thousand samples to be ten thousand facts.
@@ -7,6 +7,7 @@ reader, who would otherwise believe ten thousand samples to be ten thousand fact
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import permutations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,59 @@ def effective_samples(count: int, autocorrelation: float) -> float:
     """
     bounded = min(max(autocorrelation, 0.0), 0.999)
     return count * (1.0 - bounded) / (1.0 + bounded)
+
+
+LEAST_IN_A_ROW = 5
+"""Fewer launches in a row tell nothing of what follows what: no order of them is rare enough."""
+
+ALL_ORDERS = 7
+"""Launches up to which every order is counted (5,040); above, RANDOM_ORDERS are drawn."""
+RANDOM_ORDERS = 9999
+
+
+@dataclass(frozen=True)
+class LagOne:
+    """How much a launch resembles the one before it.
+
+    `autocorrelation` is less what independent launches would show; the p-value is of "in any order they would do so as well".
+    """
+
+    autocorrelation: float
+    p_value: float
+
+
+def pooled_lag_one(log_values: Floats, random: np.random.Generator) -> LagOne | None:
+    """Return the lag-1 autocorrelation of launches in time order, pooled over cells: shape (cells, launches); NaN was not measured.
+
+    Tested by exchanging whole launches, so that it does not matter how much the cells of a launch resemble each other. None for
+    fewer than LEAST_IN_A_ROW launches, or where nothing varies. Source: a permutation test of the serial correlation, Wald and
+    Wolfowitz, "An exact test for randomness in the non-parametric case", Annals of Mathematical Statistics 14 (1943).
+    """
+    rows = _standardised(np.atleast_2d(np.asarray(log_values, dtype=np.float64)))
+    launches = rows.shape[1]
+    if launches < LEAST_IN_A_ROW or not rows.any():
+        return None
+    products = rows.T @ rows
+    if launches <= ALL_ORDERS:
+        orders = np.array(list(permutations(range(launches))))
+    else:
+        orders = np.concatenate(
+            [np.arange(launches)[None, :], random.permuted(np.tile(np.arange(launches), (RANDOM_ORDERS, 1)), axis=1)]
+        )
+    sums = products[orders[:, :-1], orders[:, 1:]].sum(axis=1)
+    total = float(np.trace(products))
+    # The order as it was is the first, and counts: no p-value is 0. A hair below it is as much, but for rounding.
+    p_value = float(np.mean(sums >= sums[0] - 1e-9 * total))
+    return LagOne(float(sums[0] - sums.mean()) / total, p_value)
+
+
+def _standardised(rows: Floats) -> Floats:
+    """Return rows of mean 0 and variance 1; 0 stands for what is missing and for rows that do not vary."""
+    present = ~np.isnan(rows)
+    count = np.maximum(present.sum(axis=1, keepdims=True), 1)
+    centred = np.where(present, rows - np.where(present, rows, 0.0).sum(axis=1, keepdims=True) / count, 0.0)
+    deviation = np.sqrt((centred**2).sum(axis=1, keepdims=True) / count)
+    return np.where(deviation > 0, centred / np.where(deviation > 0, deviation, 1.0), 0.0)
 
 
 @dataclass(frozen=True)

@@ -107,10 +107,19 @@ def unpaired_ratios(
     return _student(mean_b - mean_a, error * np.sqrt(np.maximum(smaller, 1)), error, freedom, smaller, confidence)
 
 
-def run_means(log_values: Floats, run_of: Sequence[int]) -> Floats:
-    """Return the mean of each run."""
-    runs = np.asarray(run_of)
-    return np.array([np.nanmean(log_values[runs == run]) for run in np.unique(runs)])
+def run_means(log_values: Floats, run_of: Sequence[int] | Counts) -> Floats:
+    """Return the mean of each run's launches: shape (..., launches) becomes (..., runs), NaN where a run has no value.
+
+    `run_of` has for each launch the number of its run, from 0. Where runs differ by more than their launches do, a run is the unit
+    of replication, and the means are all that there is to infer from: replicate at the highest level that varies (Kalibera and
+    Jones, "Rigorous benchmarking in reasonable time", ISMM'13).
+    """
+    values, runs = np.asarray(log_values, dtype=np.float64), np.asarray(run_of, dtype=np.int64)
+    is_of_run = runs[:, None] == np.arange(runs.max(initial=-1) + 1)
+    present = ~np.isnan(values)
+    count = present.astype(np.float64) @ is_of_run
+    total = np.where(present, values, 0.0) @ is_of_run
+    return np.asarray(np.where(count > 0, total / np.maximum(count, 1.0), np.nan), dtype=np.float64)
 
 
 def student_one_sided(difference: Floats, standard_error: Floats, degrees_of_freedom: Floats) -> Floats:

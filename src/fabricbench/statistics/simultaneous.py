@@ -17,12 +17,16 @@ from fabricbench.statistics.decision import EQUIVALENT_LAUNCHES, Decision
 
 @dataclass(frozen=True)
 class LogRatio:
-    """A mean log ratio `b / a`, the standard deviation of a pair's, how many pairs, and the degrees of freedom of the deviation."""
+    """A mean log ratio `b / a`, the standard deviation of a pair's, how many pairs, and the degrees of freedom of the deviation.
+
+    `met` counts launches where they are not the pairs: those of several runs, say.
+    """
 
     mean: float
     deviation: float
     launches: int
     freedom: float
+    met: int | None = None
 
     @property
     def error(self) -> float:
@@ -42,7 +46,7 @@ class LogRatio:
             return Decision.HIGHER
         if high < -limit:
             return Decision.LOWER
-        if low > -limit and high < limit and self.launches >= EQUIVALENT_LAUNCHES:
+        if low > -limit and high < limit and (self.launches if self.met is None else self.met) >= EQUIVALENT_LAUNCHES:
             return Decision.EQUIVALENT
         if low > 0:
             return Decision.HIGHER_AHEAD

@@ -36,8 +36,9 @@ class Fabric(Model):
     `interface` (the same name on every node) or `subnet` tells the measurer which interface belongs to the fabric; a fabric with
     neither (shared memory) carries only memory and mpi. `mpi_environment` and `mpi_arguments` override how MPI is told to
     use it. `price_per_node` is what the fabric costs for each node (adapter, cable, switch port), `price_fixed` what it costs once,
-    `power_per_node_watt` what it draws for each node, switches included. `settings` tells readers what else it was set to (a
-    switch's latency, a driver's version): two runs are set side by side by it.
+    `power_per_node_watt` what it draws for each node, switches included. `settings` tells readers what else it was set to: a
+    switch's latency, a driver's version. Entries with the same `condition_of` are one thing in several conditions (before and
+    after a change, say, in the order of the testbed): measured in turn within one run, they are compared by block.
     """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
@@ -54,6 +55,7 @@ class Fabric(Model):
     currency: str = "EUR"
     is_emulated: bool = False
     description: str = ""
+    condition_of: str = ""
     settings: dict[str, str] = {}
 
     @property
@@ -94,6 +96,7 @@ class Testbed(Model):
     def twins_of(self, name: str) -> Testbed:
         """Return the testbed with that fabric alone, listed twice under two names: what a self-check compares. Raises KeyError."""
         fabric = self.fabric(name)
+        fabric = fabric.model_copy(update={"condition_of": ""})  # a twin differs in nothing, so it is no condition
         twin = fabric.model_copy(update={"name": f"{name}-again"})
         nodes = tuple(
             node.model_copy(update={"addresses": {**node.addresses, twin.name: node.addresses[name]}})

@@ -89,6 +89,17 @@ class TestbedFile(Model):
             raise ValueError('testbed.launcher = "lab" and testbed.lab = NAME go together')
         return self
 
+    @model_validator(mode="after")
+    def _conditions_have_company(self) -> TestbedFile:
+        conditions = [fabric.condition_of for fabric in self.fabric if fabric.condition_of]
+        for table in self.fabric:
+            if conditions.count(table.condition_of) == 1:
+                raise ValueError(
+                    f"[[fabric]] {table.name!r} is the only condition_of = {table.condition_of!r}: "
+                    "there is nothing to compare it with; give the other [[fabric]] the same condition_of"
+                )
+        return self
+
 
 def read_testbed(path: Path) -> Testbed:
     """Return the testbed that the file describes; UsageError lists what is wrong with it."""

@@ -18,6 +18,7 @@ __all__ = ["CHECKS", "Material", "find_warnings"]
 CHECKS: tuple[Callable[[Material], Iterator[Warning]], ...] = (
     data.invalid_launches,
     data.missing_launches,
+    data.wide_gaps,
     data.failed_cells,
     data.losses,
     data.few_launches,

@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 from fabricbench.analysis.caution.material import Material, name_of, named, warn
 from fabricbench.analysis.findings import Severity, Warning  # noqa: A004 - the field's word
+from fabricbench.analysis.gaps import find_gaps, wide
 from fabricbench.analysis.wording import count, percent
 from fabricbench.model import Pattern
+from fabricbench.quantity import format_duration
 from fabricbench.statistics.order import median_interval
 
 Floats = NDArray[np.float64]
@@ -44,6 +46,26 @@ def missing_launches(material: Material) -> Iterator[Warning]:
         cut = [launch.launch_id for launch in of_run.launches if not launch.summary.complete or launch.summary.damage]
         if cut:
             yield warn(Severity.WARNING, "damaged records", f"{named(cut)}: what could be read of them is used")
+
+
+def wide_gaps(material: Material) -> Iterator[Warning]:
+    """Tell where the halves of a pair were measured too far apart in time, so that pairing cancels no drift."""
+    for pairing in material.pairings:
+        if not pairing.is_paired:
+            continue
+        gaps = find_gaps((*pairing.a.launches, *pairing.b.launches))
+        found = wide(gaps)
+        if not found:
+            continue
+        has_kernels = any(gap.subject for gap in gaps)
+        of_all = f"{len(found)} of {count(len(gaps), 'pair' if has_kernels else 'block')}"
+        where = named([gap.launch_ids[0] for gap in found] if has_kernels else [f"b{gap.block:02d}" for gap in found])
+        longest = max(gap.seconds for gap in found)
+        text = (
+            f"the halves of {of_all} ({where}) were measured {'up to ' if len(found) > 1 else ''}"
+            f"{format_duration(longest)} apart: what drifted between is in their ratio"
+        )
+        yield warn(Severity.WARNING, f"{pairing.b.name} / {pairing.a.name}", text)
 
 
 def failed_cells(material: Material) -> Iterator[Warning]:

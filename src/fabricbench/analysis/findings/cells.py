@@ -77,6 +77,8 @@ class Comparison(Model):
     launches: int
     """Pairs of launches (blocks), runs of the smaller side, or launches of the smaller side: as `replication` says."""
     replication: Replication = Replication.BLOCKS
+    met: int = 0
+    """Launches a side, of all its runs: what a rare slow mode had to escape before anything is called equivalent."""
     more_blocks_needed: int | None
     """How many more blocks would settle it, where the verdict is open and an estimate can be made."""
     deviation: float | None = None

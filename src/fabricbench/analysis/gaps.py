@@ -1,0 +1,84 @@
+"""Halves of a pair that were not measured close together: what drifted in between is in their ratio, and pairing cannot cancel it.
+
+Found from the launches' own start times. A run of today keeps halves close (`campaign.order`); one of an earlier version may hold a
+launch that was retried after all others, or resumed days later.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from statistics import median_low
+
+from fabricbench.analysis.measured import Side
+from fabricbench.record.store import StoredLaunch
+
+WIDE_FACTOR = 3.0
+"""A gap is wide where it is so many times what is usual in the run for the same measurement..."""
+
+WIDE_SECONDS = 60.0
+"""...and longer than this: in less, neighbours and temperature rarely change."""
+
+
+@dataclass(frozen=True)
+class Gap:
+    """How far apart in time the launches of one group began: those of a block that measure the same `subject` (empty: no kernel).
+
+    `usual_seconds` is the median over the run's groups of that subject.
+    """
+
+    block: int
+    subject: str
+    launch_ids: tuple[str, ...]
+    seconds: float
+    usual_seconds: float
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether that is further apart than it should be."""
+        return self.seconds > max(WIDE_SECONDS, WIDE_FACTOR * self.usual_seconds)
+
+
+def find_gaps(launches: Iterable[StoredLaunch]) -> list[Gap]:
+    """Return the gap of every group of at least two launches, by block and subject; launches that tell no start are passed over."""
+    groups: dict[tuple[int, str], list[StoredLaunch]] = defaultdict(list)
+    for launch in launches:
+        if _started_seconds(launch) > 0:
+            groups[launch.block, subject_of(launch)].append(launch)
+    spread: dict[tuple[int, str], float] = {}
+    for key, group in groups.items():
+        if len(group) > 1:
+            started = [_started_seconds(launch) for launch in group]
+            spread[key] = max(started) - min(started)
+    by_subject: dict[str, list[float]] = defaultdict(list)
+    for (_, subject), seconds in spread.items():
+        by_subject[subject].append(seconds)
+    # The lower median: of two blocks the closer one says what is usual.
+    usual = {subject: median_low(seconds) for subject, seconds in by_subject.items()}
+    return [
+        Gap(block, subject, tuple(one.launch_id for one in groups[block, subject]), seconds, usual[subject])
+        for (block, subject), seconds in sorted(spread.items())
+    ]
+
+
+def mispaired_blocks(a: Side, b: Side) -> set[int]:
+    """Return the blocks in which the halves of a pair of two sides were measured too far apart; none for sides of two runs."""
+    if a.run is not b.run:
+        return set()
+    return {gap.block for gap in wide(find_gaps((*a.launches, *b.launches)))}
+
+
+def wide(gaps: Iterable[Gap]) -> list[Gap]:
+    """Return the gaps that are wide."""
+    return [gap for gap in gaps if gap.is_wide]
+
+
+def subject_of(launch: StoredLaunch) -> str:
+    """Return what a launch measures, alike on every fabric: the name of its kernel; empty for the measurer."""
+    return launch.launch_id.removeprefix(f"b{launch.block:02d}-{launch.fabric}").removeprefix("-")
+
+
+def _started_seconds(launch: StoredLaunch) -> float:
+    header = launch.summary.header
+    return header.started_unix_ns / 1e9 if header is not None else 0.0

@@ -1,0 +1,141 @@
+"""The order of launches: blocks, the groups of launches within them that are compared, and when a group is run again. Pure.
+
+A *group* is what a block sets side by side: one measurement on each fabric. What a comparison rests on is the ratio within a group,
+and only what was the same for both halves cancels there, so the launches of a group follow one another, and where one of them is
+to be run again, all of them are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from random import Random
+
+from fabricbench.campaign.kernels import KernelStart
+from fabricbench.record.manifest import PlannedLaunch
+
+CLOSE_SECONDS = 600.0
+"""Halves that begin within ten minutes count as measured together: the same load and the same temperature, nearly always."""
+
+CLOSE_FACTOR = 3.0
+"""And within so many times what the whole group is estimated to take: a group of long kernels is never closer than that."""
+
+
+class LaunchPlan(PlannedLaunch):
+    """One start of a program: its place in the order, its fabric, its cells in their order.
+
+    It is the measurer that is started, and with `kernel` that kernel.
+    """
+
+    token: int
+    cells: tuple[int, ...]
+    estimated_seconds: float
+    kernel: KernelStart | None = None
+
+
+@dataclass(frozen=True)
+class Half:
+    """What every block starts once: a measurement on a fabric. `cells` are in the order of their ids."""
+
+    fabric: str
+    cells: tuple[int, ...]
+    estimated_seconds: float
+    kernel: KernelStart | None = None
+
+    @property
+    def subject(self) -> str:
+        """What is measured, alike on every fabric: the name of the kernel; empty for the measurer."""
+        return "" if self.kernel is None else self.kernel.name
+
+
+@dataclass(frozen=True)
+class Group:
+    """The launches of a block that are compared with one another, in their order."""
+
+    block: int
+    subject: str
+    launches: tuple[LaunchPlan, ...]
+
+    @property
+    def name(self) -> str:
+        """How people are told of it."""
+        return f"{self.subject} in block {self.block}" if self.subject else f"block {self.block}"
+
+    @property
+    def close_seconds(self) -> float:
+        """The longest time from the first start to the last in which its halves count as measured together."""
+        return max(CLOSE_SECONDS, CLOSE_FACTOR * sum(launch.estimated_seconds for launch in self.launches))
+
+    def again(self, seed: int, number: int) -> Group:
+        """Return the group in a fresh random order, the `number`-th time that it is run again, in the same places of its block."""
+        launches = list(self.launches)
+        Random(f"{seed} block {self.block} {self.subject} again {number}").shuffle(launches)  # noqa: S311 - order, not secrecy
+        places = sorted(launch.position for launch in launches)
+        placed = (one.model_copy(update={"position": place}) for one, place in zip(launches, places, strict=True))
+        return Group(self.block, self.subject, tuple(placed))
+
+
+def order_blocks(halves: Sequence[Half], blocks: Iterable[int], seed: int) -> Iterator[LaunchPlan]:
+    """Yield the launches of blocks: groups in random order, and within each the fabrics in random order.
+
+    Seeded by text, so that a block's order does not change when another block is added.
+    """
+    for block in blocks:
+        random = Random(f"{seed} block {block}")  # noqa: S311
+        subjects = list(dict.fromkeys(half.subject for half in halves))
+        random.shuffle(subjects)
+        position = 0
+        for subject in subjects:
+            group = [half for half in halves if half.subject == subject]
+            random.shuffle(group)
+            for half in group:
+                yield _launch(half, block, position, seed)
+                position += 1
+
+
+def _launch(half: Half, block: int, position: int, seed: int) -> LaunchPlan:
+    name = f"b{block:02d}-{half.fabric}"
+    token, cells = 0, list(half.cells)
+    if half.kernel is not None:
+        name += f"-{half.kernel.name}"
+    else:
+        random = Random(f"{seed} block {block} {half.fabric}")  # noqa: S311
+        random.shuffle(cells)
+        token = random.getrandbits(32)
+    return LaunchPlan(
+        launch_id=name,
+        block=block,
+        position=position,
+        fabric=half.fabric,
+        token=token,
+        cells=tuple(cells),
+        estimated_seconds=half.estimated_seconds,
+        kernel=half.kernel,
+    )
+
+
+def halves_of(launches: Sequence[LaunchPlan], fabrics: Sequence[str]) -> list[Half]:
+    """Return what each block of a plan starts, as its first block has it: `order_blocks` makes the same blocks of it, and more."""
+    first = [launch for launch in launches if launch.block == launches[0].block]
+    halves = [Half(one.fabric, tuple(sorted(one.cells)), one.estimated_seconds, one.kernel) for one in first]
+    # As the plan had them before any shuffling: the measurer first, then kernels by their cell; fabrics as the testbed has them.
+    return sorted(
+        halves, key=lambda half: (half.kernel is not None, half.kernel and half.cells, fabrics.index(half.fabric))
+    )
+
+
+def groups_of(launches: Sequence[LaunchPlan]) -> list[list[Group]]:
+    """Return the groups of each block in the order in which they begin; a plan of an earlier version may have scattered them."""
+    blocks = []
+    for block, of_block in groupby(launches, key=lambda launch: launch.block):
+        found: dict[str, list[LaunchPlan]] = {}
+        for launch in of_block:
+            found.setdefault("" if launch.kernel is None else launch.kernel.name, []).append(launch)
+        blocks.append([Group(block, subject, tuple(group)) for subject, group in found.items()])
+    return blocks
+
+
+def is_close(group: Group, started: Iterable[float], now: float) -> bool:
+    """Tell whether launches of a group that started then (Unix seconds) can be paired with one that starts now."""
+    return all(abs(now - each) <= group.close_seconds for each in started)

@@ -1,0 +1,104 @@
+"""Which runs a command compares (`RUN`, `A B`, or `--before A1 A2 A3 --after B1 B2 B3`), and what one run a side cannot tell."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from fabricbench.errors import UsageError
+
+RunsArgument = Annotated[
+    list[Path] | None,
+    typer.Argument(metavar="[RUNDIR [RUNDIR]]", help="One run, or two: before, after.", show_default=False),
+]
+BeforeOption = Annotated[
+    list[Path] | None,
+    typer.Option("--before", metavar="RUNDIR ...", help="Runs before a change, three or more: `--before A1 A2 A3`."),
+]
+AfterOption = Annotated[
+    list[Path] | None, typer.Option("--after", metavar="RUNDIR ...", help="Runs after it, three or more.")
+]
+
+SIDES = ("--before", "--after")
+
+ONE_RUN_A_SIDE = (
+    "one run a side cannot tell a change from whatever else differed between the two sessions, so its error rate is not known: in "
+    "simulated runs without any change 8 to 10 % had a wrong verdict, 23 to 38 % where sessions differed by 2 % by themselves. "
+    "Compare at least three runs a side (--before A1 A2 A3 --after B1 B2 B3), or measure both settings in turn within one run "
+    "(docs/campaigns.md, Before and after)"
+)
+"""Figures of docs/statistics.md, Before and after."""
+
+TWO_RUNS_A_SIDE = "two runs on a side give no interval: their spread is hardly known; three on each side are the least"
+
+
+class SeveralRunsCommand(TyperCommand):
+    """A command whose options --before and --after take all that follows up to the next option."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Write the options out, once for each run, before they are parsed."""
+        rest: list[str] = super().parse_args(ctx, spread(args, SIDES))
+        return rest
+
+
+def spread(arguments: Sequence[str], options: Collection[str]) -> list[str]:
+    """Return arguments with each of these options repeated: `--before A B` becomes `--before A --before B`."""
+    written: list[str] = []
+    repeated, is_first = "", False
+    for argument in arguments:
+        name, equals, _ = argument.partition("=")
+        if name.startswith("-") and name != "-":
+            repeated, is_first = (name if name in options else ""), not equals
+            written.append(argument)
+        elif repeated:
+            written += [argument] if is_first else [repeated, argument]
+            is_first = False
+        else:
+            written.append(argument)
+    return written
+
+
+def runs_to_analyse(
+    runs: Sequence[Path] | None, before: Sequence[Path] | None, after: Sequence[Path] | None
+) -> dict[str, Any]:
+    """Return what `analyse` takes of the runs, opened; UsageError where they make no sense together."""
+    from fabricbench.record.store import Run  # noqa: PLC0415 - keeps the start of the program fast
+
+    given, old, new = (list(paths or []) for paths in (runs, before, after))
+    if (old or new) and given:
+        raise UsageError(
+            f"{', '.join(map(str, given))} and --before or --after are both given",
+            hint="give either one or two run directories, or all of them after --before and --after",
+        )
+    if bool(old) != bool(new):
+        raise UsageError(
+            f"{'--after' if old else '--before'} is missing",
+            hint="a comparison needs both: --before A1 A2 A3 --after B1 B2 B3",
+        )
+    if old:
+        return {"before": [Run.open(path) for path in old], "after": [Run.open(path) for path in new]}
+    if not 1 <= len(given) <= 2:
+        raise UsageError(
+            f"{len(given)} run directories were given",
+            hint="give one, two (before, after), or several a side: --before A1 A2 A3 --after B1 B2 B3",
+        )
+    return {"runs": [Run.open(path) for path in given]}
+
+
+def note_of_sides(sides: dict[str, Any]) -> str | None:
+    """Return what is to be said of a comparison before and after with so few runs; None where there are enough, or one run only."""
+    if len(sides.get("runs", ())) == 1:
+        return None
+    fewest = 1 if "runs" in sides else min(len(sides["before"]), len(sides["after"]))
+    return {1: ONE_RUN_A_SIDE, 2: TWO_RUNS_A_SIDE}.get(fewest)
+
+
+def first_path(sides: dict[str, Any]) -> Path:
+    """Return the run directory in which a report is written by default: the first given, or the first after the change."""
+    run = (sides["after"] if "after" in sides else sides["runs"])[0]
+    path: Path = run.path
+    return path

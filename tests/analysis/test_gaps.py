@@ -1,0 +1,79 @@
+"""Pairs whose halves lie apart in time: found from when launches began, told to the reader, named for whoever leaves them out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from fabricbench.analysis import analyse
+from fabricbench.analysis.gaps import find_gaps, mispaired_blocks, wide
+from fabricbench.analysis.measured import read_sides
+from fabricbench.record.store import Run
+
+from .conftest import MakeRun, two
+
+HOUR = 3600.0
+
+
+def moved(run: Run, launch_ids: Sequence[str], seconds: float) -> Run:
+    """The run as if some of its launches had been measured so much later."""
+    for launch_id in launch_ids:
+        path = Path(run.path) / "launches" / launch_id / "launch.json"
+        summary = json.loads(path.read_text())
+        summary["header"]["started_unix_ns"] += round(seconds * 1e9)
+        path.write_text(json.dumps(summary))
+    return Run.open(run.path)
+
+
+def gap_warnings(run: Run) -> list[str]:
+    return [one.text for one in analyse([run]).warnings if "apart" in one.text]
+
+
+def test_a_launch_that_was_retried_after_all_others_is_told_with_how_far_it_lies_from_its_other_half(make_run: MakeRun):
+    run = moved(make_run(two(1.1)), ["b01-other", "b06-one"], 3 * HOUR)
+    (text,) = gap_warnings(run)
+    assert text == (
+        "the halves of 2 of 8 blocks (b01 and b06) were measured up to 3 h 00 min apart: "
+        "what drifted between is in their ratio"
+    )
+    one, other = read_sides([run])
+    assert mispaired_blocks(one, other) == {1, 6}
+
+
+def test_a_run_whose_halves_follow_one_another_is_not_warned_of(make_run: MakeRun):
+    run = make_run(two(1.1))
+    assert gap_warnings(run) == []
+    assert mispaired_blocks(*read_sides([run])) == set()
+
+
+def test_whole_blocks_that_were_measured_days_later_are_pairs_as_good_as_others(make_run: MakeRun):
+    run = moved(make_run(two(1.1)), ["b06-one", "b06-other", "b07-one", "b07-other"], 48 * HOUR)
+    assert wide(find_gaps(run.launches)) == []
+
+
+def test_less_than_a_minute_is_no_gap_however_unusual(make_run: MakeRun):
+    near = {gap.block: gap for gap in find_gaps(make_run(two(1.1)).launches)}
+    assert {gap.usual_seconds for gap in near.values()} == {20.0}
+    later = make_run(two(1.1), "later")
+    second = max(later.launches[4:6], key=lambda one: one.position or 0).launch_id
+    assert wide(find_gaps(moved(later, [second], 39.0).launches)) == []
+    assert [gap.block for gap in wide(find_gaps(moved(later, [second], 2.0).launches))] == [2]
+
+
+def test_two_runs_have_no_pairs_and_so_no_gaps(make_run: MakeRun):
+    before, after = make_run(two(1.1)), make_run(two(1.1), "after")
+    sides = read_sides([before, moved(after, [one.launch_id for one in after.launches], 99 * HOUR)])
+    assert mispaired_blocks(sides[0], sides[1]) == set()
+
+
+@pytest.mark.parametrize("launch_id", ["b03-one", "b03-other"])
+def test_a_launch_that_does_not_tell_when_it_began_is_passed_over(make_run: MakeRun, launch_id: str):
+    run = make_run(two(1.1))
+    started = next(one for one in run.launches if one.launch_id == launch_id).summary.header
+    assert started is not None
+    run = moved(run, [launch_id], -started.started_unix_ns / 1e9)
+    gaps = find_gaps(run.launches)
+    assert [gap.block for gap in gaps] == [0, 1, 2, 4, 5, 6, 7]

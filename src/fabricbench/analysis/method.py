@@ -60,8 +60,9 @@ shown.
 """
 
 LOOKS = """
-Looking again: a run to which blocks may be added spends four fifths of its error at its first look, and half of what is left at each later
-one (after Lan and DeMets, 1983), so that all its looks together keep {error}. A run that was declared final spends it all at once.
+Looking again: a run to which blocks may be added spends four fifths of its error at its first look, and half of what
+is left at each later one (after Lan and DeMets, 1983), so that all its looks together keep {error}. A run that was
+declared final spends it all at once.
 """
 
 VERDICTS = """

@@ -30,7 +30,7 @@ class Scaling:
     notes: tuple[str, ...] = ()
 
     def shorten(self, cell: PlannedCell) -> PlannedCell:
-        """Return the cell with its time bound scaled."""
+        """Return the cell with its time bound scaled, and its minimum time no longer than that."""
         return _shorten(cell, self.factor)
 
 
@@ -76,7 +76,9 @@ def fit_budget(
 def _shorten(cell: PlannedCell, factor: float) -> PlannedCell:
     bound = cell.probe.stopping.maximum_seconds
     seconds = max(bound * factor, min(bound, SHORTEST_CELL_SECONDS))
-    stopping = cell.probe.stopping.model_copy(update={"maximum_seconds": seconds})
+    # A minimum beyond the maximum would make the plan say what cannot be.
+    least = min(cell.probe.stopping.minimum_seconds, seconds)
+    stopping = cell.probe.stopping.model_copy(update={"maximum_seconds": seconds, "minimum_seconds": least})
     return cell.model_copy(update={"probe": cell.probe.model_copy(update={"stopping": stopping})})
 
 

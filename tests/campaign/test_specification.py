@@ -49,7 +49,12 @@ def test_a_file_says_what_it_means_with_units():
 
 @pytest.mark.parametrize(
     ("said", "seconds"),
-    [("", 0.1), ('minimum_seconds = "200ms"', 0.2), ('maximum_seconds = "20ms"', 0.02), ('minimum_seconds = "0s"', 0.0)],
+    [
+        ("", 0.1),
+        ('minimum_seconds = "200ms"', 0.2),
+        ('maximum_seconds = "20ms"', 0.02),
+        ('minimum_seconds = "0s"', 0.0),
+    ],
 )
 def test_no_cell_may_end_on_its_width_before_a_tenth_of_a_second_or_what_is_said_or_all_its_time(
     said: str, seconds: float

@@ -45,15 +45,20 @@ std::uint64_t nth(std::span<std::uint64_t> samples, std::size_t position) {
 
 }  // namespace
 
-std::optional<MedianRanks> median_ranks(std::size_t count, double confidence) {
+std::optional<MedianRanks> median_ranks(std::size_t count, double confidence, double inflation) {
   const double tail = (1 - confidence) / 2;
-  const std::size_t outside = count <= most_exact ? exact_outside(count, tail) : approximate_outside(count, tail);
+  std::size_t outside = count <= most_exact ? exact_outside(count, tail) : approximate_outside(count, tail);
+  if (inflation > 1) {
+    const double middle = (static_cast<double>(count) + 1) / 2;
+    const double widened = middle - (middle - static_cast<double>(outside)) * std::sqrt(inflation);
+    outside = widened < 1 ? 0 : static_cast<std::size_t>(widened);
+  }
   if (outside == 0 || 2 * outside > count) return std::nullopt;
   return MedianRanks{outside - 1, count - outside};
 }
 
-std::optional<MedianInterval> median_interval(std::span<std::uint64_t> samples, double confidence) {
-  const auto ranks = median_ranks(samples.size(), confidence);
+std::optional<MedianInterval> median_interval(std::span<std::uint64_t> samples, double confidence, double inflation) {
+  const auto ranks = median_ranks(samples.size(), confidence, inflation);
   if (!ranks) return std::nullopt;
   const std::size_t middle = samples.size() / 2;
   const std::uint64_t upper = nth(samples, middle);

@@ -58,6 +58,15 @@ double ObjectReader::positive(std::string_view key, std::optional<double> fallba
   return value.get<double>();
 }
 
+double ObjectReader::not_negative(std::string_view key, double fallback) {
+  const nlohmann::json* value = find(key);
+  if (value == nullptr) return fallback;
+  if (!value->is_number() || !(value->get<double>() >= 0) || !std::isfinite(value->get<double>())) {
+    throw PlanError(path_of(key), "must be a number of at least 0, found " + shown(*value));
+  }
+  return value->get<double>();
+}
+
 std::string ObjectReader::text(std::string_view key) {
   const nlohmann::json& value = need(key);
   if (!value.is_string()) throw PlanError(path_of(key), "must be a string, found " + shown(value));

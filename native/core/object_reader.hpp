@@ -36,6 +36,7 @@ class ObjectReader {
 
   std::int64_t integer(std::string_view key, Range range, std::optional<std::int64_t> fallback = std::nullopt);
   double positive(std::string_view key, std::optional<double> fallback = std::nullopt);
+  double not_negative(std::string_view key, double fallback);
   std::string text(std::string_view key);
   std::optional<std::string> text_or_null(std::string_view key);
 

@@ -56,6 +56,7 @@ Stopping read_stopping(const json& value, const std::string& path) {
   Stopping stopping;
   stopping.minimum_samples = read_size(reader, "minimum_samples", {1, most_samples}, stopping.minimum_samples);
   stopping.maximum_samples = read_size(reader, "maximum_samples", {1, most_samples}, stopping.maximum_samples);
+  stopping.minimum_seconds = reader.not_negative("minimum_seconds", stopping.minimum_seconds);
   stopping.maximum_seconds = reader.positive("maximum_seconds", stopping.maximum_seconds);
   stopping.relative_width = reader.positive("relative_width", stopping.relative_width);
   stopping.confidence = reader.positive("confidence", stopping.confidence);

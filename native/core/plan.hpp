@@ -26,6 +26,7 @@ struct PlanFabric {
 struct Stopping {
   std::size_t minimum_samples = 20;
   std::size_t maximum_samples = 100'000;
+  double minimum_seconds = 0;
   double maximum_seconds = 0.5;
   double relative_width = 0.02;
   double confidence = 0.95;

@@ -1,24 +1,79 @@
 #include "core/stopping.hpp"
 
 #include <algorithm>
-
-#include "core/median_interval.hpp"
+#include <array>
+#include <limits>
 
 namespace fabricbench {
+namespace {
+
+/// With fewer batches their variance is anybody's guess: its own relative error is the square root of 2 / (batches -
+/// 1).
+constexpr std::size_t least_batches = 16;
+
+/// Sums over batches of one length, as they come.
+struct BatchLevel {
+  double squares = 0;  // of the deviations from what a batch holds on average
+  std::size_t batches = 0;
+  std::size_t first_half = 0;  // of the next longer batch
+  bool has_first_half = false;
+};
+
+}  // namespace
+
+double variance_inflation(std::span<const std::uint64_t> samples, std::uint64_t median) {
+  const auto above = static_cast<double>(std::ranges::count_if(samples, [&](auto sample) { return sample > median; }));
+  const double share = above / static_cast<double>(samples.size());
+  if (!(share > 0)) return 1;  // nothing lies above: all that vary are ties, and ties are no spread of the median
+  std::array<BatchLevel, std::numeric_limits<std::size_t>::digits> levels{};
+  for (const std::uint64_t sample : samples) {
+    std::size_t sum = sample > median ? 1 : 0;
+    double length = 1;
+    for (BatchLevel& level : levels) {
+      const double deviation = static_cast<double>(sum) - share * length;
+      level.squares += deviation * deviation;
+      ++level.batches;
+      level.has_first_half = !level.has_first_half;
+      if (level.has_first_half) {
+        level.first_half = sum;
+        break;
+      }
+      sum += level.first_half;
+      length *= 2;
+    }
+  }
+  double largest = 1;
+  double length = 2;
+  for (const BatchLevel& level : std::span(levels).subspan(1)) {  // single samples are what is compared with
+    if (level.batches < least_batches) break;
+    const double independent = static_cast<double>(level.batches - 1) * length * share * (1 - share);
+    largest = std::max(largest, level.squares / independent);
+    length *= 2;
+  }
+  return largest;
+}
 
 StoppingRule::StoppingRule(const Stopping& stopping) : stopping_(stopping), scratch_(stopping.maximum_samples) {}
 
+bool StoppingRule::is_within_width(const MedianInterval& interval) const {
+  const double median = static_cast<double>(interval.median);
+  const double width = stopping_.relative_width * median;
+  return median - static_cast<double>(interval.low) <= width && static_cast<double>(interval.high) - median <= width;
+}
+
 bool StoppingRule::is_narrow(std::span<const std::uint64_t> samples) {
   std::ranges::copy(samples, scratch_.begin());
-  const auto interval = median_interval(std::span(scratch_).first(samples.size()), stopping_.confidence);
-  if (!interval) return false;
-  const double median = static_cast<double>(interval->median);
-  const double width = stopping_.relative_width * median;
-  return median - static_cast<double>(interval->low) <= width && static_cast<double>(interval->high) - median <= width;
+  const std::span<std::uint64_t> copied = std::span(scratch_).first(samples.size());
+  const auto independent = median_interval(copied, stopping_.confidence);
+  if (!independent || !is_within_width(*independent)) return false;
+  const double inflation = variance_inflation(samples, independent->median);
+  const auto widened = median_interval(copied, stopping_.confidence, inflation);
+  return widened && is_within_width(*widened);
 }
 
 std::optional<StopReason> StoppingRule::decide(std::span<const std::uint64_t> samples, double elapsed_seconds) {
-  if (samples.size() >= stopping_.minimum_samples && is_narrow(samples)) return StopReason::width;
+  const bool is_long_enough = elapsed_seconds >= std::min(stopping_.minimum_seconds, stopping_.maximum_seconds);
+  if (is_long_enough && samples.size() >= stopping_.minimum_samples && is_narrow(samples)) return StopReason::width;
   if (samples.size() >= stopping_.maximum_samples) return StopReason::count;
   if (elapsed_seconds >= stopping_.maximum_seconds) return StopReason::time;
   return std::nullopt;

@@ -273,6 +273,7 @@ void Conductor::measure_overlap(double pure_ns) {
   stopping.maximum_samples = std::min(stopping.maximum_samples, overlap_samples);
   stopping.minimum_samples = std::min(stopping.minimum_samples, stopping.maximum_samples);
   stopping.maximum_seconds /= 2;
+  stopping.minimum_seconds /= 2;
   compute_ns_ = static_cast<std::int64_t>(pure_ns);
   direct(CallPhase::calibrate, 0, 0);
   // Where ranks share a processor, one computes while the other would begin: what is usual is another time and again.

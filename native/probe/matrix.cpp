@@ -47,8 +47,9 @@ PlanProbe probe_of_pair(const PlanProbe& probe, std::size_t turns) {
   const bool is_stream = probe.pattern == Pattern::pairs_stream;
   pair.pattern = is_stream ? Pattern::stream : Pattern::pingpong;
   const double directions = is_stream ? 2 : 1;
-  pair.stopping.maximum_seconds =
-      std::max(least_seconds, probe.stopping.maximum_seconds / static_cast<double>(turns) / directions);
+  const double shares = static_cast<double>(turns) * directions;
+  pair.stopping.maximum_seconds = std::max(least_seconds, probe.stopping.maximum_seconds / shares);
+  pair.stopping.minimum_seconds = probe.stopping.minimum_seconds / shares;
   pair.parameters = json::object();
   return pair;
 }

@@ -44,6 +44,7 @@ TEST(Plan, TheFixtureIsReadAsItStands) {
   EXPECT_EQ(plan.probes[0].stopping.maximum_samples, 1000U);
   EXPECT_EQ(plan.probes[1].ranks, std::vector<int>{0});
   EXPECT_EQ(plan.probes[1].parameters["kernel"], "triad");
+  EXPECT_EQ(plan.probes[0].stopping.minimum_seconds, 0.1);
   EXPECT_EQ(plan.probes[1].stopping.maximum_seconds, 0.2);
   EXPECT_EQ(plan.probes[2].messages_per_sample, 64U);
 }
@@ -58,6 +59,7 @@ TEST(Plan, WhatIsLeftOutHasTheContractsDefaults) {
   EXPECT_EQ(probe.reply_timeout_seconds, 0.25);
   EXPECT_EQ(probe.stopping.minimum_samples, 20U);
   EXPECT_EQ(probe.stopping.maximum_samples, 100'000U);
+  EXPECT_EQ(probe.stopping.minimum_seconds, 0.0);  // as plans of earlier versions had it
   EXPECT_EQ(probe.stopping.confidence, 0.95);
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <vector>
 
 namespace fabricbench {
@@ -51,6 +52,77 @@ TEST(StoppingRule, NeverAsksForMoreThanNumberAndTimeAllow) {
   EXPECT_EQ(stopping.next_batch(95, 0.1, 1e-6), 5U);
   EXPECT_EQ(stopping.next_batch(0, 0.0, 0.4), 3U);
   EXPECT_EQ(stopping.next_batch(5, 2.0, 0.4), 1U);
+}
+
+/// As a network behaves that something else slows down now and then: `fast` samples in a row, then `slow` ones that
+/// take 35 % longer, each with its own small scatter.
+std::vector<std::uint64_t> two_regimes(std::size_t count, std::size_t fast, std::size_t slow) {
+  std::vector<std::uint64_t> samples;
+  std::uint64_t state = 1;
+  for (std::size_t i = 0; i < count; ++i) {
+    state = state * 6364136223846793005U + 1442695040888963407U;  // Knuth's linear congruential generator
+    const std::uint64_t scatter = (state >> 33U) % 2000;
+    const bool is_slow = i % (fast + slow) >= fast;
+    samples.push_back((is_slow ? 13500 : 10000) + scatter / 2);
+  }
+  return samples;
+}
+
+constexpr Stopping long_rule{.minimum_samples = 20, .maximum_samples = 10000, .maximum_seconds = 10};
+
+std::optional<MedianInterval> independent_interval(std::vector<std::uint64_t> samples) {
+  return median_interval(samples, long_rule.confidence);
+}
+
+// 600 samples of which the last 250 are slow: taken as independent, their median is known to 1 % on either side.
+TEST(StoppingRule, GoesOnWhereSamplesComeInRegimesThatAnIntervalOfIndependentSamplesDoesNotSee) {
+  const auto samples = two_regimes(600, 350, 250);
+  const auto naive = independent_interval(samples);
+  ASSERT_TRUE(naive);
+  EXPECT_LT(static_cast<double>(naive->high - naive->low), 0.04 * static_cast<double>(naive->median));
+  EXPECT_GT(variance_inflation(samples, naive->median), 10);
+  EXPECT_FALSE(StoppingRule(long_rule).decide(samples, 1));
+}
+
+TEST(StoppingRule, EndsByWidthWhereAsManySlowSamplesAreSpreadOverAll) {
+  const auto samples = two_regimes(1200, 7, 5);
+  EXPECT_LT(variance_inflation(samples, independent_interval(samples)->median), 4);
+  EXPECT_EQ(StoppingRule(long_rule).decide(samples, 1), StopReason::width);
+}
+
+TEST(StoppingRule, EndsByWidthOnceEnoughRegimesHaveBeenSeen) {
+  EXPECT_EQ(StoppingRule(long_rule).decide(two_regimes(10000, 90, 10), 1), StopReason::width);
+}
+
+TEST(StoppingRule, DoesNotEndByWidthBeforeItsMinimumTimeSoThatASlowRegimeMayCome) {
+  Stopping patient = rule;
+  patient.minimum_seconds = 0.1;
+  EXPECT_FALSE(StoppingRule(patient).decide(steady(20), 0.035));
+  EXPECT_EQ(StoppingRule(patient).decide(steady(20), 0.1), StopReason::width);
+  EXPECT_EQ(StoppingRule(patient).decide(steady(100), 0.035), StopReason::count);
+}
+
+TEST(StoppingRule, NeverWaitsBeyondItsMaximumTime) {
+  Stopping patient = rule;
+  patient.minimum_seconds = 5;
+  EXPECT_EQ(StoppingRule(patient).decide(steady(20), 1.0), StopReason::width);
+}
+
+TEST(VarianceInflation, IsOneForEqualSamplesForAlternatingOnesAndForFew) {
+  EXPECT_EQ(variance_inflation(steady(100), 1000), 1);
+  EXPECT_EQ(variance_inflation(scattered(100), 1000), 1);
+  EXPECT_EQ(variance_inflation(two_regimes(10, 5, 5), 10500), 1);
+}
+
+// Runs of 8 alike: a mean over 8 varies as a single sample does, eight times as much as of independent ones.
+TEST(VarianceInflation, IsTheLengthOfRunsOfEqualSidesThatComeAtRandom) {
+  std::vector<std::uint64_t> samples;
+  std::uint64_t state = 7;
+  for (int run = 0; run < 2000; ++run) {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    samples.insert(samples.end(), 8, (state >> 40U) % 2 == 0 ? 900 : 1100);
+  }
+  EXPECT_NEAR(variance_inflation(samples, 1000), 8, 2);
 }
 
 }  // namespace

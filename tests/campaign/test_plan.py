@@ -229,6 +229,14 @@ def test_a_budget_below_six_blocks_takes_what_cells_can_spare_first(testbed: Tes
     assert tight.cells[0].stopping.maximum_seconds < at_ease.cells[0].stopping.maximum_seconds
 
 
+def test_a_cell_that_a_budget_shortens_has_no_minimum_time_beyond_its_maximum(testbed: Testbed):
+    full = plan_run(QUICK, testbed, seed=1)
+    assert max(cell.stopping.minimum_seconds for cell in full.cells) == 0.1
+    tight = plan_run(QUICK, testbed, seed=1, budget_seconds=60)
+    assert min(cell.stopping.maximum_seconds for cell in tight.cells) < 0.1
+    assert all(cell.stopping.minimum_seconds <= cell.stopping.maximum_seconds for cell in (*full.cells, *tight.cells))
+
+
 def test_a_budget_that_nothing_fits_is_refused_with_what_is_needed(testbed: Testbed):
     with pytest.raises(UsageError, match=r"2 blocks of .* take at least"):
         plan_run(QUICK, testbed, seed=1, budget_seconds=3)

@@ -11,6 +11,7 @@ from fabricbench.campaign.specification import Campaign, Experiment, campaign_of
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Pattern, Receive
 from fabricbench.patterns import PATTERNS, Family
+from fabricbench.record.probe_plan import Stopping
 from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -48,6 +49,27 @@ def test_a_file_says_what_it_means_with_units():
     assert experiment.stopping.relative_width == 0.01
 
 
+@pytest.mark.parametrize(
+    ("said", "seconds"),
+    [
+        ("", 0.1),
+        ('minimum_seconds = "200ms"', 0.2),
+        ('maximum_seconds = "20ms"', 0.02),
+        ('minimum_seconds = "0s"', 0.0),
+    ],
+)
+def test_no_cell_may_end_on_its_width_before_a_tenth_of_a_second_or_what_is_said_or_all_its_time(
+    said: str, seconds: float
+):
+    text = WHOLE.replace('maximum_seconds = "250ms"', said)
+    (experiment,) = parse_campaign(text, "two.toml").experiments
+    assert experiment.stopping.minimum_seconds == seconds
+
+
+def test_a_plan_of_an_earlier_version_has_no_minimum_time():
+    assert Stopping.model_validate({"maximum_seconds": 0.5}).minimum_seconds == 0.0
+
+
 def test_a_campaign_without_a_name_is_called_after_its_file():
     assert parse_campaign(WHOLE.replace('name = "two layers"', ""), "dir/latency.toml").name == "latency"
 
@@ -64,6 +86,7 @@ def test_a_campaign_survives_being_written_down_in_the_manifest():
         ("blocks", "blcks", r"campaign.blcks: unknown key; did you mean 'blocks'"),
         ('"8B"', '"8 parsecs"', r"message_bytes\[1\]: '8 parsecs' is not a size"),
         ('"250ms"', '"250"', "maximum_seconds: '250' is not a time"),
+        ("maximum_seconds", "minimum_seconds = 'soon'\nmaximum_seconds", "minimum_seconds: 'soon' is not a time"),
         ('"tcp"', '"tcpp"', r"layers\[2\]: found 'tcpp', needed one of .*did you mean 'tcp'"),
         ("[[experiment]]", "[[experiments]]", r"experiments: unknown key"),
         ('pattern = "pingpong"', "", r"experiment\[1\].pattern: missing"),

@@ -141,7 +141,9 @@ def _best_seconds(cell: PlannedCell, noise: Noise, least: float, cells: int) -> 
 
 
 def _lasting(cell: PlannedCell, seconds: float) -> PlannedCell:
-    stopping = cell.probe.stopping.model_copy(update={"maximum_seconds": seconds})
+    # A minimum beyond the maximum would make the plan say what cannot be.
+    least = min(cell.probe.stopping.minimum_seconds, seconds)
+    stopping = cell.probe.stopping.model_copy(update={"maximum_seconds": seconds, "minimum_seconds": least})
     return cell.model_copy(update={"probe": cell.probe.model_copy(update={"stopping": stopping})})
 
 

@@ -22,12 +22,14 @@ class PlanFabric(Model):
 class Stopping(Model):
     """When a cell has been measured well enough.
 
-    It ends once `minimum_samples` are there and the nonparametric interval of the median (order statistics, at `confidence`) is
-    no wider than `relative_width` of it on either side, or at `maximum_samples`, or after `maximum_seconds`, whichever is first.
+    It ends once `minimum_samples` and `minimum_seconds` are there and the nonparametric interval of the median (order statistics,
+    at `confidence`, widened by what the samples' dependence on one another adds) is no wider than `relative_width` of it on either
+    side, or at `maximum_samples`, or after `maximum_seconds`, whichever is first. A minimum time beyond the maximum is the maximum.
     """
 
     minimum_samples: int = Field(default=20, ge=1)
     maximum_samples: int = Field(default=100_000, ge=1)
+    minimum_seconds: float = Field(default=0.0, ge=0)
     maximum_seconds: float = Field(default=0.5, gt=0)
     relative_width: float = Field(default=0.02, gt=0)
     confidence: float = Field(default=0.95, gt=0, lt=1)

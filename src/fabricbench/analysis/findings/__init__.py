@@ -27,12 +27,15 @@ from fabricbench.analysis.findings.patterns import (
     Coefficient,
     Congestion,
     CongestorFacts,
+    MapVerdict,
     NetworkMap,
     OneWay,
     Operation,
     Slow,
     StartUp,
     Topology,
+    UnexplainedPair,
+    slowness_words,
 )
 from fabricbench.analysis.findings.terms import CellKey, Interval, Verdict
 from fabricbench.analysis.findings.whole import FabricFacts, Findings, Headline, Severity, Warning  # noqa: A004 - the field's word
@@ -55,6 +58,7 @@ __all__ = [
     "KernelName",
     "KernelOnFabric",
     "LadderStep",
+    "MapVerdict",
     "NetworkMap",
     "OneWay",
     "Operation",
@@ -65,7 +69,9 @@ __all__ = [
     "SpeedUp",
     "StartUp",
     "Topology",
+    "UnexplainedPair",
     "Verdict",
     "Warning",
     "is_basic",
+    "slowness_words",
 ]

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from fabricbench.analysis import analyse
-from fabricbench.analysis.findings import Severity
+from fabricbench.analysis.findings import MapVerdict, Severity
 from fabricbench.analysis.network_map import CONFIRMATION, confirmation_of, network_maps, suspect_hosts
 from fabricbench.model import Layer, Pattern
 from fabricbench.record.store import Run
+from fabricbench.report.pattern_tables import map_verdict, slow_table
 from fabricbench.statistics.culprits import Touch
 from support.synthetic_run import Noise, SyntheticCell, synthetic_testbed, write_synthetic_run
 
@@ -118,3 +120,65 @@ def test_the_report_calls_a_suspect_a_suspect_until_the_folder_beside_it_confirm
 def test_before_and_after_have_maps_of_their_own(tmp_path: Path):
     found = analyse([write(tmp_path / "a", {}), write(tmp_path / "b", with_slow_node(0, 1.3), seed=3)])
     assert [(one.fabric, len(one.slow)) for one in found.maps] == [("net (before)", 0), ("net (after)", 1)]
+
+
+def write_many(directory: Path, nodes: int, slower: Mapping[tuple[int, int], float], *, seed: int = 1) -> Run:
+    """A run of `pairs` among more nodes, healthy but for the pairs given."""
+    random = np.random.default_rng(seed)
+    medians = {
+        (one, other): TRIP_NS * slower.get((one, other), 1.0) * float(np.exp(random.normal(0, 0.01)))
+        for one in range(nodes)
+        for other in range(one + 1, nodes)
+    }
+    ranks = tuple(range(nodes))
+    cell = SyntheticCell(Layer.TCP, Pattern.PAIRS, 1024, {"net": TRIP_NS}, samples=8, ranks=ranks, pair_medians=medians)
+    bed = synthetic_testbed({"net": 100e6}, nodes=nodes)
+    return write_synthetic_run(
+        directory, cells=[cell], blocks=3, seed=seed, noise=Noise(launch=0.005, sample=0.02), testbed=bed
+    )
+
+
+def across(first: int, nodes: int, factor: float) -> dict[tuple[int, int], float]:
+    """Pairs between the first nodes and the others, all that much slower."""
+    return {(one, other): factor for one in range(first) for other in range(first, nodes)}
+
+
+def test_nodes_behind_another_switch_are_told_as_a_group_and_not_accused(tmp_path: Path):
+    (one,) = network_maps(write_many(tmp_path, 8, across(6, 8, 1.25)))
+    assert one.slow == ()
+    assert one.verdict is MapVerdict.NOBODY
+    assert one.groups == (("n0", "n1", "n2", "n3", "n4", "n5"), ("n6", "n7"))
+    assert one.crossing == pytest.approx(0.2, abs=0.03)
+    assert "the nodes are in 2 groups" in map_verdict([one])
+    assert "20 % slower" in one.groups_words or "19 % slower" in one.groups_words or "21 % slower" in one.groups_words
+
+
+def test_a_lone_node_behind_a_switch_is_not_said_to_be_slow_alone(tmp_path: Path):
+    (one,) = network_maps(write_many(tmp_path, 8, across(7, 8, 1.25)))
+    assert [slow.words for slow in one.slow] == ["n7 is slow with all others, or alone behind another switch"]
+
+
+def test_slow_pairs_without_a_cause_are_listed_and_nobody_is_said_to_be_fast(tmp_path: Path):
+    tangled = {(0, 1): 4.5, (1, 2): 2.2, (2, 3): 5.0, (3, 4): 3.1, (4, 5): 4.0, (0, 5): 2.6, (0, 3): 3.5}
+    run = write_many(tmp_path / "run", 6, tangled)
+    (one,) = network_maps(run)
+    assert one.verdict is MapVerdict.UNNAMED
+    assert one.needs_second_run
+    assert (one.unexplained[0].source, one.unexplained[0].destination) == ("n2", "n3")
+    assert one.unexplained[0].slower == pytest.approx(0.8, abs=0.05)
+    assert one.unexplained[0].value == pytest.approx(5 * TRIP_NS, rel=0.05)
+    words = map_verdict([one])
+    assert "Cannot be named yet" in words
+    assert "No node" not in words
+    listed = [row[1].split(":")[0] for row in slow_table([one]).rows]
+    assert listed[0] == "n2 with n3"
+    (again,) = network_maps(run, confirmation=write_many(tmp_path / "again", 6, tangled, seed=2))
+    assert again.verdict is MapVerdict.UNNAMED
+    (cleared,) = network_maps(run, confirmation=write_many(tmp_path / "cleared", 6, {}, seed=3))
+    assert cleared.verdict is MapVerdict.NOBODY
+
+
+def test_the_report_warns_of_pairs_that_nobody_could_name(tmp_path: Path):
+    tangled = {(0, 1): 4.5, (1, 2): 2.2, (2, 3): 5.0, (3, 4): 3.1, (4, 5): 4.0, (0, 5): 2.6, (0, 3): 3.5}
+    found = analyse([write_many(tmp_path, 6, tangled)])
+    assert [one.severity for one in found.warnings if "Cannot be named yet" in one.text] == [Severity.NOTE]

@@ -76,6 +76,23 @@ def test_json_holds_every_field_and_csv_a_row_for_each_pair(tmp_path: Path):
     assert show(tmp_path, "--format", "markdown").stdout.count("\n| n") == 4
 
 
+def test_slow_pairs_without_a_cause_are_never_called_nobody(tmp_path: Path):
+    tangled = {(0, 1): 4.5, (2, 3): 5.0, (0, 2): 3.0}
+    medians = {pair: 1e5 * tangled.get(pair, 1.0) for pair in PAIRS}
+    cell = SyntheticCell(
+        Layer.TCP, Pattern.PAIRS, 1024, {"net": 1e5}, samples=30, ranks=(0, 1, 2, 3), pair_medians=medians
+    )
+    write_synthetic_run(tmp_path, cells=[cell], blocks=3, noise=Noise(0.005, 0.02), testbed=BED)
+    result = show(tmp_path)
+    assert result.exit_code == 0
+    assert "No node, pair or direction is slow" not in result.stdout
+    assert "Cannot be named yet: 3 pairs are 3.0 times to 5.0 times slower than the others" in result.stdout
+    assert "n2 with n3 (5.0 times)" in result.stdout
+    (one,) = json.loads(show(tmp_path, "--format", "json").stdout)
+    assert one["verdict"] == "cannot be named yet"
+    assert len(one["unexplained"]) == 3
+
+
 def test_a_smaller_margin_names_what_a_larger_one_lets_pass(tmp_path: Path):
     write(tmp_path, slow_node=0)
     assert "n0 is slow" in show(tmp_path).stdout

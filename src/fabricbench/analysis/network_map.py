@@ -1,7 +1,8 @@
 """The map of a network from the cells `pairs` and `pairs-stream`: the matrix, and which nodes, pairs and directions are slow.
 
-Nobody is accused by eye or by one measurement: `statistics.culprits` finds the few causes that explain the slow pairs, and a second
-run of the same pairs has to confirm them. What one run alone suspects is called a suspect.
+Nobody is accused by eye or by one measurement: `statistics.culprits` finds groups of nodes and the few causes that explain the slow
+pairs, and a second run of the same pairs has to confirm them. What one run alone suspects is called a suspect. Pairs that stay far
+behind the others without a cause (`statistics.outliers`) are told as such: "nobody is slow" is said only where there are none.
 """
 
 from __future__ import annotations
@@ -12,18 +13,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fabricbench.analysis.findings import NetworkMap, Slow
+from fabricbench.analysis.findings import NetworkMap, Slow, UnexplainedPair
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Metric, Model, Pattern
 from fabricbench.record.lines import Quantity
 from fabricbench.record.store import Run
-from fabricbench.statistics.culprits import (
-    FEWEST_MEMBERS,
-    Candidate,
-    Culprit,
-    confirm_culprits,
-    find_culprits,
-)
+from fabricbench.statistics.culprits import FEWEST_MEMBERS, Culprit
+from fabricbench.statistics.judgement import Matrix, judge
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -34,7 +30,7 @@ DEFAULT_MARGIN = 0.05
 """A healthy network's pairs differ by a few per cent for good: cables, places of processes, a switch's ports."""
 
 LEVEL = 0.01
-"""Probability that a map names anybody where nothing differs, before the confirmation squares it."""
+"""Probability that a map names anybody where nothing differs, before the confirmation squares it; and of an unexplained pair."""
 
 
 CONFIRMATION = "confirmation"
@@ -110,6 +106,7 @@ def _map(values: _Values, margin: float, again: _Values | None) -> NetworkMap:
         matrix[one][other] = float(value)
         if values.pattern is Pattern.PAIRS:
             matrix[other][one] = float(value)
+    found = _Found() if members < FEWEST_MEMBERS else _found(values, margin, again)
     return NetworkMap(
         fabric=values.fabric,
         layer=values.layer,
@@ -120,34 +117,60 @@ def _map(values: _Values, margin: float, again: _Values | None) -> NetworkMap:
         launches=len(values.launches),
         hosts=values.hosts,
         matrix=tuple(tuple(row) for row in matrix),
-        slow=_slow(values, margin, again),
+        slow=found.slow,
         is_judged=members >= FEWEST_MEMBERS,
         is_measured_again=again is not None,
+        groups=found.groups,
+        crossing=found.crossing,
+        apart=found.apart,
+        unexplained=found.unexplained,
     )
 
 
-def _slow(values: _Values, margin: float, again: _Values | None) -> tuple[Slow, ...]:
+class _Found(Model):
+    """What judging a matrix came to, the fields as those of a NetworkMap."""
+
+    slow: tuple[Slow, ...] = ()
+    groups: tuple[tuple[str, ...], ...] = ()
+    crossing: float | None = None
+    apart: tuple[str, ...] = ()
+    unexplained: tuple[UnexplainedPair, ...] = ()
+
+
+def _found(values: _Values, margin: float, again: _Values | None) -> _Found:
+    """Judge one run, or what a second one confirms."""
+    hosts = values.hosts
+    last = _matrix(again or values, hosts)
+    found = judge(_matrix(values, hosts), last if again else None, margin=margin, level=LEVEL)
+    groups = tuple(tuple(hosts[member] for member in group) for group in found.groups)
+    largest = max(groups, key=len, default=())
+    typical = np.exp(np.nanmedian(last.values, axis=0) * (-1 if values.metric.is_lower_better else 1))
+    return _Found(
+        slow=tuple(_named(one, hosts, is_confirmed=again is not None) for one in found.culprits),
+        groups=() if found.is_unclear else groups,
+        crossing=float(-np.expm1(found.crossing)) if groups and not found.is_unclear else None,
+        apart=tuple(host for group in groups if group is not largest for host in group) if found.is_unclear else (),
+        unexplained=tuple(
+            UnexplainedPair(
+                source=hosts[last.source[one.column]],
+                destination=hosts[last.destination[one.column]],
+                value=float(typical[one.column]),
+                slower=float(-np.expm1(one.effect)),
+            )
+            for one in found.outliers
+        ),
+    )
+
+
+def _matrix(values: _Values, hosts: tuple[str, ...]) -> Matrix:
+    """Return what was measured among these hosts, by their ranks: another run may have started them in another order."""
     goodness, source, destination = values.goodness()
-    found = find_culprits(goodness, source, destination, margin=margin, level=LEVEL)
-    if again is None:
-        return tuple(_named(one, values.hosts, is_confirmed=False) for one in found)
-    if not found:
-        return ()
-    suspects = [_moved(one.candidate, values.hosts, again.hosts) for one in found]
-    new, new_source, new_destination = again.goodness()
-    confirmed = confirm_culprits(
-        new, new_source, new_destination, [one for one in suspects if one], margin=margin, level=LEVEL
-    )
-    return tuple(_named(one, again.hosts, is_confirmed=True) for one in confirmed)
-
-
-def _moved(candidate: Candidate, hosts: tuple[str, ...], others: tuple[str, ...]) -> Candidate | None:
-    """Return the candidate with the ranks that its hosts have in another run; None where they are not in it."""
-    named = [hosts[rank] for rank in (candidate.first, candidate.second) if rank >= 0]
-    if any(host not in others for host in named):
-        return None
-    ranks = [others.index(host) for host in named]
-    return Candidate(candidate.touch, ranks[0], ranks[1] if len(ranks) > 1 else -1)
+    rank = np.array([hosts.index(host) if host in hosts else -1 for host in values.hosts], dtype=np.int64)
+    source, destination = rank[source], rank[destination]
+    if values.pattern is Pattern.PAIRS:
+        source, destination = np.minimum(source, destination), np.maximum(source, destination)
+    is_there = (source >= 0) & (destination >= 0)
+    return Matrix(goodness[:, is_there], source[is_there], destination[is_there])
 
 
 def _named(culprit: Culprit, hosts: tuple[str, ...], *, is_confirmed: bool) -> Slow:
@@ -159,6 +182,7 @@ def _named(culprit: Culprit, hosts: tuple[str, ...], *, is_confirmed: bool) -> S
         slower_low=float(-np.expm1(culprit.high)),
         slower_high=float(-np.expm1(culprit.low)),
         is_confirmed=is_confirmed,
+        group=tuple(hosts[rank] for rank in culprit.candidate.group),
     )
 
 

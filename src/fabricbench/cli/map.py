@@ -48,7 +48,7 @@ def register(app: typer.Typer) -> None:
         second = run / CONFIRMATION
         if testbed is not None:
             _measure(testbed, nodes, layer, blocks, seed, run)
-            if any(one.slow for one in network_maps(Run.open(run), margin=share)):
+            if any(one.needs_second_run for one in network_maps(Run.open(run), margin=share)):
                 sys.stderr.write("somebody looks slow: the pairs are measured again before anybody is accused\n")
                 _measure(testbed, nodes, layer, blocks, seed, second)
         opened = Run.open(run)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from fabricbench.analysis.findings import NetworkMap, Slow
+from fabricbench.analysis.findings import MapVerdict, NetworkMap, Slow
 from fabricbench.cli.tables import Format, Table, as_csv, as_json, as_markdown, as_text, value_text
 from fabricbench.quantity import format_bytes
 
@@ -14,7 +14,7 @@ NOTHING = "There is no matrix in this run: measure one with the campaign `map`, 
 def render(maps: Sequence[NetworkMap], form: Format) -> str:
     """Return the maps in a format; JSON holds every field, CSV a row for each pair."""
     if form is Format.JSON:
-        return as_json([one.model_dump(mode="json") for one in maps])
+        return as_json([{"verdict": one.verdict.value} | one.model_dump(mode="json") for one in maps])
     if form is Format.CSV:
         return as_csv(
             _pairs(maps), ["fabric", "layer", "pattern", "message_bytes", "source", "destination", "value", "unit"]
@@ -27,9 +27,17 @@ def render(maps: Sequence[NetworkMap], form: Format) -> str:
 
 def _verdict(maps: Sequence[NetworkMap]) -> list[str]:
     lines = [f"{_subject(one)}: {_sentence(slow)}" for one in maps for slow in one.slow]
+    lines += [f"{_subject(one)}: {one.unnamed_words}" for one in maps if one.unnamed_words]
     if not all(one.is_judged for one in maps):
         lines.append("Fewer than four hosts: causes cannot be told apart, so nobody is judged.")
-    return lines or ["No node, pair or direction is slow."]
+    if not lines:
+        cleared = " What looked so in the first run was not found again." if any(map(_is_cleared, maps)) else ""
+        lines = [f"No node, pair or direction is slow.{cleared}"]
+    return lines + [f"{_subject(one)}: {one.groups_words}" for one in maps if one.groups_words]
+
+
+def _is_cleared(one: NetworkMap) -> bool:
+    return one.is_measured_again and one.verdict is MapVerdict.NOBODY
 
 
 def _sentence(slow: Slow) -> str:

@@ -71,6 +71,14 @@ def findings_csv(findings: Findings) -> dict[str, str]:
         for one in findings.maps
         for slow in one.slow
     ]
+    rows["unexplained"] = [
+        {
+            **{name: getattr(one, name) for name in ("fabric", "layer", "pattern", "schedule", "message_bytes")},
+            **pair.model_dump(mode="json"),
+        }
+        for one in findings.maps
+        for pair in one.unexplained
+    ]
     return {COMPARISONS: comparisons_csv(findings)} | {name: _csv(each) for name, each in rows.items() if each}
 
 

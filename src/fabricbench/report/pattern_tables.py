@@ -14,6 +14,7 @@ from fabricbench.analysis.findings import (
     NetworkMap,
     Topology,
     Verdict,
+    slowness_words,
 )
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.patterns import PATTERNS
@@ -35,6 +36,10 @@ from fabricbench.report.words import (
 )
 
 NOT_AGAIN = "suspected: one run, not measured again"
+UNNAMED = "cannot be named yet: no cause explains it"
+
+MOST_UNEXPLAINED = 10
+"""Rows of pairs without a cause in a table: the worst; every pair is in the matrix."""
 
 
 def in_report_order(key: CellKey) -> tuple[int, int, str, str, int]:
@@ -304,8 +309,8 @@ def map_words(one: NetworkMap) -> str:
 
 
 def slow_table(maps: Sequence[NetworkMap]) -> Table:
-    """A row for each cause of slow pairs: who, by how much, and whether a second run confirmed it."""
-    rows = [
+    """A row for each cause of slow pairs and each pair without one: who, by how much, and whether a second run confirmed it."""
+    named = [
         (
             map_words(one),
             slow.words,
@@ -315,7 +320,35 @@ def slow_table(maps: Sequence[NetworkMap]) -> Table:
         for one in maps
         for slow in one.slow
     ]
-    return table(("Matrix", "Finding", "Slower by", "Grade"), rows, (2,))
+    unnamed = [
+        (
+            map_words(one),
+            f"{one.pair_words(pair)}: {value_words(one.metric, pair.value)}",
+            by_words(pair.slower),
+            UNNAMED,
+        )
+        for one in maps
+        for pair in one.unexplained[:MOST_UNEXPLAINED]
+    ]
+    apart = [(map_words(one), one.apart_words, NOTHING, UNNAMED) for one in maps if one.apart]
+    return table(("Matrix", "Finding", "Slower by", "Grade"), [*named, *apart, *unnamed], (2,))
+
+
+def groups_table(maps: Sequence[NetworkMap]) -> Table:
+    """A row for each group of hosts of each matrix, and what crossing from one group to another costs."""
+    rows = [
+        (map_words(one), ", ".join(group), by_words(one.crossing, is_signed=True))
+        for one in maps
+        for group in one.groups
+        if one.crossing is not None
+    ]
+    return table(("Matrix", "Group of nodes", "Pairs across groups, against within"), rows, ())
+
+
+def by_words(slower: float, *, is_signed: bool = False) -> str:
+    """Return by how much something is slower: `20 %` or `4.6 times`, and `20 % slower` or `20 % faster` where signed."""
+    words = slowness_words(abs(slower))
+    return f"{words} {'slower' if slower >= 0 else 'faster'}" if is_signed else words
 
 
 def map_verdict(maps: Sequence[NetworkMap]) -> str:
@@ -323,9 +356,14 @@ def map_verdict(maps: Sequence[NetworkMap]) -> str:
     causes = [slow for one in maps for slow in one.slow]
     if not any(one.is_judged for one in maps):
         return "Fewer than four hosts: causes cannot be told apart, so nobody is judged."
+    unnamed = [f"{map_words(one)}: {one.unnamed_words}" for one in maps if one.unnamed_words]
+    groups = [f"{map_words(one)}: {one.groups_words}" for one in maps if one.groups_words]
     if not causes:
-        return "No node, pair or direction is slow."
-    grades = {slow.is_confirmed for slow in causes}
+        return " ".join([*(unnamed or ["No node, pair or direction is slow."]), *groups])
+    return " ".join([_grade_words({slow.is_confirmed for slow in causes}), *unnamed, *groups])
+
+
+def _grade_words(grades: set[bool]) -> str:
     if grades == {True}:
         return "Named here is what a second run of the same pairs found again."
     again = "fabricbench map measures the pairs again before it accuses anybody."
@@ -377,6 +415,7 @@ SECTIONS: tuple[tuple[str, Callable[[Findings], list[tuple[str, Table]]]], ...] 
         "The map of the network",
         lambda findings: [
             ("Who is slow", slow_table(findings.maps)),
+            ("Groups of nodes", groups_table(findings.maps)),
             *((map_words(one), matrix_table(one)) for one in findings.maps),
         ],
     ),

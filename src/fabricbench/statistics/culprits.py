@@ -1,31 +1,60 @@
 """Which few causes explain that some values of a matrix are worse than the others?
 
-Values of ordered pairs (i, j) are modelled as a level, plus for each *culprit* an effect on all values that it touches, plus
-noise: a member in all its values, a member as source or as destination only, two members both ways, or one direction between
-two. Culprits are added one by one, each the one that explains most (orthogonal matching pursuit; Pati, Rezaiifar and
-Krishnaprasad 1993); how many is decided by the extended Bayesian information criterion (Chen and Chen, Biometrika 95, 2008),
-which counts how many candidates there were; then each has to pass a t test of its own, corrected for the number of candidates
-(Bonferroni), that its effect is beyond the margin that matters. Noise is estimated between pairs, so that persistent small
-differences of healthy pairs accuse nobody.
+Values of ordered pairs (i, j) are modelled as the level of the groups that i and j are in, plus for each *culprit* an effect on all
+values that it touches, plus noise: a member in all its values, a member as source or as destination only, two members both ways, or
+one direction between two.
+
+1. Groups (members behind different switches, say): `groups` proposes ways to split the members, and each is tried beside none.
+2. Culprits are added one by one, each the one that explains most (orthogonal matching pursuit; Pati, Rezaiifar and Krishnaprasad
+   1993); how many, and which split, is decided by the extended Bayesian information criterion (Chen and Chen, Biometrika 95, 2008),
+   which counts how many candidates and splits there were.
+3. Each culprit has to pass a t test of its own, the levels of the groups being nuisance parameters, corrected for the number of
+   candidates (Bonferroni), that its effect is beyond the margin that matters. Noise is estimated between pairs, so that persistent
+   small differences of healthy pairs accuse nobody.
+
+What values of pairs cannot tell apart, whatever the method:
+
+* A member slow with all others, and one alone behind another switch: all its pairs are worse either way. It is found, as both. The
+  same holds of a member that is slow in its group alone.
+* Members slow with all others *and with each other*, and a group behind a slow switch. They are named as slow members, which is
+  what was seen. Where their pairs with each other are as good as others' pairs, they are a group, and healthy. In between, by a
+  t test at GROUP_LEVEL, nobody among them is named: `CulpritsAndGroups.is_unclear`.
+* Which of a group of two is slow, or the other one fast: members of groups below FEWEST_COMPARED are not judged as members.
+* A whole group being slow across, and the way to it being long: the level across groups is whatever it is.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from fabricbench.statistics.groups import Split, block_means, blocks_of, log_splits, propose_splits
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
+Groups = tuple[tuple[int, ...], ...]
 
 FEWEST_MEMBERS = 4
 """Of three members each pair is the complement of the third member's pairs: cause and effect cannot be told apart."""
 
+FEWEST_SPLIT = 5
+"""Members below which no groups are looked for: the six pairs of four leave nothing to tell noise by once they have levels."""
+
+FEWEST_COMPARED = 3
+"""Members of a group from which one of them may be called slow: of two, the other one may be fast."""
+
+GROUP_LEVEL = 0.01
+"""Probability of taking a group for slow members, where its pairs with each other are only just good enough."""
+
 MOST_CULPRITS = 8
+
+PATIENCE = 3
+"""Culprits in a row that explain too little before no more are tried: two may be needed before a third explains much."""
 
 INTERVAL = 0.95
 """Confidence of the intervals of effects."""
@@ -38,6 +67,8 @@ class Touch(Enum):
     """What a culprit touches; `second` is -1 for a single member."""
 
     MEMBER = "member"
+    NEAR = "near"
+    """A member in its group alone: a slow node whose rates with other groups the way to them limits anyhow."""
     SENDING = "sending"
     RECEIVING = "receiving"
     PAIR = "pair"
@@ -46,11 +77,12 @@ class Touch(Enum):
 
 @dataclass(frozen=True)
 class Candidate:
-    """A possible cause: what it touches, and the members."""
+    """A possible cause: what it touches, and the members; `group` has those of the first one's group where that matters."""
 
     touch: Touch
     first: int
     second: int = -1
+    group: tuple[int, ...] = ()
 
     def touches(self, source: Integers, destination: Integers) -> Booleans:
         """Return which of the ordered pairs this touches."""
@@ -59,6 +91,7 @@ class Candidate:
         sends, receives = np.equal(source, self.first), np.equal(destination, self.first)
         touched: dict[Touch, Booleans] = {
             Touch.MEMBER: sends | receives,
+            Touch.NEAR: (sends & np.isin(destination, self.group)) | (receives & np.isin(source, self.group)),
             Touch.SENDING: sends,
             Touch.RECEIVING: receives,
             Touch.PAIR: forth | back,
@@ -83,29 +116,42 @@ class Culprit:
     p_value: float
 
 
-def find_culprits(
+@dataclass(frozen=True)
+class CulpritsAndGroups:
+    """The culprits, the worst first, and the groups of members, two or more or none."""
+
+    culprits: list[Culprit]
+    groups: Groups = ()
+    is_unclear: bool = False
+    """Whether the groups may as well be slow members: then they are only kept from being accused."""
+
+
+def find_culprits_and_groups(
     values: Floats, source: Integers, destination: Integers, *, margin: float, level: float = 0.01
-) -> list[Culprit]:
-    """Return what makes some values worse than the level by more than `margin`, the worst first.
+) -> CulpritsAndGroups:
+    """Return the groups of members, and what makes some values worse by more than `margin` than the level of their groups.
 
     `values` has a row for each repetition and a column for each ordered pair (source, destination); more is better, and effects add
     up (logarithms of rates, say). Columns of NaN alone are left out. `level` bounds the probability that any culprit is named where
-    nothing differs. An empty list if fewer than FEWEST_MEMBERS take part.
+    nothing differs. Nobody is judged where fewer than FEWEST_MEMBERS take part.
     """
-    typical, source, destination = _typical(values, source, destination)
-    members = int(max(source.max(initial=-1), destination.max(initial=-1))) + 1
-    if np.union1d(source, destination).size < FEWEST_MEMBERS:
-        return []
-    is_directed = _is_directed(source, destination)
-    chosen = _pursue(typical, source, destination, members, is_directed=is_directed)
-    corrected = level / _candidates(members, is_directed=is_directed)
-    while chosen:
-        tested = _test(typical, source, destination, chosen, margin)
-        worst = max(tested, key=lambda one: one.p_value)
-        if worst.p_value < corrected:
-            return sorted(tested, key=lambda one: one.effect)
-        chosen.remove(worst.candidate)
-    return []
+    pairs, names = _compact(*typical_values(values, source, destination))
+    if names.size < FEWEST_MEMBERS:
+        return CulpritsAndGroups([])
+    fit = _best_fit(pairs, margin)
+    culprits = [
+        replace(one, candidate=_renamed(one.candidate, names))
+        for one in _passing(pairs, fit.blocks, fit.chosen, margin, level / pairs.candidates(fit.split))
+    ]
+    groups = tuple(tuple(int(name) for name in names[np.equal(fit.split, one)]) for one in range(max(fit.split) + 1))
+    return CulpritsAndGroups(culprits, groups if len(groups) > 1 else (), fit.standing is _Standing.UNCLEAR)
+
+
+def find_culprits(
+    values: Floats, source: Integers, destination: Integers, *, margin: float, level: float = 0.01
+) -> list[Culprit]:
+    """Return the culprits alone of what `find_culprits_and_groups` finds."""
+    return find_culprits_and_groups(values, source, destination, margin=margin, level=level).culprits
 
 
 def confirm_culprits(
@@ -116,120 +162,262 @@ def confirm_culprits(
     *,
     margin: float,
     level: float = 0.01,
+    groups: Groups = (),
 ) -> list[Culprit]:
-    """Return those of the suspects that pass the test on new data, corrected for the number of suspects."""
-    typical, source, destination = _typical(values, source, destination)
-    chosen = [one for one in suspects if one.touches(source, destination).any()]
-    while chosen:
-        tested = _test(typical, source, destination, chosen, margin)
-        worst = max(tested, key=lambda one: one.p_value)
-        if worst.p_value < level / len(suspects):
-            return sorted(tested, key=lambda one: one.effect)
-        chosen.remove(worst.candidate)
-    return []
+    """Return those of the suspects that pass the test on new data, corrected for the number of suspects.
+
+    `groups` are those that the first data showed; a member in none is in a group with all such members.
+    """
+    typical, source, destination = typical_values(values, source, destination)
+    pairs = _Pairs(typical, source, destination)
+    known = [one for one in suspects if one.touches(source, destination).any()]
+    blocks = group_blocks(groups, source, destination)
+    return _passing(pairs, blocks, known, margin, level / max(len(suspects), 1))
 
 
-def _typical(values: Floats, source: Integers, destination: Integers) -> tuple[Floats, Integers, Integers]:
+def group_blocks(groups: Groups, source: Integers, destination: Integers) -> Integers:
+    """Return the block of each ordered pair, by the groups of its ends; a member in none is in a group with all such members."""
+    members = int(max(source.max(initial=-1), destination.max(initial=-1))) + 1
+    split = np.zeros(members, dtype=np.int64)
+    for number, group in enumerate(groups, start=1):
+        split[[member for member in group if member < members]] = number
+    return blocks_of(tuple(split.tolist()), source, destination)
+
+
+def typical_values(values: Floats, source: Integers, destination: Integers) -> tuple[Floats, Integers, Integers]:
     """Return the median of each pair over the repetitions: one disturbed repetition accuses nobody."""
     is_there = ~np.isnan(values).all(axis=0)
     return np.nanmedian(values[:, is_there], axis=0), source[is_there], destination[is_there]
 
 
-def _is_directed(source: Integers, destination: Integers) -> bool:
-    """Whether both directions of pairs were measured apart."""
-    return bool((source > destination).any() and (source < destination).any())
+@dataclass(frozen=True)
+class _Pairs:
+    """One value for each ordered pair."""
+
+    values: Floats
+    source: Integers
+    destination: Integers
+
+    @property
+    def members(self) -> int:
+        return int(max(self.source.max(initial=-1), self.destination.max(initial=-1))) + 1
+
+    @property
+    def is_directed(self) -> bool:
+        """Whether both directions of pairs were measured apart."""
+        return bool((self.source > self.destination).any() and (self.source < self.destination).any())
+
+    def candidates(self, split: Split) -> int:
+        """Return how many candidates there are beside the levels of a split."""
+        pairs = self.members * (self.members - 1) // 2
+        near = self.members if max(split) else 0
+        return near + (3 * self.members + 3 * pairs if self.is_directed else self.members + pairs)
+
+    def columns(self, chosen: list[Candidate]) -> Floats:
+        """Return a column for each candidate: 1 where it touches."""
+        touched = [one.touches(self.source, self.destination).astype(np.float64) for one in chosen]
+        return np.stack(touched, axis=1) if touched else np.empty((self.values.size, 0))
 
 
-def _candidates(members: int, *, is_directed: bool) -> int:
-    pairs = members * (members - 1) // 2
-    return 3 * members + 3 * pairs if is_directed else members + pairs
+class _Standing(Enum):
+    """Whether a split is of groups that are good within, or rather of slow members."""
+
+    TOGETHER = "together"
+    UNCLEAR = "unclear"
+    REFUTED = "refuted"
 
 
-def _pursue(
-    values: Floats, source: Integers, destination: Integers, members: int, *, is_directed: bool
-) -> list[Candidate]:
-    """Return the candidates that the criterion keeps, in the order in which they explain."""
-    count = values.size
-    penalty = np.log(count) + 2 * np.log(_candidates(members, is_directed=is_directed))
+@dataclass(frozen=True)
+class _Fit:
+    """A split, what explains the rest, the criterion (less is better), and whether the split may be taken for groups."""
+
+    split: Split
+    blocks: Integers
+    chosen: list[Candidate]
+    score: float
+    standing: _Standing
+
+
+def _compact(values: Floats, source: Integers, destination: Integers) -> tuple[_Pairs, Integers]:
+    """Return the pairs with members numbered without gaps, and the number that each had."""
+    names, ends = np.unique(np.concatenate([source, destination]), return_inverse=True)
+    ends = ends.astype(np.int64)
+    return _Pairs(values, ends[: source.size], ends[source.size :]), names.astype(np.int64)
+
+
+def _renamed(candidate: Candidate, names: Integers) -> Candidate:
+    second = int(names[candidate.second]) if candidate.second >= 0 else -1
+    group = tuple(int(names[member]) for member in candidate.group)
+    return Candidate(candidate.touch, int(names[candidate.first]), second, group)
+
+
+def _best_fit(pairs: _Pairs, margin: float) -> _Fit:
+    """Return the fit that the criterion prefers among no split and the splits that are not refuted."""
+    members = pairs.members
+    splits: list[Split] = [(0,) * members]
+    if members >= FEWEST_SPLIT:
+        splits += propose_splits(pairs.values, pairs.source, pairs.destination, members)
+    fits = [_pursue(pairs, split, margin) for split in splits]
+    return min((fit for fit in fits if fit.standing is not _Standing.REFUTED), key=lambda fit: fit.score)
+
+
+def _pursue(pairs: _Pairs, split: Split, margin: float) -> _Fit:
+    """Return the candidates that the criterion keeps beside the levels of a split, in the order in which they explain."""
+    count, members, groups = pairs.values.size, pairs.members, max(split) + 1
+    blocks = blocks_of(split, pairs.source, pairs.destination)
+    levels = int(blocks.max()) + 1
+    penalty = np.log(count) + 2 * np.log(pairs.candidates(split))
+    of_split = (levels - 1) * np.log(count) + 2 * log_splits(members, groups)
+    values = _centred(pairs.values, blocks)
+    design = np.empty((count, 0))
     chosen: list[Candidate] = []
     best: list[Candidate] = []
-    residual = values - np.mean(values)
-    best_score = _score(residual, 0, penalty)
-    for _ in range(min(MOST_CULPRITS, count // 4)):
-        candidate = _steepest(residual, source, destination, members, is_directed=is_directed)
-        if candidate is None or candidate in chosen:
+    residual, best_residual = values, values
+    best_score = _score(values, of_split)
+    for _ in range(min(MOST_CULPRITS, (count - levels) // 4)):
+        candidate = _steepest(residual, pairs, split, blocks)
+        if candidate is None or candidate in chosen or len(chosen) - len(best) >= PATIENCE:
             break
         chosen.append(candidate)
-        residual = values - _design(source, destination, chosen) @ _solve(values, source, destination, chosen)
-        score = _score(residual, len(chosen), penalty)
+        design = np.append(design, _centred(pairs.columns([candidate]), blocks), axis=1)
+        residual = values - design @ np.linalg.lstsq(design, values, rcond=None)[0]
+        score = _score(residual, of_split + len(chosen) * penalty)
         if score < best_score:
-            best, best_score = list(chosen), score
-    return best
+            best, best_score, best_residual = list(chosen), score, residual
+    standing = _standing(pairs, split, blocks, best, best_residual, margin) if groups > 1 else _Standing.TOGETHER
+    return _Fit(split, blocks, best, best_score, standing)
 
 
-def _score(residual: Floats, parameters: int, penalty: float) -> float:
+def _centred(values: Floats, blocks: Integers) -> Floats:
+    """Return values, or columns of them, less the means of their blocks: what the levels leave to explain."""
+    if values.ndim == 1:
+        return values - block_means(values, blocks)[blocks]
+    return np.stack([_centred(column, blocks) for column in values.T], axis=1) if values.size else values
+
+
+def _score(residual: Floats, penalty: float) -> float:
     mean_square = max(float(np.mean(residual**2)), NO_NOISE**2)
-    return float(residual.size * np.log(mean_square) + parameters * penalty)
+    return float(residual.size * np.log(mean_square) + penalty)
 
 
-def _steepest(
-    residual: Floats, source: Integers, destination: Integers, members: int, *, is_directed: bool
-) -> Candidate | None:
+def _standing(
+    pairs: _Pairs, split: Split, blocks: Integers, chosen: list[Candidate], residual: Floats, margin: float
+) -> _Standing:
+    """Tell whether each group's pairs are as good as the largest group's, or slow like its pairs with that group.
+
+    A group stands if its level within is nearer to the largest group's than to the level across, or better. Half the cost of
+    crossing is the least that a slow member takes from its group's pairs, so that those of two slow members lie below: where a pair
+    is as slow as its slower end, they are as slow as the pairs across, and slower where slowness adds up.
+    """
+    design = pairs.columns(chosen)
+    effects = np.linalg.lstsq(_centred(design, blocks), _centred(pairs.values, blocks), rcond=None)[0]
+    values = pairs.values - design @ effects
+    freedom = values.size - int(blocks.max()) - 1 - len(chosen)
+    if freedom < 1:
+        return _Standing.UNCLEAR
+    variance = max(float(residual @ residual) / freedom, NO_NOISE**2)
+    group = np.asarray(split, dtype=np.int64)
+    ends = group[pairs.source], group[pairs.destination]
+
+    def level(one: int, other: int) -> tuple[float, int]:
+        among = (np.equal(ends[0], one) & np.equal(ends[1], other)) | (
+            np.equal(ends[0], other) & np.equal(ends[1], one)
+        )
+        return (float(np.mean(values[among])) if among.any() else np.nan), int(np.count_nonzero(among))
+
+    sizes = np.bincount(group)
+    within = [level(one, one) for one in range(sizes.size)]
+    largest = max(range(sizes.size), key=lambda one: (sizes[one], np.nan_to_num(within[one][0], nan=-np.inf)))
+    reference, count = within[largest]
+    found = _Standing.TOGETHER
+    for one in range(sizes.size):
+        if one == largest:
+            continue
+        inside, inside_count = within[one]
+        across, across_count = level(largest, one)
+        if not (count and inside_count and across_count):
+            found = _Standing.UNCLEAR
+            continue
+        share = 0.5 if across < reference else 0.0
+        distance = inside - reference + share * (reference - across)
+        error = np.sqrt(variance * (1 / inside_count + (1 - share) ** 2 / count + share**2 / across_count))
+        if distance < 0:
+            if special.stdtr(freedom, distance / error) < GROUP_LEVEL:
+                return _Standing.REFUTED
+            # Where pairs across are not worse by what matters nobody of a group is slow with all others.
+            found = _Standing.UNCLEAR if across < reference + np.log1p(-margin) else found
+    return found
+
+
+def _steepest(residual: Floats, pairs: _Pairs, split: Split, blocks: Integers) -> Candidate | None:
     """Return the candidate whose effect, to the worse only, lowers the squares of the residual most."""
+    source, destination, members = pairs.source, pairs.destination, pairs.members
     low, high = np.minimum(source, destination), np.maximum(source, destination)
-    options: list[tuple[Touch, Integers]] = [(Touch.PAIR, low * members + high)]
-    if is_directed:
+    group = np.asarray(split, dtype=np.int64)
+    sizes = np.bincount(group)[group]
+    every = np.ones(source.size, dtype=bool)
+    options: list[tuple[Touch, tuple[Integers, ...], Booleans]] = [
+        (Touch.MEMBER, (source, destination), every),
+        (Touch.PAIR, (low * members + high,), every),
+    ]
+    if pairs.is_directed:
         options += [
-            (Touch.SENDING, source),
-            (Touch.RECEIVING, destination),
-            (Touch.DIRECTION, source * members + destination),
+            (Touch.SENDING, (source,), every),
+            (Touch.RECEIVING, (destination,), every),
+            (Touch.DIRECTION, (source * members + destination,), every),
         ]
+    if group.any():
+        options.append((Touch.NEAR, (source, destination), np.equal(group[source], group[destination])))
     found: list[tuple[float, Candidate]] = []
-    for touch, group in options:
-        gain, index = _best_group(_sums(group, residual), _sums(group, np.ones(group.size)), residual.size)
-        pair = divmod(index, members) if touch in {Touch.PAIR, Touch.DIRECTION} else (index, -1)
-        found.append((gain, Candidate(touch, int(pair[0]), int(pair[1]))))
-    ones = np.ones(residual.size)
-    ends = _sums(source, residual, members) + _sums(destination, residual, members)
-    counts = _sums(source, ones, members) + _sums(destination, ones, members)
-    gain, index = _best_group(ends, counts, residual.size)
-    found.append((gain, Candidate(Touch.MEMBER, index)))
+    for touch, ends, among in options:
+        is_pair = touch in {Touch.PAIR, Touch.DIRECTION}
+        gains = _gains([end[among] for end in ends], residual[among], blocks, among, members**2 if is_pair else members)
+        if not is_pair:
+            gains = np.where(sizes >= (FEWEST_MEMBERS if touch is Touch.NEAR else FEWEST_COMPARED), gains, 0.0)
+        best = int(np.argmax(gains))
+        first, second = divmod(best, members) if is_pair else (best, -1)
+        own = tuple(np.flatnonzero(np.equal(group, group[first])).tolist()) if touch is Touch.NEAR else ()
+        found.append((float(gains[best]), Candidate(touch, first, second, own)))
     # Of two that explain alike the simpler story is told: the one that touches more.
     gain, candidate = max(found, key=lambda one: (round(one[0], 12), one[1].touch is Touch.MEMBER))
     return candidate if gain > 0 else None
 
 
-def _sums(group: Integers, values: Floats, groups: int = 0) -> Floats:
-    return np.bincount(group, values, groups).astype(np.float64)
+def _gains(ends: list[Integers], residual: Floats, blocks: Integers, among: Booleans, candidates: int) -> Floats:
+    """Return by how much each candidate lowers the squares, beside the blocks' levels; 0 where its effect is to the better.
+
+    `ends` has the numbers of the candidates that each of the values `among` all belongs to.
+    """
+    levels = int(blocks.max()) + 1
+    sums = np.zeros(candidates)
+    counts = np.zeros(candidates * levels)
+    for end in ends:
+        sums += np.bincount(end, residual, candidates)
+        counts += np.bincount(end * levels + blocks[among], minlength=counts.size)
+    touched = counts.reshape(candidates, levels)
+    # What is left of a candidate's column once the levels have explained their part; nothing where it is a level.
+    left = np.sum(touched * (1 - touched / np.bincount(blocks)), axis=1)
+    is_free = left > NO_NOISE
+    return np.where((sums < 0) & is_free, sums**2 / np.where(is_free, left, 1.0), 0.0)
 
 
-def _best_group(sums: Floats, counts: Floats, size: int) -> tuple[float, int]:
-    share = np.where((counts > 0) & (counts < size), counts * (1 - counts / size), np.inf)
-    gains = np.where(sums < 0, sums**2 / share, 0.0)
-    index = int(np.argmax(gains))
-    return float(gains[index]), index
+def _passing(pairs: _Pairs, blocks: Integers, chosen: list[Candidate], margin: float, level: float) -> list[Culprit]:
+    """Return the candidates that pass together at this level, after the least certain were left out one by one; the worst first."""
+    chosen = list(chosen)
+    while chosen:
+        tested = _test(pairs, blocks, chosen, margin)
+        worst = max(tested, key=lambda one: one.p_value)
+        if worst.p_value < level:
+            return sorted(tested, key=lambda one: one.effect)
+        chosen.remove(worst.candidate)
+    return []
 
 
-def _design(source: Integers, destination: Integers, chosen: list[Candidate]) -> Floats:
-    columns = [np.ones(source.size), *(one.touches(source, destination).astype(np.float64) for one in chosen)]
-    return np.stack(columns, axis=1)
-
-
-def _solve(values: Floats, source: Integers, destination: Integers, chosen: list[Candidate]) -> Floats:
-    return np.asarray(np.linalg.lstsq(_design(source, destination, chosen), values, rcond=None)[0], dtype=np.float64)
-
-
-def _test(
-    values: Floats,
-    source: Integers,
-    destination: Integers,
-    chosen: list[Candidate],
-    margin: float,
-) -> list[Culprit]:
+def _test(pairs: _Pairs, blocks: Integers, chosen: list[Candidate], margin: float) -> list[Culprit]:
     """Return each candidate with its effect and the p-value of its being no worse than the margin."""
-    design = _design(source, destination, chosen)
+    values, design = _centred(pairs.values, blocks), _centred(pairs.columns(chosen), blocks)
     solution, _, rank, _ = np.linalg.lstsq(design, values, rcond=None)
-    freedom = values.size - int(rank)
+    freedom = values.size - int(blocks.max()) - 1 - int(rank)
     if freedom < 1 or rank < design.shape[1]:
         return [Culprit(one, 0.0, -np.inf, np.inf, 1.0) for one in chosen]
     residual = values - design @ solution
@@ -245,5 +433,5 @@ def _test(
             float(effect + half * error),
             float(special.stdtr(freedom, (effect - limit) / error)),
         )
-        for one, effect, error in zip(chosen, solution[1:], errors[1:], strict=True)
+        for one, effect, error in zip(chosen, solution, errors, strict=True)
     ]

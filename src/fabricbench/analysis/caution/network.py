@@ -13,7 +13,7 @@ MISSED_SHARE = 0.2
 
 
 def slow_pairs(material: Material) -> Iterator[Warning]:
-    """Tell who is slow, and that a suspect is only that until a second run confirms it."""
+    """Tell who is slow, that a suspect is only that until a second run confirms it, and what differs without a cause."""
     told = set()
     for one in material.maps:
         for slow in one.slow:
@@ -26,6 +26,9 @@ def slow_pairs(material: Material) -> Iterator[Warning]:
             else:
                 text = f"{by_how_much}: suspected by one run, not measured again; `fabricbench map` does both"
                 yield warn(Severity.NOTE, one.fabric, text)
+        if one.is_judged and one.unnamed_words:
+            severity = Severity.WARNING if one.is_measured_again else Severity.NOTE
+            yield warn(severity, one.fabric, f"map of {one.layer.value} {one.pattern.value}: {one.unnamed_words}")
 
 
 def missed_starts(material: Material) -> Iterator[Warning]:

@@ -37,12 +37,15 @@ from fabricbench.analysis.findings.patterns import (
     Coefficient,
     Congestion,
     CongestorFacts,
+    MapVerdict,
     NetworkMap,
     OneWay,
     Operation,
     Slow,
     StartUp,
     Topology,
+    UnexplainedPair,
+    slowness_words,
 )
 from fabricbench.analysis.findings.terms import CellKey, Interval, Replication, Verdict
 from fabricbench.analysis.findings.whole import FabricFacts, Findings, Severity, Warning  # noqa: A004 - the field's word
@@ -73,6 +76,7 @@ __all__ = [
     "KernelOnFabric",
     "LadderStep",
     "LeftOut",
+    "MapVerdict",
     "NetworkMap",
     "OneWay",
     "Operation",
@@ -87,8 +91,10 @@ __all__ = [
     "StartUp",
     "SystemCost",
     "Topology",
+    "UnexplainedPair",
     "Verdict",
     "Warning",
     "WeighedTest",
     "is_basic",
+    "slowness_words",
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from fabricbench.analysis.findings.terms import CellKey, Interval, Verdict
 from fabricbench.model import Layer, Metric, Model, Pattern
 from fabricbench.statistics.culprits import Touch
@@ -137,7 +139,8 @@ class OneWay(Model):
 class Slow(Model):
     """A cause of slow pairs: what it touches, the hosts, and how much slower (0.2 is 20 %) with its interval.
 
-    `is_confirmed` once a second run has found it too; until then it is a suspect.
+    `group` are the hosts of the first one's group, where that is all it is slow with. `is_confirmed` once a second run has found it
+    too; until then it is a suspect.
     """
 
     touch: Touch
@@ -146,14 +149,16 @@ class Slow(Model):
     slower_low: float
     slower_high: float
     is_confirmed: bool
+    group: tuple[str, ...] = ()
 
     @property
     def words(self) -> str:
-        """The cause as a sentence without its figures."""
+        """The cause as a sentence without its figures; a node that may be healthy and far away is not called slow alone."""
         first = self.hosts[0]
         last = self.hosts[-1]
         return {
-            Touch.MEMBER: f"{first} is slow with all others",
+            Touch.MEMBER: f"{first} is slow with all others, or alone behind another switch",
+            Touch.NEAR: f"{first} is slow with all others of its group, or alone behind another switch",
             Touch.SENDING: f"{first} sends slowly to all others",
             Touch.RECEIVING: f"{first} receives slowly from all others",
             Touch.PAIR: f"{first} and {last} are slow with each other",
@@ -165,6 +170,7 @@ class Slow(Model):
         first, last = self.hosts[0], self.hosts[-1]
         return {
             Touch.MEMBER: first in (source, destination),
+            Touch.NEAR: first in (source, destination) and {source, destination} <= {*self.group},
             Touch.SENDING: first == source,
             Touch.RECEIVING: first == destination,
             Touch.PAIR: {first, last} == {source, destination},
@@ -172,11 +178,37 @@ class Slow(Model):
         }[self.touch]
 
 
+class UnexplainedPair(Model):
+    """A pair that is slower than the others by more than the margin and their scatter explain, and belongs to no cause.
+
+    `value` is its median over launches in the map's unit, `slower` the share by which it is slower than the level of its groups.
+    """
+
+    source: str
+    destination: str
+    value: float
+    slower: float
+
+
+class MapVerdict(StrEnum):
+    """What a map comes to: every reader is told one of these, and the last two never as "nobody is slow"."""
+
+    NOT_JUDGED = "too few hosts"
+    NOBODY = "nobody is slow"
+    NAMED = "named"
+    UNNAMED = "cannot be named yet"
+
+
 class NetworkMap(Model):
     """One matrix of one fabric: `matrix[i][j]` is the median over launches from host i to host j, None where there is none.
 
     Round trips (ns) are the same both ways; throughputs (bit/s) are of each direction. `schedule` says whether pairs were measured
     alone or in rounds of disjoint ones.
+
+    `groups` are hosts whose pairs across groups are at another level than those within (behind different switches, say): two or
+    more, or none. `crossing` is the share by which a pair across is typically slower than one within, below 0 where faster. `apart`
+    are hosts that are together behind another switch, or each slow with all others: nobody among them is judged. `unexplained` are
+    pairs that no cause explains, the worst first; where a second run had its say, as that found them.
     """
 
     fabric: str
@@ -193,3 +225,77 @@ class NetworkMap(Model):
     """False where fewer than four hosts leave cause and effect apart undecidable."""
     is_measured_again: bool = False
     """Whether a second run had its say: then `slow` is what it confirms."""
+    groups: tuple[tuple[str, ...], ...] = ()
+    crossing: float | None = None
+    apart: tuple[str, ...] = ()
+    unexplained: tuple[UnexplainedPair, ...] = ()
+
+    @property
+    def verdict(self) -> MapVerdict:
+        """What the map comes to."""
+        if not self.is_judged:
+            return MapVerdict.NOT_JUDGED
+        if self.slow:
+            return MapVerdict.NAMED
+        return MapVerdict.UNNAMED if self.unexplained or self.apart else MapVerdict.NOBODY
+
+    @property
+    def needs_second_run(self) -> bool:
+        """Whether a second measurement of the pairs would tell more: somebody is named, or something cannot be."""
+        return self.verdict in {MapVerdict.NAMED, MapVerdict.UNNAMED}
+
+    @property
+    def unnamed_words(self) -> str:
+        """What differs and could not be named, in a sentence; nothing where all is explained."""
+        told = []
+        if self.apart:
+            told.append(self.apart_words)
+        if self.unexplained:
+            told.append(self._unexplained_words())
+        return f"Cannot be named yet: {'; '.join(told)}. Measure again, with more blocks." if told else ""
+
+    @property
+    def apart_words(self) -> str:
+        """Who is behind another switch or slow, in a sentence."""
+        return f"{_listed(self.apart)} are together behind another switch, or each slow with all others"
+
+    def pair_words(self, pair: UnexplainedPair) -> str:
+        """Return `n1 to n4`, or `n1 with n4` where directions are not told apart."""
+        return f"{pair.source} {'with' if self.metric.is_lower_better else 'to'} {pair.destination}"
+
+    def _unexplained_words(self) -> str:
+        count = len(self.unexplained)
+        extremes = dict.fromkeys(slowness_words(one.slower) for one in (self.unexplained[-1], self.unexplained[0]))
+        pairs = "1 pair is" if count == 1 else f"{count} pairs are"
+        worst = ", ".join(
+            f"{self.pair_words(one)} ({slowness_words(one.slower)})" for one in self.unexplained[:WORST_TOLD]
+        )
+        return (
+            f"{pairs} {' to '.join(extremes)} slower than the others, which no single node, pair or direction explains "
+            f"({'worst: ' if count > WORST_TOLD else ''}{worst})"
+        )
+
+    @property
+    def groups_words(self) -> str:
+        """The groups of hosts in a sentence; nothing where there are none."""
+        if not self.groups or self.crossing is None:
+            return ""
+        groups = " | ".join(", ".join(group) for group in self.groups)
+        by = f"{slowness_words(abs(self.crossing))} {'slower' if self.crossing >= 0 else 'faster'}"
+        return f"By their pairs the nodes are in {len(self.groups)} groups ({groups}); pairs across are {by} than pairs within."
+
+
+WORST_TOLD = 4
+"""Unexplained pairs that a sentence lists; the rest are in tables."""
+
+FACTOR_FROM = 0.5
+"""From half the rate on slowness reads as `4.6 times`."""
+
+
+def slowness_words(slower: float) -> str:
+    """Return `12 %` or `4.6 times`: 80 % slower is a fifth of the rate, 5 times the time."""
+    return f"{100 * slower:.0f} %" if slower < FACTOR_FROM else f"{1 / (1 - slower):.1f} times"
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

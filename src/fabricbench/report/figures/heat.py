@@ -99,6 +99,9 @@ def matrix(findings: Findings, *, is_interactive: bool = False) -> Figure | None
     caption = sentences(
         "From the host on the left to the one below, medians over launches. Orange is slower than the matrix's middle, "
         "blue is faster; framed is what belongs to a node, pair or direction found slow (dashed: suspected).",
+        "Dotted frames: slower than the others explain, and nobody could be named."
+        if any(one.unexplained for one in findings.maps)
+        else "",
         f"n = {n} launches.",
         map_verdict(findings.maps),
         emulated_note(findings),
@@ -120,7 +123,7 @@ def _matrix_panel(one: NetworkMap) -> Panel:
             "from": source,
             "to": destination,
             "median": value_words(one.metric, value),
-            "found": "; ".join(slow.words for slow in one.slow if slow.touches(source, destination)) or "–",
+            "found": _found(one, source, destination),
             "framed": _frame(one, source, destination),
         }
         for source, row in zip(one.hosts, one.matrix, strict=True)
@@ -134,10 +137,22 @@ def _matrix_panel(one: NetworkMap) -> Panel:
     return Panel(map_words(one), spec, tags, height=max(ROW_HEIGHT * len(one.hosts), 90))
 
 
+def _found(one: NetworkMap, source: str, destination: str) -> str:
+    causes = [slow.words for slow in one.slow if slow.touches(source, destination)]
+    return "; ".join(causes) or ("cannot be named yet" if _is_unexplained(one, source, destination) else "–")
+
+
 def _frame(one: NetworkMap, source: str, destination: str) -> str:
-    """Return the frame of a cell: `whole` where a second run confirmed what it belongs to, `dashed` for a suspect."""
+    """Return a cell's frame: `whole` if a second run confirmed its cause, `dashed` for a suspect, `dotted` without a cause."""
     grades = {slow.is_confirmed for slow in one.slow if slow.touches(source, destination)}
-    return "" if not grades else "whole" if True in grades else "dashed"
+    if not grades:
+        return "dotted" if _is_unexplained(one, source, destination) else ""
+    return "whole" if True in grades else "dashed"
+
+
+def _is_unexplained(one: NetworkMap, source: str, destination: str) -> bool:
+    found = {(pair.source, pair.destination) for pair in one.unexplained}
+    return (source, destination) in found or (one.metric.is_lower_better and (destination, source) in found)
 
 
 def _text_on(heat: float, colours: tuple[str, str]) -> str:
@@ -193,7 +208,7 @@ def _heat(
         mark("rect", {"x": x, "y": y, "color": colour, "tooltip": hint}, stroke="#ffffff", strokeWidth=1),
         mark("text", {"x": x, "y": y, "text": {"field": "shown"}, "color": text_colour, "tooltip": hint}),
     ]
-    for kind, dash in (("whole", [1, 0]), ("dashed", [4, 3])):
+    for kind, dash in (("whole", [1, 0]), ("dashed", [4, 3]), ("dotted", [1, 2])):
         if any(row.get("framed") == kind for row in rows):
             keep = [f"datum.framed === '{kind}'"]
             look: dict[str, Any] = {"fillOpacity": 0, "style": "frame", "strokeWidth": 2.5, "strokeDash": dash}

@@ -20,7 +20,7 @@ from fabricbench.report.figures import Figure, present
 from fabricbench.report.figures.theme import DARK, LIGHT, vega_config
 from fabricbench.report.kernel_tables import kernel_lines, kernel_tables
 from fabricbench.report.palette import colour_range, shape_range
-from fabricbench.report.pattern_tables import map_verdict, operation_table, slow_table, start_up_table
+from fabricbench.report.pattern_tables import groups_table, map_verdict, operation_table, slow_table, start_up_table
 from fabricbench.report.tables import Table, comparison_table, crossover_table, fabric_table, inventory_table
 from fabricbench.report.words import RECEIVE_WORDS, facts_words, size_words, typographic
 
@@ -189,7 +189,7 @@ def _sections(findings: Findings, figures: dict[str, Figure]) -> tuple[Section, 
             "The map of the network",
             ("matrix",),
             lines=(map_verdict(findings.maps),) if findings.maps else (),
-            tables=(("Who is slow", slow_table(findings.maps)),),
+            tables=(("Who is slow", slow_table(findings.maps)), ("Groups of nodes", groups_table(findings.maps))),
         ),
     )
     return tuple(

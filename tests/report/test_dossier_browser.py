@@ -13,7 +13,14 @@ from fabricbench.analysis.findings import Findings
 from fabricbench.report.figures import present
 from fabricbench.report.html import render_html
 from support.browser import Browser, Seen, find_browser
-from support.example_findings import example_findings, hostile_findings, small_findings, three_fabric_findings
+from support.example_findings import (
+    before_after_findings,
+    busy_findings,
+    example_findings,
+    hostile_findings,
+    small_findings,
+    three_fabric_findings,
+)
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
@@ -66,6 +73,80 @@ def test_no_plot_is_empty(browser: Browser, tmp_path: Path):
     assert min(marks) > 0
 
 
+PLACES = """
+const place = (name, selector, edge) => {
+  const element = document.querySelector(selector);
+  if (element) document.documentElement.dataset[name] = Math.round(element.getBoundingClientRect()[edge] + scrollY);
+};
+place("effects", "#effects tbody", "top");
+place("effectsEnd", "#effects tbody", "bottom");
+place("lines", ".lines", "bottom");
+document.documentElement.dataset.tall = document.documentElement.scrollHeight;
+"""
+
+
+@pytest.mark.parametrize("make", [example_findings, busy_findings, three_fabric_findings, before_after_findings])
+def test_the_first_screen_is_one_screen_and_the_page_half_as_long_as_it_was(
+    make: Callable[[], Findings], browser: Browser, tmp_path: Path
+):
+    seen = browser.open(written(make(), tmp_path, PLACES), width=1280, height=800)
+    assert int(seen.attribute("lines")) <= 800
+    assert int(seen.attribute("tall")) <= 9_400  # of two fabrics, which had 19,000
+
+
+def framed(findings: Findings, folder: Path, script: str) -> Path:
+    """Write the dossier into a frame as narrow as a telephone, which hands its data attributes on."""
+    hand_on = "setInterval(() => parent.postMessage({...document.documentElement.dataset}, '*'), 50);"
+    inner = written(findings, folder, script + hand_on)
+    frame = folder / "frame.html"
+    listen = "addEventListener('message', (event) => Object.assign(document.documentElement.dataset, event.data))"
+    frame.write_text(
+        f'<!DOCTYPE html><html><body style="margin:0"><script>{listen}</script>'
+        f'<iframe src="{inner.name}" style="width:{NARROW}px;height:800px;border:0"></iframe></body></html>'
+    )
+    return frame
+
+
+def test_on_a_telephone_the_effects_begin_high_up_and_end_within_little_more_than_a_screen(
+    browser: Browser, tmp_path: Path
+):
+    seen = browser.open(framed(busy_findings(), tmp_path, PLACES), width=600, height=1200)
+    assert int(seen.attribute("effects")) < 400
+    assert int(seen.attribute("effects-end")) < 900
+    assert seen.attribute("overflow") == "0"
+
+
+FOLLOWER = """
+(async () => {
+  const later = (ms) => new Promise((done) => setTimeout(done, ms));
+  const root = document.documentElement.dataset;
+  while (!root.plots) await later(50);
+  const fold = document.querySelector("#samples details");
+  root.before = fold.open;
+  document.querySelector('.contents a[href="#samples"]').click();
+  for (let tries = 0; tries < 400 && !fold.open; tries++) await later(25);
+  root.after = fold.open;
+  const closed = () => document.querySelectorAll("details.fold:not([open])").length;
+  const folds = closed();
+  dispatchEvent(new Event("beforeprint"));
+  root.printed = closed() === 0;
+  dispatchEvent(new Event("afterprint"));
+  root.again = closed() === folds;
+})();
+"""
+
+
+def test_a_link_opens_the_fold_it_leads_to_and_print_opens_all(browser: Browser, tmp_path: Path):
+    seen = browser.open(written(small_findings(), tmp_path, FOLLOWER), width=1280)
+    assert seen.console == []
+    assert [seen.attribute(name) for name in ("before", "after", "printed", "again")] == [
+        "false",
+        "true",
+        "true",
+        "true",
+    ]
+
+
 def test_it_fits_into_400_pixels(browser: Browser, tmp_path: Path):
     inner = written(
         example_findings(),
@@ -98,6 +179,8 @@ const click = (name, value) => document.querySelector(`[name="${name}"][value="$
 const lines = () => document.querySelectorAll('#panel-round-trip-1 path[aria-roledescription="line mark"]').length;
 (async () => {
   await wait();
+  for (const fold of document.querySelectorAll("details.fold")) fold.open = true;
+  await until(() => document.querySelector("#panel-distributions-0").offsetWidth > 0);
   report("panelsBefore", count(".panel"));
   report("linesBefore", lines());
   click("fabrics", "myrinet");
@@ -138,6 +221,7 @@ const lines = () => document.querySelectorAll('#panel-round-trip-1 path[aria-rol
   document.elementFromPoint(at.clientX, at.clientY).dispatchEvent(wheel({ ctrlKey: true }));
   await until(() => axis() !== before);
   report("zooms", axis() !== before);
+  click("layers", "tcp");
   document.querySelector("#figure-round-trip .enlarge").click();
   const isWide = () => document.querySelector("#figure-round-trip .panel").offsetWidth > 700;
   await until(isWide);

@@ -20,11 +20,13 @@ from fabricbench.errors import UsageError
 from fabricbench.model import Metric
 from fabricbench.report.figures import FIGURES, build, draw, paper_spec, present
 from fabricbench.report.figures.axes import decade_ticks, ratio_domain, ratio_ticks, size_channel, value_channel
-from fabricbench.report.figures.figure import Spec
+from fabricbench.report.figures.figure import Panel, Spec
+from fabricbench.report.figures.theme import AHEAD_OPACITY, UNDECIDED
 from fabricbench.report.formats import FORMATS, FigureFormat, Format
 from fabricbench.report.palette import OKABE_ITO, colour_range, shape_range
 from support.example_findings import (
     before_after_findings,
+    busy_findings,
     example_findings,
     hostile_findings,
     small_findings,
@@ -93,6 +95,108 @@ def test_verdicts_have_different_marks_in_the_forest():
         (None, True),
         ("M-1,-1L1,1M1,-1L-1,1", None),
     ]
+
+
+def panels_of(name: str, findings: Findings) -> list[Panel]:
+    figure = build(name, findings, is_interactive=True)
+    assert figure is not None
+    return list(figure.panels)
+
+
+def domains(panel: Panel, channel: str) -> set[tuple[float, ...]]:
+    """The domains of one channel's scales in all layers of a panel."""
+    scales = [layer["encoding"].get(channel, {}).get("scale") for layer in panel.spec["layer"]]
+    return {tuple(scale["domain"]) for scale in scales if scale and "domain" in scale}
+
+
+@pytest.mark.parametrize(
+    ("name", "channel"),
+    [
+        ("verdict", "x"),
+        ("round-trip-ratios", "x"),
+        ("topologies", "x"),
+        ("one-way", "x"),
+        ("speed-up", "y"),
+        ("kernel-ratios", "x"),
+        ("incast", "y"),
+    ],
+)
+def test_the_panels_of_one_figure_share_their_axis(name: str, channel: str):
+    assert len(set.union(*(domains(panel, channel) for panel in panels_of(name, example_findings())))) == 1
+
+
+@pytest.mark.parametrize("name", ["round-trip", "throughput"])
+def test_the_curves_that_users_meet_share_both_axes(name: str):
+    met = [panel for panel in panels_of(name, example_findings()) if panel.tags["layer"] in ("tcp", "mpi")]
+    for channel in ("x", "y"):
+        assert len(met) == 2
+        assert len(set.union(*(domains(panel, channel) for panel in met))) == 1
+
+
+def test_two_sizes_are_not_joined_by_a_straight_line():
+    for panel in panels_of("round-trip", small_findings()):
+        lines = [layer for layer in panel.spec["layer"] if layer["mark"]["type"] == "line"]
+        assert {row["is course"] for row in panel.spec["data"]["values"]} == {False}
+        (loose,) = [layer for layer in lines if "!datum['is course']" in str(layer["transform"])]
+        assert loose["mark"]["strokeDash"] == [1, 4]
+
+
+def test_one_that_is_ahead_is_paler_than_one_that_is_faster():
+    findings = before_after_findings()
+    ahead = [cell for cell in findings.cells if cell.verdict.is_ahead]
+    assert ahead
+    points = [
+        layer["mark"]
+        for name in ("round-trip-ratios", "throughput-ratios")
+        for panel in panels_of(name, findings)
+        for layer in panel.spec["layer"]
+        if layer["mark"]["type"] == "point"
+    ]
+    assert any(point.get("fillOpacity") == AHEAD_OPACITY for point in points)
+
+
+def test_a_kernel_without_a_leader_is_grey_and_hollow():
+    (panel,) = panels_of("kernel-ratios", example_findings())
+    rows = {row["kernel"][:2]: row for row in panel.spec["data"]["values"]}
+    assert (rows["IS"]["fabric"], rows["IS"]["strength"]) == ("myrinet", 1.0)
+    assert (rows["EP"]["fabric"], rows["EP"]["strength"]) == ("", 0.0)
+    point = panel.spec["layer"][-1]["encoding"]
+    assert point["fill"]["value"] == point["stroke"]["value"] == UNDECIDED
+
+
+def test_an_undecided_operation_has_no_fabrics_colour():
+    (panel,) = panels_of("collectives", example_findings())
+    for row in panel.spec["data"]["values"]:
+        assert (row["heat"] == 0) == ("faster" not in row["verdict"] and "ahead" not in row["verdict"])
+
+
+def test_few_samples_are_dots_and_no_size_is_offered_for_what_has_none():
+    figure = build("distributions", example_findings(), is_interactive=True)
+    assert figure is not None
+    assert 0 not in figure.sizes
+    (few,) = [panel for panel in figure.panels if "npb" in panel.title]
+    assert "sizes" not in few.tags
+    assert {layer["mark"]["type"] for layer in few.spec["layer"]} == {"rule", "point"}
+    dots = next(layer for layer in few.spec["layer"] if layer["mark"]["type"] == "point")["data"]["values"]
+    assert len(dots) == 6
+    whole = [panel for panel in figure.panels if "npb" not in panel.title]
+    assert all("area" in {layer["mark"]["type"] for layer in panel.spec["layer"]} for panel in whole)
+
+
+def test_only_fabrics_under_test_stand_beside_the_studies():
+    (panel,) = panels_of("published", before_after_findings())
+    drawn = {row["fabric"] for layer in panel.spec["layer"] for row in layer["data"]["values"] if "fabric" in row}
+    assert drawn == {"gigabit (before)", "gigabit (after)"}
+    figure = build("published", before_after_findings())
+    assert figure is not None
+    assert any("fast-ethernet" in row for row in figure.table.rows)
+
+
+def test_a_share_that_no_wire_can_carry_is_told_in_words_and_is_no_point():
+    share = panels_of("ladder", busy_findings())[2]
+    assert all(row["value"] <= 1.005 for row in share.spec["data"]["values"])
+    (words,) = [layer for layer in share.spec["layer"] if layer["mark"]["type"] == "text"]
+    assert [row["share of line rate"] for row in words["data"]["values"]] == ["949.5 %, impossible"]
 
 
 def test_an_unknown_figure_and_one_without_data_are_refused_with_what_there_is():

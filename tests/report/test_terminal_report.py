@@ -19,10 +19,11 @@ from support.example_findings import (
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def test_the_verdict_is_the_first_line():
+def test_the_answer_stands_below_what_was_measured_and_when():
     findings = example_findings()
-    first = render_terminal(findings, 200, color=False).splitlines()[0]
-    assert first == findings.headline.sentence
+    first, second = render_terminal(findings, 200, color=False).splitlines()[:2]
+    assert first == f"{findings.title} · 2026-03-14  EMULATED fabrics"
+    assert second == findings.headline.sentence.replace(" us", " µs")
 
 
 def test_there_are_colours_only_where_they_are_asked_for(monkeypatch: pytest.MonkeyPatch):
@@ -47,26 +48,19 @@ def test_no_line_is_wider_than_the_terminal(make: Callable[[], Findings], width:
     assert max(map(len, lines)) <= width
 
 
-def test_the_three_kinds_of_verdict_look_different():
-    text = render_terminal(example_findings(), 120, color=False)
-    rows = {sign: [line for line in text.splitlines() if sign in line] for sign in "●◇?"}
+def test_the_kinds_of_verdict_look_different():
+    text = render_terminal(before_after_findings(), 120, color=False) + render_terminal(
+        example_findings(), 120, color=False
+    )
+    tables = "\n".join(part.partition("\n\n")[0] for part in text.split("over all message sizes\n")[1:])
+    rows = {sign: [line for line in tables.splitlines() if sign in line] for sign in "●◐◇?"}
     assert all("faster" in row for row in rows["●"])
+    assert all("ahead" in row for row in rows["◐"])
     assert all("equivalent" in row for row in rows["◇"])
     assert all("not enough data" in row for row in rows["?"])
-    assert all(rows.values())
+    assert all(rows[sign] for sign in "●◇?")
 
 
 def test_names_with_rich_markup_are_shown_as_they_are():
     findings = hostile_findings().model_copy(update={"testbed": "[bold]red[/bold]"})
     assert "</script>" in render_terminal(findings, 200, color=False)
-
-
-@pytest.mark.parametrize("make", [example_findings, three_fabric_findings, before_after_findings])
-def test_the_brief_report_fits_on_a_screen_and_holds_verdict_ladder_and_effects(make: Callable[[], Findings]):
-    findings = make()
-    brief = render_terminal(findings, 80, color=False, is_brief=True)
-    assert len(brief.splitlines()) <= 50
-    assert max(map(len, brief.splitlines())) <= 80
-    assert "Best throughput" in brief
-    assert findings.headline.effects[0].split(":")[0] in brief
-    assert "in the dossier" in brief

@@ -19,6 +19,7 @@ from fabricbench.report.words import (
     place_words,
     probe_words,
     range_words,
+    rate_share_words,
     share_interval_words,
     size_words,
     times_words,
@@ -26,7 +27,7 @@ from fabricbench.report.words import (
     value_words,
     verdict_words,
 )
-from support.example_findings import example_findings
+from support.example_findings import MARGIN, example_findings
 
 
 def comparison(metric: Metric, verdict: Verdict, ratio: float, low: float | None, high: float | None) -> Comparison:
@@ -61,9 +62,28 @@ def test_ratios_have_three_digits_and_more_near_1(ratio: float, words: str):
 
 def test_too_little_data_says_how_much_more():
     short = comparison(Metric.THROUGHPUT, Verdict.NOT_ENOUGH_DATA, 1.0, 0.9, 1.1)
-    assert verdict_words(short) == "not enough data"
-    assert verdict_words(short.model_copy(update={"more_blocks_needed": 1})) == "not enough data: about 1 more block"
-    assert verdict_words(short.model_copy(update={"more_blocks_needed": 6})) == "not enough data: about 6 more blocks"
+    assert verdict_words(short, MARGIN) == "not enough data"
+    for blocks, words in ((1, "about 1 more block"), (6, "about 6 more blocks")):
+        more = short.model_copy(update={"more_blocks_needed": blocks})
+        assert verdict_words(more, MARGIN) == f"not enough data: {words}"
+
+
+def test_ahead_says_that_it_may_be_by_less_than_matters_and_what_qualifies_a_verdict_stands_beside_it():
+    ahead = comparison(Metric.THROUGHPUT, Verdict.B_AHEAD, 1.03, 1.01, 1.05)
+    name = ahead.fabric_b
+    assert verdict_words(ahead, MARGIN) == f"{name} ahead, perhaps by less than 2 %"
+    same = comparison(Metric.THROUGHPUT, Verdict.EQUIVALENT, 1.0, 0.99, 1.01)
+    noted = same.model_copy(update={"notes": ("would have missed a slow mode of up to 9.8 % of launches",)})
+    assert verdict_words(noted, MARGIN) == "equivalent; would have missed a slow mode of up to 9.8 % of launches"
+
+
+def test_a_share_that_no_wire_can_carry_is_called_impossible_where_it_stands():
+    assert [rate_share_words(share) for share in (None, 0.994, 1.0, 9.495)] == [
+        "–",
+        "99.4 %",
+        "100.0 %",
+        "949.5 %, impossible",
+    ]
 
 
 def test_an_interval_names_its_unit_once():

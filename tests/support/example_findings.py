@@ -17,6 +17,7 @@ from typing import Any
 from fabricbench.analysis.findings import (
     CellKey,
     CellSummary,
+    Changes,
     Comparison,
     Crossover,
     Distribution,
@@ -25,15 +26,17 @@ from fabricbench.analysis.findings import (
     Headline,
     Interval,
     LadderStep,
+    Replication,
     Severity,
     Verdict,
 )
 from fabricbench.analysis.findings import Warning as FindingsWarning
 from fabricbench.model import Layer, Metric, Pattern, Receive
 from fabricbench.testbed.wire import Wire
-from support.example_kernels import example_kernels
+from support.example_headlines import applications, busy_machine, change, three_fabrics, two_fabrics
+from support.example_kernels import example_kernels, few_samples
 from support.example_patterns import other_patterns, small_patterns
-from support.example_texts import INVENTORY, METHOD, WARNINGS
+from support.example_texts import BUSY_WARNINGS, INVENTORY, METHOD, WARNINGS
 
 STARTED = "2026-03-14T15:09:26+00:00"
 SIZES = (8, 64, 256, 1024, 1472, 4096, 16384, 65536, 262144, 1048576)
@@ -81,8 +84,40 @@ def example_findings() -> Findings:
 
 
 def three_fabric_findings() -> Findings:
-    """Three emulated fabrics, all against fast-ethernet."""
+    """Three emulated fabrics, every pair of them compared."""
     return _findings((FAST_ETHERNET, MYRINET, ATM), title="Three fabrics on lab demo", runs=("runs/three",))
+
+
+def busy_findings() -> Findings:
+    """The usual dossier from a machine that was too busy: doubts, impossible rates, many warnings."""
+    whole = example_findings()
+    summaries = tuple(
+        one.model_copy(update={"share_of_line_rate": 9.495})
+        if (one.fabric, one.key.layer, one.key.message_bytes) == ("myrinet", Layer.MPI, 65536)
+        and one.share_of_line_rate
+        else one
+        for one in whole.summaries
+    )
+    ladder = tuple(
+        step.model_copy(update={"share_of_line_rate": 9.495, "share_of_payload_rate": 9.7})
+        if (step.fabric, step.layer) == ("myrinet", Layer.MPI)
+        else step
+        for step in whole.ladder
+    )
+    update = {
+        "summaries": summaries,
+        "ladder": ladder,
+        "headline": busy_machine(whole.cells),
+        "warnings": BUSY_WARNINGS,
+    }
+    return whole.model_copy(update=update)
+
+
+def kernel_findings() -> Findings:
+    """The usual dossier led by kernels."""
+    whole = example_findings()
+    assert whole.kernels is not None
+    return whole.model_copy(update={"headline": applications(whole.cells, whole.kernels)})
 
 
 def before_after_findings() -> Findings:
@@ -131,13 +166,25 @@ def hostile_findings() -> Findings:
             "title": evil,
             "testbed": evil,
             "campaign": evil,
-            "headline": Headline(sentence=evil, effects=(evil, f"{evil}: {evil}"), conditions=evil),
+            "headline": _hostile_headline(whole.headline, evil),
             "warnings": (warning,),
             "method": (evil,),
             "inventory": {evil: {evil: evil}},
             "run_directories": (evil,),
         }
     )
+
+
+def _hostile_headline(headline: Headline, evil: str) -> Headline:
+    """Every text of the first screen tries to be markup."""
+    first, *rest = headline.effects
+    readings = tuple(one.model_copy(update={"note": evil, "is_impossible": True}) for one in first.readings)
+    words = tuple(one.model_copy(update={"words": evil}) for one in first.pairs)
+    effect = first.model_copy(update={"what": evil, "readings": readings, "pairs": words, "doubts": (evil,)})
+    several = dict.fromkeys(("exceptions", "evidence", "next_steps", "reproduce"), (evil,))
+    single = dict.fromkeys(("sentence", "detail", "conditions"), evil)
+    counts = Changes(slower=1, faster=2, same=3, unknown=4, configuration=(evil,))
+    return headline.model_copy(update={**several, **single, "effects": (effect, *rest), "changes": counts})
 
 
 def _findings(
@@ -150,10 +197,8 @@ def _findings(
 ) -> Findings:
     noise = random.Random(20260314)
     summaries = tuple(_summaries(fabrics, noise))
-    base = fabrics[0].name
-    pairs = [(a.name, b.name) for a, b in combinations(fabrics, 2) if a.name == base]
+    pairs = [(a.name, b.name) for a, b in combinations(fabrics, 2)]
     cells = tuple(comparison for pair in pairs for comparison in _compare(summaries, pair, is_paired=is_paired))
-    other = fabrics[1].name
     return Findings(
         title=title,
         run_directories=runs,
@@ -169,13 +214,13 @@ def _findings(
         margin=MARGIN,
         is_emulated=is_emulated,
         fabrics=tuple(_facts(fabric, index, is_emulated) for index, fabric in enumerate(fabrics)),
-        headline=_headline(cells, base, other, is_emulated=is_emulated),
+        headline=(change if not is_emulated else three_fabrics if len(fabrics) > 2 else two_fabrics)(cells),
         summaries=summaries,
         cells=cells,
         curves=tuple(_curves(cells)),
         crossovers=tuple(_crossovers(cells)),
         ladder=tuple(_ladder(fabrics, summaries)),
-        distributions=tuple(_distributions(summaries, noise)),
+        distributions=(*_distributions(summaries, noise), *few_samples([fabric.name for fabric in fabrics])),
         **other_patterns(fabrics),
         kernels=example_kernels([fabric.name for fabric in fabrics]),
         warnings=WARNINGS,
@@ -309,13 +354,13 @@ def _compare(summaries: Sequence[CellSummary], pair: tuple[str, str], *, is_pair
             p_adjusted=None if is_short else _p_value(verdict, 0.0031),
             verdict=verdict,
             launches=a.launches,
-            is_paired=is_paired,
+            replication=Replication.BLOCKS if is_paired else Replication.LAUNCHES,
             more_blocks_needed=(3 if is_short else 14) if verdict is Verdict.NOT_ENOUGH_DATA else None,
         )
 
 
 def _p_value(verdict: Verdict, significant: float) -> float:
-    return significant if verdict in (Verdict.A_FASTER, Verdict.B_FASTER) else 0.41
+    return significant if verdict.leader else 0.41
 
 
 def _verdict(ratio: float, low: float | None, high: float | None, metric: Metric) -> Verdict:
@@ -325,7 +370,10 @@ def _verdict(ratio: float, low: float | None, high: float | None, metric: Metric
         return Verdict.EQUIVALENT
     if low <= 1 <= high:
         return Verdict.NOT_ENOUGH_DATA
-    return Verdict.B_FASTER if (ratio < 1) is metric.is_lower_better else Verdict.A_FASTER
+    is_b = (ratio < 1) is metric.is_lower_better
+    if low > 1 + MARGIN or high < 1 - MARGIN:
+        return Verdict.B_FASTER if is_b else Verdict.A_FASTER
+    return Verdict.B_AHEAD if is_b else Verdict.A_AHEAD
 
 
 def _curve_key(cell: Comparison) -> tuple[str, ...]:
@@ -369,7 +417,7 @@ def _curves(cells: Sequence[Comparison]) -> Iterable[Comparison]:
 
 def _crossovers(cells: Sequence[Comparison]) -> Iterable[Crossover]:
     for group in _by_curve(cells):
-        decided = [cell for cell in group if cell.verdict in (Verdict.A_FASTER, Verdict.B_FASTER)]
+        decided = [cell for cell in group if cell.verdict.is_decided]
         for before, after in pairwise(decided):
             if before.verdict is after.verdict:
                 continue
@@ -451,38 +499,3 @@ def _distributions(summaries: Sequence[CellSummary], noise: random.Random) -> It
         ]
         ordered = counts if sign > 0 else counts[::-1]
         yield Distribution(fabric=summary.fabric, key=summary.key, edges=tuple(edges), counts=tuple(ordered))
-
-
-def _headline(cells: Sequence[Comparison], a: str, b: str, *, is_emulated: bool) -> Headline:
-    def effect(layer: Layer, metric: Metric, size: int, words: str) -> str:
-        for cell in cells:
-            is_wanted = (cell.layer, cell.metric, cell.message_bytes) == (layer, metric, size)
-            if is_wanted and cell.receive is not Receive.POLLING and cell.ratio_low and cell.ratio_high:
-                if cell.verdict in (Verdict.EQUIVALENT, Verdict.NOT_ENOUGH_DATA):
-                    return f"{words}: {cell.verdict} (ratio {cell.ratio:.3f}, {cell.ratio_low:.3f} to {cell.ratio_high:.3f})"
-                is_b = cell.verdict is Verdict.B_FASTER
-                flip = is_b is metric.is_lower_better
-                points = [1 / value if flip else value for value in (cell.ratio, cell.ratio_low, cell.ratio_high)]
-                low, high = sorted(points[1:])
-                name = b if is_b else a
-                return f"{words}: {name} {points[0]:.2f} x faster ({low:.2f} to {high:.2f})"
-        raise AssertionError(words)
-
-    kind = "emulated fabrics" if is_emulated else "fabrics"
-    return Headline(
-        sentence=f"It depends on the message size: in tcp round trip, {a} is faster below about 180 B, {b} above."
-        if is_emulated
-        else f"{b} is up to 8 % faster than {a} for small messages, and equivalent for large ones.",
-        detail=f"{b} is faster than {a} at five of six layers for messages of 256 B and more; "
-        f"below that, {a} answers sooner over tcp and mpi."
-        if is_emulated
-        else "",
-        effects=(
-            effect(Layer.TCP, Metric.ROUND_TRIP_TIME, 64, "tcp round trip of 64 B"),
-            effect(Layer.MPI, Metric.ROUND_TRIP_TIME, 8, "mpi round trip of 8 B"),
-            effect(Layer.TCP, Metric.THROUGHPUT, 1024, "tcp throughput in messages of 1 KiB"),
-            effect(Layer.MPI, Metric.THROUGHPUT, 1024, "mpi throughput in messages of 1 KiB"),
-        ),
-        conditions=f"Two nodes at a time of four, {kind}, {BLOCKS} blocks in random order, a launch is the unit of replication. "
-        "Intervals at 95 %, verdicts corrected for 100 comparisons, a difference below 2 % counts as equivalent.",
-    )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fabricbench.analysis.findings import (
+    CellKey,
+    Distribution,
     Interval,
     KernelFindings,
     KernelName,
@@ -13,6 +15,7 @@ from fabricbench.analysis.findings import (
     SpeedUp,
     Verdict,
 )
+from fabricbench.model import Layer, Metric, Pattern, Receive
 
 GAINS = {"IS": 4.8, "CG": 1.6, "EP": 1.0}
 SECONDS = {"IS": 0.4, "CG": 2.0, "EP": 3.0}
@@ -66,3 +69,25 @@ def example_kernels(fabrics: Sequence[str]) -> KernelFindings:
                 )
             )
     return KernelFindings(results=tuple(results), sensitivities=tuple(sensitivities), speed_ups=tuple(speed_ups))
+
+
+def few_samples(fabrics: Sequence[str]) -> list[Distribution]:
+    """Three runs of a kernel on each fabric: too few for a histogram."""
+    key = CellKey(
+        layer=Layer.MPI,
+        pattern=Pattern.NPB,
+        receive=Receive.LIBRARY,
+        message_bytes=0,
+        metric=Metric.OPERATION_TIME,
+        variant="is.W.4",
+    )
+    edges = (0.9e8, 0.97e8, 1.0e8, 1.03e8, 1.1e8)
+    return [
+        Distribution(
+            fabric=fabric,
+            key=key,
+            edges=tuple(edge * GAINS["IS"] / (1 + 3.8 * place) for edge in edges),
+            counts=(1, 0, 1, 1),
+        )
+        for place, fabric in enumerate(fabrics)
+    ]

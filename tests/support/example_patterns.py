@@ -207,8 +207,8 @@ def _operations(fabric: str, factor: float) -> Iterable[Operation]:
 
 
 def _coefficients(a: str, b: str) -> Iterable[Coefficient]:
-    looks = ((-0.42, Verdict.B_FASTER), (0.18, Verdict.A_FASTER), (0.004, Verdict.EQUIVALENT))
-    looks += ((-0.05, Verdict.NOT_ENOUGH_DATA),)
+    looks: list[tuple[float, Verdict]] = [(-0.42, Verdict.B_FASTER), (0.18, Verdict.A_FASTER)]
+    looks += [(0.004, Verdict.EQUIVALENT), (-0.05, Verdict.NOT_ENOUGH_DATA), (-0.03, Verdict.B_AHEAD)]
     for place, one in enumerate(_operations(a, 1.0)):
         value, verdict = looks[place % len(looks)]
         width = 0.2 if verdict is Verdict.NOT_ENOUGH_DATA else 0.01

@@ -22,6 +22,34 @@ WARNINGS = (
         text="The CPU frequency governor cannot be read on n0 to n3; a changing clock rate widens the intervals.",
     ),
 )
+LATE_TEXT = (
+    "the switch was late by 3.1 ms, about 67 times a round trip of 64 B: do not use the sizes of small messages."
+)
+FEW_TEXT = "6 launches are too few for an interval of p99.9."
+BUSY_WARNINGS = (
+    FindingsWarning(severity=Severity.WARNING, subject="fast-ethernet: tcp ping-pong", text=FEW_TEXT),
+    FindingsWarning(severity=Severity.WARNING, subject="myrinet: tcp ping-pong", text=FEW_TEXT),
+    FindingsWarning(
+        severity=Severity.NOTE, subject="inventory", text="The CPU frequency governor cannot be read on n0 to n3."
+    ),
+    FindingsWarning(
+        severity=Severity.INVALID,
+        subject="myrinet: mpi stream",
+        text="up to 949 % of the line rate: impossible, do not use these rates.",
+    ),
+    FindingsWarning(severity=Severity.INVALID, subject="fast-ethernet", text=LATE_TEXT),
+    FindingsWarning(severity=Severity.INVALID, subject="myrinet", text=LATE_TEXT),
+    *(
+        FindingsWarning(
+            severity=Severity.WARNING,
+            subject=f"myrinet: mpi {operation}",
+            text=f"launches of {operation} scatter by {30 + number} % between blocks: more blocks, or a quieter host.",
+        )
+        for number, operation in enumerate(
+            ("allreduce", "alltoall", "bcast", "reduce", "gather", "scatter", "barrier", "scan")
+        )
+    ),
+)
 METHOD = (
     (
         "Each fabric is measured in every block, in random order with a recorded seed, so that slow drifts of the machine fall on "

@@ -82,6 +82,7 @@ def _of_side(side: Side, receive: Receive, size: int | None, confidence: float) 
                 throughput=rate,
                 share_of_line_rate=shares[0],
                 share_of_payload_rate=shares[1],
+                lost_at_message_bytes=max(rates.get(layer, {}).keys() & rates_below.keys(), default=None),
                 lost_share_of_line_rate=_lost(side, rates.get(layer, {}), rates_below),
             )
         )

@@ -38,6 +38,7 @@ def summarise(side: Side, cell: CellMeasured, confidence: float) -> CellSummary:
         **{name: cell.counts[name] for name in ("lost", "sent", "reordered", "duplicated", "corrupted", "verified")},
         share_of_line_rate=shares[0],
         share_of_payload_rate=shares[1],
+        values=tuple(float(value) for value in cell.launch_values if not np.isnan(value)),
         doubt="; ".join(filter(None, (cannot_be, doubt.words if doubt else None))),
         is_impossible=cannot_be is not None,
     )

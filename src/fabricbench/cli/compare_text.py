@@ -8,7 +8,8 @@ from fabricbench.analysis.findings import BASIC_PATTERNS, Comparison, Findings, 
 from fabricbench.cli.tables import Format, Table, as_csv, as_json, as_markdown, as_text, bounded_text, value_text
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.quantity import format_bytes
-from fabricbench.report.words import place_words
+from fabricbench.report.first_screen import build_screen
+from fabricbench.report.words import counted, place_words
 
 
 def render(findings: Findings, form: Format) -> str:
@@ -17,10 +18,10 @@ def render(findings: Findings, form: Format) -> str:
     if form is Format.JSON:
         return as_json([one.model_dump(mode="json") for one in comparisons])
     if form is Format.CSV:
-        return as_csv([one.model_dump(mode="json") for one in comparisons], list(Comparison.model_fields))
+        dumped = [one.model_dump(mode="json") | {"notes": "; ".join(one.notes)} for one in comparisons]
+        return as_csv(dumped, list(Comparison.model_fields))
     writer: Callable[[Table], str] = as_markdown if form is Format.MARKDOWN else as_text
-    head = [f"# {findings.title}" if form is Format.MARKDOWN else findings.title, "", findings.headline.sentence]
-    parts = ["\n".join([*head, *filter(None, (findings.headline.detail, findings.headline.conditions))])]
+    parts = ["\n".join(_head(findings, form))]
     pairs = list(dict.fromkeys((one.fabric_a, one.fabric_b) for one in comparisons))
     for pair in pairs:
         for layer in Layer:
@@ -31,10 +32,20 @@ def render(findings: Findings, form: Format) -> str:
     return "\n\n".join(parts)
 
 
+def _head(findings: Findings, form: Format) -> list[str]:
+    """Return the answer as every report gives it: exceptions, evidence, what changed, how far it reaches."""
+    screen = build_screen(findings)
+    lines = [f"# {findings.title}" if form is Format.MARKDOWN else findings.title, "", screen.sentence]
+    lines += [f"Except: {screen.exceptions}"] if screen.exceptions else []
+    lines += [f"Evidence: {' · '.join(screen.evidence)}"] if screen.evidence else []
+    lines += [*screen.changes, screen.counts] if screen.counts else []
+    return [*lines, *filter(None, (screen.detail, screen.conditions))]
+
+
 def _table(layer: Layer, pair: tuple[str, str], comparisons: Sequence[Comparison]) -> Table:
     control = " (control: no fabric changes it)" if layer is Layer.MEMORY else ""
     a, b = pair
-    columns = ("what", f"A: {a}", f"B: {b}", "ratio B/A", "p adj.", "verdict")
+    columns = ("what", f"A: {a}", f"B: {b}", "ratio B/A, interval unadjusted", "p adj.", "verdict")
     order = sorted(
         comparisons,
         key=lambda one: (
@@ -86,13 +97,16 @@ def _median(one: Comparison, value: float | None, low: float | None, high: float
 
 def verdict_text(one: Comparison) -> str:
     """Return the verdict with the fabric's name; "equivalent" and "not enough data" must not look alike."""
+    return "; ".join((_outcome(one), *one.notes))
+
+
+def _outcome(one: Comparison) -> str:
     if one.verdict is Verdict.EQUIVALENT:
         return "= equivalent"
     if one.verdict is Verdict.NOT_ENOUGH_DATA:
         more = one.more_blocks_needed
-        return "? not enough data" + ("" if more is None else f" (about {more} more blocks)")
-    name, letter = (one.fabric_a, "A") if one.verdict is Verdict.A_FASTER else (one.fabric_b, "B")
-    return f"{letter} faster: {name}"
+        return "? not enough data" + ("" if more is None else f" (about {counted(more, 'more block')})")
+    return f"{one.verdict.value}: {one.leader}{', perhaps by less than matters' if one.verdict.is_ahead else ''}"
 
 
 def _crossovers(findings: Findings) -> list[str]:

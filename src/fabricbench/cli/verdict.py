@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -23,4 +24,6 @@ def show_verdict(directory: Path) -> None:
     has_colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     width = shutil.get_terminal_size().columns
     write_output(render_terminal(findings, width, color=has_colour, is_brief=True), None)
-    sys.stderr.write(f"\nthe run is in {directory}\nthe dossier: fabricbench report {directory}\n")
+    sys.stderr.write(
+        f"\nthe run is in {directory}\nthe dossier: {shlex.join(('fabricbench', 'report', str(directory)))}\n"
+    )

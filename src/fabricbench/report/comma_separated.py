@@ -13,12 +13,12 @@ from fabricbench.report.tables import Table
 
 
 def comparisons_csv(findings: Findings) -> str:
-    """Return a row for each cell, then one for each curve; a column for each field of a comparison."""
+    """Return a row for each test and size, then one for each curve; a column for each field of a comparison."""
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, fieldnames=list(Comparison.model_fields), lineterminator="\n")
     writer.writeheader()
     for comparison in (*findings.cells, *findings.curves):
-        writer.writerow(comparison.model_dump(mode="json"))
+        writer.writerow(comparison.model_dump(mode="json") | {"notes": "; ".join(comparison.notes)})
     return text.getvalue()
 
 

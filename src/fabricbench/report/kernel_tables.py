@@ -8,10 +8,9 @@ from dataclasses import replace
 from fabricbench.analysis.findings import Findings, Interval, KernelFindings, Sensitivity
 from fabricbench.published import PublishedKernel, published_kernels
 from fabricbench.report.tables import Table, table
-from fabricbench.report.words import NOTHING, share_words
+from fabricbench.report.words import NOTHING, counted, outcome_words, share_words
 
 CALLS_SHOWN = 2
-VERDICT_WORDS = {True: "equivalent", False: "not enough data"}
 
 
 def kernel_table(findings: Findings) -> Table:
@@ -62,14 +61,16 @@ def sensitivity_table(findings: Findings) -> Table:
             f"{one.slower} / {one.faster}",
             ratio_words(one),
             NOTHING if one.lead is None else interval_text(one.lead),
-            verdict_of(one),
-            f"{one.launches} pairs",
+            verdict_of(one, findings.margin),
+            counted(one.launches, "pair"),
             _published_ratio(published.get(one.kernel.benchmark)),
         )
         for one in kernels.sensitivities
     ]
-    columns = ("Kernel", "Of times", "Ratio (interval)", "Over the next", "Verdict", "n", "Study of 2000, class A")
-    made = table(columns, rows, (2, 3, 5, 6))
+    ratio = f"Ratio ({findings.confidence * 100:g} % interval, unadjusted)"
+    columns = ("Kernel", "Of times", ratio, "Over the next", "Verdict", "n", "Study of 2000, class A")
+    undecided = [index for index, one in enumerate(kernels.sensitivities) if one.verdict.leader is None]
+    made = table(columns, rows, (2, 3, 5, 6), undecided)
     return made if published else made.without(6)
 
 
@@ -132,11 +133,17 @@ def ratio_words(one: Sensitivity) -> str:
     return f"{one.ratio:.3f} ({bounds})"
 
 
-def verdict_of(one: Sensitivity) -> str:
-    """Return the verdict in words that name the faster fabric."""
-    if one.is_decided:
-        return f"{one.faster if one.ratio >= 1 else one.slower} faster"
-    return VERDICT_WORDS[one.is_equivalent]
+def leader_of(one: Sensitivity) -> str | None:
+    """Return the fabric that is faster or ahead, None where neither is."""
+    if one.verdict.leader is None:
+        return None
+    return one.faster if one.ratio >= 1 else one.slower
+
+
+def verdict_of(one: Sensitivity, margin: float) -> str:
+    """Return the verdict in words that name the leading fabric; `A` and `B` of it are not those of the pair here."""
+    leader = leader_of(one) or ""
+    return outcome_words(one.verdict, leader, leader, margin)
 
 
 def kernel_tables(findings: Findings) -> list[tuple[str, Table]]:

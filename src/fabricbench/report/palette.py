@@ -11,6 +11,16 @@ from fabricbench.analysis.findings import Findings
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C8C8C")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right")
 """Each fabric has a shape as well, for print without colour."""
+SHAPE_PATHS = {
+    "circle": "M8 2a6 6 0 1 0 0 12a6 6 0 1 0 0-12z",
+    "square": "M2.5 2.5h11v11h-11z",
+    "triangle-up": "M8 2l6.5 11.5h-13z",
+    "diamond": "M8 1l7 7l-7 7l-7-7z",
+    "cross": "M6 2h4v4h4v4h-4v4h-4v-4h-4v-4h4z",
+    "triangle-down": "M8 14l6.5-11.5h-13z",
+    "triangle-right": "M14 8l-11.5 6.5v-13z",
+}
+"""Vega's point shapes once more, in a square of 16 units, for what stands in the page without Vega."""
 TERMINAL_COLOURS = ("blue", "red", "green", "magenta", "yellow", "cyan", "white")
 
 

@@ -13,7 +13,6 @@ from fabricbench.analysis.findings import (
     Findings,
     NetworkMap,
     Topology,
-    Verdict,
     slowness_words,
 )
 from fabricbench.model import Layer, Metric, Pattern
@@ -24,9 +23,11 @@ from fabricbench.report.tables import Table, table
 from fabricbench.report.words import (
     NOTHING,
     PATTERN_WORDS,
+    counted,
     effect_words,
     factor_words,
     interval_words,
+    outcome_words,
     probe_words,
     share_interval_words,
     share_words,
@@ -35,6 +36,7 @@ from fabricbench.report.words import (
     verdict_words,
 )
 
+AGAINST_COLUMN = "Times faster (unadjusted interval), verdict"
 NOT_AGAIN = "suspected: one run, not measured again"
 UNNAMED = "cannot be named yet: no cause explains it"
 
@@ -75,7 +77,7 @@ def topology_table(findings: Findings) -> Table:
         "Mean of a channel",
         "By arithmetic",
         "Of arithmetic",
-        "Times faster (interval), verdict",
+        AGAINST_COLUMN,
     )
     made = table(columns, rows, (1, 3, 4, 5, 6, 7, 8))
     return made if any(one.time for one in findings.topologies) else made.without(3)
@@ -93,7 +95,7 @@ def _rate(one: Topology) -> Metric:
 def _against(findings: Findings, one: Topology) -> str:
     """Return the comparison with the baseline, on the row of the fabric that is compared with it."""
     found = [cell for cell in findings.cells if cell.fabric_b == one.fabric and _is_of(cell, one.key)]
-    return f"{effect_words(found[0])}, {verdict_words(found[0])}" if found else NOTHING
+    return f"{effect_words(found[0])}, {verdict_words(found[0], findings.margin)}" if found else NOTHING
 
 
 def _is_of(cell: Comparison, key: CellKey) -> bool:
@@ -138,7 +140,7 @@ def incast_table(findings: Findings) -> Table:
 
 
 def congestion_table(congestions: Sequence[Congestion]) -> Table:
-    """A row for each congested cell: alone, beside the congestor, and how many times worse its median and tails are."""
+    """A row for each congested test: alone, beside the congestor, and how many times worse its median and tails are."""
     rows = [
         (
             victim_words(one.key),
@@ -179,7 +181,7 @@ def victim_words(key: CellKey) -> str:
 
 def congestor_words(congestor: CongestorFacts) -> str:
     """Return `tcp incast of 64 KiB, 16 flows`."""
-    flows = f", {congestor.flows} flow{'s' if congestor.flows > 1 else ''}"
+    flows = f", {counted(congestor.flows, 'flow')}"
     idle = "idle " if congestor.is_idle else ""
     return f"{idle}{congestor.layer.value} {PATTERN_WORDS[congestor.pattern]} of {size_words(congestor.message_bytes)}{flows}"
 
@@ -229,28 +231,29 @@ def operation_table(findings: Findings) -> Table:
     return made if any(one.back_to_back for one in findings.operations) else made.without(6)
 
 
-def coefficient_table(coefficients: Sequence[Coefficient]) -> Table:
+def coefficient_table(findings: Findings) -> Table:
     """A row for each operation and size: the coefficient of B against A, and the verdict."""
+    ordered = sorted(findings.coefficients, key=lambda one: in_report_order(one.key))
     rows = [
         (
             operation_words(one.key),
             operation_size_words(one.key),
             f"{one.fabric_b} : {one.fabric_a}",
             share_interval_words(one.coefficient, is_signed=True),
-            coefficient_verdict(one),
+            coefficient_verdict(one, findings.margin),
             f"{one.launches}",
         )
-        for one in sorted(coefficients, key=lambda one: in_report_order(one.key))
+        for one in ordered
     ]
-    columns = ("Operation", "Message", "B : A", "(t_B − t_A) / t_A", "Verdict", "n")
-    made = table(columns, rows, (1, 3, 5))
-    return made.without(2) if len({(one.fabric_a, one.fabric_b) for one in coefficients}) == 1 else made
+    head = f"(t_B − t_A) / t_A ({findings.confidence * 100:g} % interval, unadjusted)"
+    undecided = [index for index, one in enumerate(ordered) if one.verdict.leader is None]
+    made = table(("Operation", "Message", "B : A", head, "Verdict", "n"), rows, (1, 3, 5), undecided)
+    return made.without(2) if len({(one.fabric_a, one.fabric_b) for one in ordered}) == 1 else made
 
 
-def coefficient_verdict(one: Coefficient) -> str:
-    """Return `myrinet faster`, `equivalent` or `not enough data`."""
-    faster = {Verdict.A_FASTER: one.fabric_a, Verdict.B_FASTER: one.fabric_b}.get(one.verdict)
-    return one.verdict.value if faster is None else f"{faster} faster"
+def coefficient_verdict(one: Coefficient, margin: float) -> str:
+    """Return `myrinet faster`, `myrinet ahead, perhaps by less than 2 %`, `equivalent` or `not enough data`."""
+    return outcome_words(one.verdict, one.fabric_a, one.fabric_b, margin)
 
 
 def start_up_table(findings: Findings) -> Table:
@@ -404,7 +407,7 @@ SECTIONS: tuple[tuple[str, Callable[[Findings], list[tuple[str, Table]]]], ...] 
     (
         "MPI operations",
         lambda findings: [
-            ("How the fabrics compare", coefficient_table(findings.coefficients)),
+            ("How the fabrics compare", coefficient_table(findings)),
             ("Times and bandwidths", operation_table(findings)),
             ("Starting MPI", start_up_table(findings) if findings.operations else table((), ())),
         ],

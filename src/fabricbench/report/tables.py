@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from fabricbench.analysis.findings import (
     CellSummary,
@@ -12,6 +12,7 @@ from fabricbench.analysis.findings import (
     Distribution,
     Findings,
     LadderStep,
+    Replication,
     is_basic,
 )
 from fabricbench.model import Layer, Metric
@@ -21,6 +22,7 @@ from fabricbench.report.words import (
     RECEIVE_WORDS,
     bracket_words,
     cell_words,
+    counted,
     effect_words,
     interval_words,
     lost_words,
@@ -38,23 +40,41 @@ from fabricbench.report.words import (
 
 @dataclass(frozen=True)
 class Table:
-    """Columns and rows of text. `numeric` columns are set flush right; of one that `is_published`, no figure is the run's own."""
+    """Columns and rows of text. `numeric` columns are set flush right; of one that `is_published`, no figure is the run's own.
+
+    `undecided` rows name no leader: they are set in grey.
+    """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     numeric: frozenset[int] = frozenset()
     is_published: bool = False
+    undecided: frozenset[int] = frozenset()
 
     def without(self, column: int) -> Table:
         """Return the table without a column that would say the same in every row."""
         numeric = frozenset(index - (index > column) for index in self.numeric if index != column)
         rows = tuple(row[:column] + row[column + 1 :] for row in self.rows)
-        return Table(self.columns[:column] + self.columns[column + 1 :], rows, numeric, self.is_published)
+        return replace(self, columns=self.columns[:column] + self.columns[column + 1 :], rows=rows, numeric=numeric)
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[int] = ()) -> Table:
+def table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    numeric: Sequence[int] = (),
+    undecided: Iterable[int] = (),
+) -> Table:
     """Return a table from any sequences."""
-    return Table(tuple(columns), tuple(tuple(row) for row in rows), frozenset(numeric))
+    return Table(tuple(columns), tuple(tuple(row) for row in rows), frozenset(numeric), undecided=frozenset(undecided))
+
+
+def undecided_rows(items: Sequence[Comparison]) -> list[int]:
+    """Return the rows that name no leader."""
+    return [index for index, item in enumerate(items) if item.leader is None]
+
+
+LOST_COLUMN = "Line rate lost against the layer below"
+"""At the largest size that both layers have, which stands with it: the shares beside it are of another one."""
 
 
 def impossible_in(findings: Findings, step: LadderStep) -> tuple[bool, bool]:
@@ -92,8 +112,8 @@ def ladder_table(findings: Findings) -> Table:
                 struck_words(interval_words(Metric.THROUGHPUT, step.throughput), is_impossible=is_rate_struck),
                 NOTHING if step.throughput is None else size_words(step.throughput_message_bytes),
                 struck_words(share_words(step.share_of_line_rate), is_impossible=is_rate_struck),
-                lost_words(step.lost_share_of_line_rate),
                 struck_words(share_words(step.share_of_payload_rate), is_impossible=is_rate_struck),
+                _lost(step),
             )
         )
     columns = (
@@ -105,14 +125,21 @@ def ladder_table(findings: Findings) -> Table:
         "Best throughput",
         "At",
         "Of line rate",
-        "Lost here",
         "Of possible payload rate",
+        LOST_COLUMN,
     )
     return table(columns, rows, range(3, 10))
 
 
+def _lost(step: LadderStep) -> str:
+    """Return `15.5 % at 1472 B`."""
+    words = lost_words(step.lost_share_of_line_rate)
+    at = step.lost_at_message_bytes
+    return words if at is None or step.lost_share_of_line_rate is None else f"{words} at {size_words(at)}"
+
+
 def summary_table(summaries: Sequence[CellSummary]) -> Table:
-    """A row for each cell on each fabric: median, interval, tails, counts."""
+    """A row for each test, size and fabric: median, interval, tails, counts."""
     rows = []
     for summary in summaries:
         metric = summary.key.metric
@@ -130,7 +157,7 @@ def summary_table(summaries: Sequence[CellSummary]) -> Table:
             )
         )
     columns = (
-        "Cell",
+        "Test",
         "Fabric",
         "Median",
         "Interval",
@@ -143,8 +170,8 @@ def summary_table(summaries: Sequence[CellSummary]) -> Table:
     return table(columns, rows, range(2, 9))
 
 
-def comparison_table(comparisons: Sequence[Comparison]) -> Table:
-    """A row for each cell: both medians, how many times faster, the verdict."""
+def comparison_table(findings: Findings, comparisons: Sequence[Comparison]) -> Table:
+    """A row for each test and size: both medians, how many times faster, the verdict."""
     pairs = {(item.fabric_a, item.fabric_b) for item in comparisons}
     medians = ("Median of A", "Median of B")
     if len(pairs) == 1:
@@ -157,34 +184,48 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Table:
             f"{item.fabric_b} : {item.fabric_a}",
             value_words(item.metric, item.value_a),
             value_words(item.metric, item.value_b),
-            *_outcome(item),
+            *_outcome(findings, item),
         )
         for item in comparisons
     ]
-    made = table(("Probe", "Message", "B : A", *medians, *OUTCOME), rows, (1, 3, 4, 5, 6, 7))
+    columns = ("Test", "Message", "B : A", *medians, *outcome_columns(findings))
+    made = table(columns, rows, (1, 3, 4, 5, 6, 7), undecided_rows(comparisons))
     return made.without(2) if len(pairs) == 1 else made
 
 
-def curve_table(curves: Sequence[Comparison]) -> Table:
+def curve_table(findings: Findings, curves: Sequence[Comparison]) -> Table:
     """A row for each curve: how many times faster over all its sizes, the verdict."""
     rows = [
         (
             probe_words(item.layer, item.pattern, item.receive, item.variant),
             f"{item.fabric_b} : {item.fabric_a}",
-            *_outcome(item),
+            *_outcome(findings, item),
         )
         for item in curves
     ]
-    made = table(("Probe", "B : A", *OUTCOME), rows, (2, 3, 4))
+    made = table(("Test", "B : A", *outcome_columns(findings)), rows, (2, 3, 4), undecided_rows(curves))
     return made.without(1) if len({(item.fabric_a, item.fabric_b) for item in curves}) == 1 else made
 
 
-OUTCOME = ("Times faster (interval)", "p, corrected", "n", "Verdict")
+def outcome_columns(findings: Findings) -> tuple[str, str, str, str]:
+    """Return the heads of what a comparison came to; the interval is of its row alone, the p-value is corrected over all."""
+    return f"Times faster ({findings.confidence * 100:g} % interval, unadjusted)", "p, corrected", "n", "Verdict"
 
 
-def _outcome(item: Comparison) -> tuple[str, str, str, str]:
-    n = f"{item.launches} {'pairs' if item.is_paired else 'launches'}"
-    return effect_words(item), p_words(item.p_adjusted), n, verdict_words(item)
+N_WORDS = {
+    Replication.BLOCKS: ("pair", "pairs"),
+    Replication.RUNS: ("run", "runs"),
+    Replication.LAUNCHES: ("launch", "launches"),
+}
+
+
+def n_words(item: Comparison) -> str:
+    """Return what a comparison rests on: `10 pairs`, `3 runs`, `6 launches`."""
+    return counted(item.launches, *N_WORDS[item.replication])
+
+
+def _outcome(findings: Findings, item: Comparison) -> tuple[str, str, str, str]:
+    return effect_words(item), p_words(item.p_adjusted), n_words(item), verdict_words(item, findings.margin)
 
 
 def crossover_table(crossovers: Sequence[Crossover]) -> Table:
@@ -199,11 +240,11 @@ def crossover_table(crossovers: Sequence[Crossover]) -> Table:
         )
         for item in crossovers
     ]
-    return table(("Probe", "Faster below", "Crossover", "Measured at", "Faster above"), rows)
+    return table(("Test", "Faster below", "Crossover", "Measured at", "Faster above"), rows)
 
 
 def distribution_table(distributions: Sequence[Distribution], summaries: Sequence[CellSummary]) -> Table:
-    """The quantiles of the cells whose distributions are drawn."""
+    """The quantiles of the samples whose distributions are drawn."""
     of = {(summary.fabric, summary.key): summary for summary in summaries}
     names = ("0.01", "0.25", "0.5", "0.75", "0.99", "0.999")
     rows = []
@@ -212,7 +253,7 @@ def distribution_table(distributions: Sequence[Distribution], summaries: Sequenc
         quantiles = summary.quantiles if summary else {}
         values = [value_words(item.key.metric, quantiles.get(name)) for name in names]
         rows.append((cell_words(item.key), item.fabric, *values, f"{sum(item.counts):,}"))
-    columns = ("Cell", "Fabric", *(f"{float(name) * 100:g} %" for name in names), "Samples")
+    columns = ("Test", "Fabric", *(f"{float(name) * 100:g} %" for name in names), "Samples")
     return table(columns, rows, range(2, 9))
 
 

@@ -13,11 +13,21 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from fabricbench.analysis.findings import CellSummary, Comparison, Findings, LadderStep, Severity, Verdict
-from fabricbench.analysis.findings import Warning as FindingsWarning
 from fabricbench.model import Layer, Metric
 from fabricbench.report.palette import terminal_colour
-from fabricbench.report.pattern_tables import SECTIONS
+from fabricbench.report.pattern_tables import AGAINST_COLUMN, SECTIONS
 from fabricbench.report.tables import Table, impossible_in
+from fabricbench.report.terminal_screen import (
+    AHEAD,
+    EVEN,
+    LEADS,
+    UNKNOWN,
+    Extent,
+    screen_parts,
+    warning_heading,
+    warning_parts,
+)
+from fabricbench.report.warning_groups import count_words, grouped
 from fabricbench.report.words import (
     METRIC_WORDS,
     NOTHING,
@@ -25,20 +35,18 @@ from fabricbench.report.words import (
     crossover_words,
     effect_words,
     facts_words,
-    faster_fabric,
-    lost_words,
     probe_words,
     share_words,
     size_words,
     struck_words,
     times_words,
-    typographic,
     value_words,
     verdict_words,
 )
 
 BARS = "▁▂▃▄▅▆▇█"
-SIGNS = {Verdict.EQUIVALENT: "◇", Verdict.NOT_ENOUGH_DATA: "?"}
+SIGNS = {Verdict.EQUIVALENT: EVEN, Verdict.NOT_ENOUGH_DATA: UNKNOWN, Verdict.A_AHEAD: AHEAD, Verdict.B_AHEAD: AHEAD}
+UNADJUSTED = "Times faster (interval, unadjusted)"
 WIDEST_PLOT, NARROWEST_PLOT, WIDTH_BESIDE_PLOT = 33, 12, 72
 NARROWEST = 60
 """Below this many columns a table is of no use, so it is drawn this wide and wraps."""
@@ -47,7 +55,7 @@ LEAST = (
     "Launches",
     "Launches × samples",
     "n",
-    "Times faster (interval), verdict",
+    AGAINST_COLUMN,
     "All channels",
     "Time of a turn",
     "Late starts",
@@ -63,11 +71,10 @@ LEAST = (
     "Matrix",
 )
 """Columns that a narrow terminal goes without, the first ones first; the dossier has them all."""
-SEVERITY_STYLE = {Severity.INVALID: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
-
-
-EFFECTS_IN_BRIEF, WARNINGS_IN_BRIEF = 6, 2
-"""What a screen of about 45 lines has room for beside the ladder."""
+SCREEN_LINES = 45
+"""What the brief report may take: a terminal of 50 lines shows it with the command above and the paths below."""
+LEAST_FOR_WARNINGS = 4
+"""Lines kept for warnings that weaken, and for how many there are more."""
 
 
 def render_terminal(findings: Findings, console_width: int, color: bool, *, is_brief: bool = False) -> str:
@@ -83,43 +90,56 @@ def render_terminal(findings: Findings, console_width: int, color: bool, *, is_b
         legacy_windows=False,
         _environ={},
     )
+    if is_brief:
+        return "".join(f"{line}\n" for line in _brief(findings, console, width))
+    return "".join(f"{line}\n" for line in _lines(console, _report(findings, width)))
+
+
+def _lines(console: Console, parts: Sequence[RenderableType]) -> list[str]:
+    """Return parts as the lines that a terminal shows."""
     with console.capture() as capture:
-        console.print(_brief(findings) if is_brief else _report(findings, width))
-    return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
+        console.print(Group(*parts))
+    return [line.rstrip() for line in capture.get().splitlines()] if parts else []
 
 
-def _report(findings: Findings, width: int) -> RenderableType:
+def _report(findings: Findings, width: int) -> list[RenderableType]:
     facts = Text(" · ".join(f"{what} {value}" for what, value in facts_words(findings)[:6]), style="dim")
-    parts: list[RenderableType] = [*_verdict(findings, findings.headline.effects), facts]
+    parts: list[RenderableType] = [*screen_parts(findings, width, Extent.WHOLE), facts]
+    if findings.warnings:
+        parts += [warning_heading(findings), *warning_parts(grouped(findings.warnings))]
     parts += [*_curves(findings, width), *_ladder(findings), *_sparklines(findings)]
     parts += _patterns(findings, width)
     if findings.crossovers:
         parts.append(_heading("Crossovers"))
         parts += [_indented(Text(crossover_words(item))) for item in findings.crossovers]
-    if findings.warnings:
-        parts.append(_heading("Warnings"))
-        parts += [_warning(warning) for warning in findings.warnings]
-    return Group(*parts)
+    return parts
 
 
-def _brief(findings: Findings) -> RenderableType:
-    """Return the verdict, the first effects, the ladder and the gravest warnings."""
-    parts = _verdict(findings, findings.headline.effects[:EFFECTS_IN_BRIEF])
-    parts += _rungs(findings, Metric.ROUND_TRIP_TIME) + _rungs(findings, Metric.THROUGHPUT)
-    grave = [warning for warning in findings.warnings if warning.severity is not Severity.NOTE][:WARNINGS_IN_BRIEF]
-    if grave:
-        parts += [Text(""), *map(_warning, grave)]
-    left = [
-        f"{number} more {noun}{'s' if number > 1 else ''}"
-        for number, noun in (
-            (len(findings.headline.effects) - EFFECTS_IN_BRIEF, "effect"),
-            (len(findings.warnings) - len(grave), "warning"),
-        )
-        if number > 0
-    ]
-    if left:
-        parts.append(Text(f"\n{' and '.join(left)}, the curves and the samples: in the dossier", style="dim"))
-    return Group(*parts)
+def _brief(findings: Findings, console: Console, width: int) -> list[str]:
+    """Return one screen: the first screen of every report, the gravest warnings, and the ladder where it has room.
+
+    What invalidates numbers is shown before the ladder, the conditions and how far the answer reaches.
+    """
+    groups = [_lines(console, warning_parts([group])) for group in grouped(findings.warnings)]
+    grave = sum(group.severity is Severity.INVALID for group in grouped(findings.warnings))
+    needed = sum(map(len, groups[:grave])) + LEAST_FOR_WARNINGS
+    for extent in (Extent.SCREEN, Extent.ANSWER):
+        lines = _lines(console, screen_parts(findings, width, extent))
+        if len(lines) + needed <= SCREEN_LINES:
+            break
+    rungs = _lines(console, _rungs(findings, Metric.ROUND_TRIP_TIME))
+    if len(lines) + len(rungs) + needed <= SCREEN_LINES:
+        lines += rungs
+    lines += [""] if groups else []
+    shown = 0
+    for shown, text in enumerate(groups):
+        if len(lines) + len(text) > SCREEN_LINES - 2 * (shown + 1 < len(groups)):
+            break
+        lines += text
+    else:
+        shown = len(groups)
+    left = grouped(findings.warnings)[shown:]
+    return [*lines, "", f"{count_words(left)} more, none graver than these: in the dossier"] if left else lines
 
 
 def _rungs(findings: Findings, metric: Metric) -> list[RenderableType]:
@@ -149,28 +169,12 @@ def _rungs(findings: Findings, metric: Metric) -> list[RenderableType]:
     ]
 
 
-def _warning(warning: FindingsWarning) -> RenderableType:
-    text = Text(f"{warning.severity.value}  ", style=SEVERITY_STYLE[warning.severity])
-    return _indented(text.append(f"{warning.subject}: {warning.text}", style="default"))
-
-
 def _indented(what: RenderableType) -> Padding:
     return Padding(what, (0, 0, 0, 2))
 
 
 def _heading(title: str) -> Text:
     return Text(f"\n{title}", style="bold")
-
-
-def _verdict(findings: Findings, shown: Sequence[str]) -> list[RenderableType]:
-    headline = findings.headline
-    parts: list[RenderableType] = [Text(typographic(headline.sentence), style="bold")]
-    if headline.detail:
-        parts.append(Text(typographic(headline.detail)))
-    if findings.is_emulated:
-        parts.append(Text("EMULATED fabrics: the lab's switches, not hardware", style="reverse"))
-    effects = [_indented(Text(typographic(effect))) for effect in shown]
-    return [*parts, Text(""), *effects, Text(""), Text(typographic(headline.conditions), style="dim")]
 
 
 def _curves(findings: Findings, width: int) -> list[RenderableType]:
@@ -182,11 +186,11 @@ def _curves(findings: Findings, width: int) -> list[RenderableType]:
     for a, b in dict.fromkeys((item.fabric_a, item.fabric_b) for item in findings.curves):
         mine = [item for item in findings.curves if (item.fabric_a, item.fabric_b) == (a, b)]
         rows = sorted(mine, key=lambda item: list(Metric).index(item.metric))
-        table = _rich_table("Probe", "Times faster (interval)", "Verdict")
+        table = _rich_table("Test", UNADJUSTED, "Verdict")
         table.columns[1].no_wrap = True
         if plot_width >= NARROWEST_PLOT:
             plot = _forest_heading(bounds, plot_width)
-            table = _rich_table("Probe", "Times faster (interval)", plot, "Verdict")
+            table = _rich_table("Test", UNADJUSTED, plot, "Verdict")
         for item in rows:
             probe = escape(probe_words(item.layer, item.pattern, item.receive, item.variant))
             plots = [_forest(item, bounds, plot_width, findings)] if plot_width >= NARROWEST_PLOT else []
@@ -215,20 +219,26 @@ def _forest(item: Comparison, bounds: tuple[float, float], width: int, findings:
     if side.low is not None and side.high is not None:
         for index in range(_column(side.low, bounds, width), _column(side.high, bounds, width) + 1):
             cells[index] = "─"
-    cells[_column(side.value, bounds, width)] = SIGNS.get(item.verdict, "●")
-    faster = faster_fabric(item)
-    return Text("".join(cells), style=terminal_colour(findings, faster) if faster else "dim", no_wrap=True)
+    cells[_column(side.value, bounds, width)] = SIGNS.get(item.verdict, LEADS)
+    return Text("".join(cells), style=_style(findings, item), no_wrap=True)
 
 
 def _verdict_text(findings: Findings, item: Comparison) -> Text:
-    faster = faster_fabric(item)
-    return Text(verdict_words(item), style=terminal_colour(findings, faster) if faster else "dim")
+    return Text(verdict_words(item, findings.margin), style=_style(findings, item))
+
+
+def _style(findings: Findings, item: Comparison) -> str:
+    """Return the leader's colour, fainter where it is ahead by perhaps less than matters; grey where nobody leads."""
+    if item.leader is None:
+        return "dim"
+    colour = terminal_colour(findings, item.leader)
+    return f"dim {colour}" if item.verdict.is_ahead else colour
 
 
 def _ladder(findings: Findings) -> list[RenderableType]:
     if not findings.ladder:
         return []
-    table = _rich_table("Layer", "Fabric", "Round trip", "Added", "Best throughput", "Line rate", "Lost here")
+    table = _rich_table("Layer", "Fabric", "Round trip", "Added", "Best throughput", "At", "Of line rate")
     for column in table.columns[2:]:
         column.justify = "right"
     order = {layer: index for index, layer in enumerate(Layer)}
@@ -248,8 +258,8 @@ def _ladder_row(findings: Findings, step: LadderStep) -> Sequence[Text | str]:
         struck_words(trip, is_impossible=is_trip_struck),
         value_words(Metric.ROUND_TRIP_TIME, step.added_round_trip.value if step.added_round_trip else None),
         struck_words(rate, is_impossible=is_rate_struck),
+        NOTHING if step.throughput is None else size_words(step.throughput_message_bytes),
         struck_words(share_words(step.share_of_line_rate), is_impossible=is_rate_struck),
-        lost_words(step.lost_share_of_line_rate),
     )
 
 
@@ -271,7 +281,7 @@ def _sparklines(findings: Findings) -> list[RenderableType]:
 
 
 def _spark_table(findings: Findings, curves: dict[tuple[str, str], list[CellSummary]]) -> RichTable:
-    table = _rich_table("Probe", "Fabric", "Sizes", "Curve", "From", "To")
+    table = _rich_table("Test", "Fabric", "Sizes", "Curve", "From", "To")
     for column in table.columns[4:]:
         column.justify = "right"
     last = ""

@@ -47,6 +47,10 @@ RATE_UNITS = (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3), ("bit/s", 1.0))
 MESSAGE_UNITS = (("Gmessage/s", 1e9), ("Mmessage/s", 1e6), ("kmessage/s", 1e3), ("message/s", 1.0))
 LEAST_DIGITS, MOST_DIGITS = 3, 5
 """Significant digits of an interval's bounds."""
+SAME_DIGITS = 1.5
+"""Ends of an interval that are no further apart are written with the same decimals."""
+MOST_OF_A_WIRE = 1.005
+"""Shares above say that the clock, the wire's description or the counting is wrong; half a percent is left to rounding."""
 NO_LOSS = 0.0005
 """Below a tenth of a percent of the line rate a layer loses nothing that the measurement could show."""
 
@@ -130,6 +134,12 @@ def struck_words(text: str, *, is_impossible: bool) -> str:
     return f"{text} (impossible)" if is_impossible and text != NOTHING else text
 
 
+def rate_share_words(share: float | None) -> str:
+    """Return a share of what a wire can carry, flagged where it stands if no wire could: `949.5 %, impossible`."""
+    is_impossible = share is not None and share > MOST_OF_A_WIRE
+    return f"{share_words(share)}, impossible" if is_impossible else share_words(share)
+
+
 def share_interval_words(share: Interval | None, *, is_signed: bool = False) -> str:
     """Return a share and its interval with the same digits: `97.3 % (96.9 to 97.6 %)`, `+12.0 % (+10.1 to +13.9 %)` of a change."""
     if share is None:
@@ -194,37 +204,55 @@ def advantage(comparison: Comparison) -> Advantage:
 
 def times_words(ratio: float) -> str:
     """Return a ratio with three significant digits, or three decimals near 1, where they decide: `1.006`, `9.78`, `132`."""
-    decimals = 3 if 0.9 <= ratio < 1.1 else max(0, 2 - math.floor(math.log10(ratio)))
-    return f"{ratio:.{decimals}f}"
+    return f"{ratio:.{times_decimals(ratio)}f}"
 
 
-def faster_fabric(comparison: Comparison) -> str | None:
-    """Return the name of the faster fabric, None where none is."""
-    return {Verdict.A_FASTER: comparison.fabric_a, Verdict.B_FASTER: comparison.fabric_b}.get(comparison.verdict)
+def times_decimals(ratio: float) -> int:
+    """Return the decimals that a ratio is written with."""
+    return 3 if 0.9 <= ratio < 1.1 else max(0, 2 - math.floor(math.log10(ratio)))
 
 
 def effect_words(comparison: Comparison) -> str:
-    """Return the effect seen from the faster fabric: `3.10 × faster (3.05 to 3.14)`; from B where neither is."""
+    """Return the effect seen from the leading fabric: `3.10 × (3.05 to 3.14)`; from B where neither leads."""
     effect = advantage(comparison)
-    if comparison.verdict is Verdict.A_FASTER:
-        flipped_low = 1 / effect.high if effect.high else None
-        flipped_high = 1 / effect.low if effect.low else None
-        effect = Advantage(1 / effect.value, flipped_low, flipped_high)
-    times = f"{times_words(effect.value)} ×"
-    if effect.low is None or effect.high is None:
-        return f"{times} (no interval)"
-    return f"{times} ({times_words(effect.low)} to {times_words(effect.high)})"
+    return ratio_words(effect.value, effect.low, effect.high, is_of_a=comparison.verdict.leader == "A")
 
 
-def verdict_words(comparison: Comparison) -> str:
-    """Return `myrinet faster`, `equivalent`, or `not enough data: about 6 more blocks`."""
-    faster = faster_fabric(comparison)
-    if faster is not None:
-        return f"{faster} faster"
-    if comparison.verdict is Verdict.NOT_ENOUGH_DATA and comparison.more_blocks_needed is not None:
-        more = comparison.more_blocks_needed
-        return f"not enough data: about {more} more block{'s' if more != 1 else ''}"
-    return comparison.verdict.value
+def ratio_words(times: float, low: float | None, high: float | None, *, is_of_a: bool) -> str:
+    """Return how many times better B is, or A where it leads, with the interval."""
+    if is_of_a:
+        times, low, high = 1 / times, 1 / high if high else None, 1 / low if low else None
+    if low is None or high is None:
+        return f"{times_words(times)} × (no interval)"
+    if high < SAME_DIGITS * low:
+        decimals = max(map(times_decimals, (times, low, high)))
+        return f"{times:.{decimals}f} × ({low:.{decimals}f} to {high:.{decimals}f})"
+    return f"{times_words(times)} × ({times_words(low)} to {times_words(high)})"
+
+
+def verdict_words(comparison: Comparison, margin: float) -> str:
+    """Return the verdict with what qualifies it: `myrinet faster; 3 of 6 launches on myrinet gave nothing`."""
+    said = outcome_words(
+        comparison.verdict, comparison.fabric_a, comparison.fabric_b, margin, comparison.more_blocks_needed
+    )
+    return "; ".join((said, *comparison.notes))
+
+
+def outcome_words(verdict: Verdict, fabric_a: str, fabric_b: str, margin: float, more_blocks: int | None = None) -> str:
+    """Return `myrinet faster`, `myrinet ahead, perhaps by less than 2 %`, `equivalent`, or how much data is missing."""
+    leader = fabric_a if verdict.leader == "A" else fabric_b
+    if verdict.is_decided:
+        return f"{leader} faster"
+    if verdict.is_ahead:
+        return f"{leader} ahead, perhaps by less than {margin * 100:g} %"
+    if verdict is Verdict.NOT_ENOUGH_DATA and more_blocks is not None:
+        return f"not enough data: about {counted(more_blocks, 'more block')}"
+    return verdict.value
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Return `1 more block`, `6 more blocks`."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def p_words(p_value: float | None) -> str:

@@ -39,6 +39,8 @@ class CellSummary(Model):
     verified: int
     share_of_line_rate: float | None = None
     share_of_payload_rate: float | None = None
+    values: tuple[float, ...] = ()
+    """The launches' own values, in the order of blocks: what figures draw as points."""
     doubt: str = ""
     is_impossible: bool = False
 
@@ -155,6 +157,7 @@ class LadderStep(Model):
     throughput: Interval | None
     share_of_line_rate: float | None
     share_of_payload_rate: float | None
+    lost_at_message_bytes: int | None = None
     lost_share_of_line_rate: float | None
     """Share of the line rate lost against the layer below, at the largest message size that both have."""
 

@@ -11,6 +11,7 @@ from fabricbench.report.figures.encodings import (
     CHOSEN,
     HAS_INTERVAL,
     colour_channel,
+    connection,
     reader_params,
     shape_channel,
 )
@@ -58,11 +59,21 @@ def congestion(findings: Findings, *, is_interactive: bool = False) -> Figure | 
     groups: dict[CellKey, list[Congestion]] = {}
     for one in sorted(findings.congestions, key=lambda one: (in_report_order(one.key), congestor_order(one.congestor))):
         groups.setdefault(one.key, []).append(one)
+    impacts = [
+        (statistic, impact)
+        for one in findings.congestions
+        for statistic in STATISTICS
+        if (impact := _impact_of(one, statistic))
+    ]
+    reach = {
+        statistic: [end for of, one in impacts if of == statistic for end in (one.value, one.low, one.high) if end]
+        for statistic in STATISTICS
+    }
     panels = tuple(
         panel
         for key, group in groups.items()
         for statistic in STATISTICS
-        if (panel := _impact_panel(findings, key, group, statistic, is_interactive))
+        if (panel := _impact_panel(findings, key, group, statistic, reach, is_interactive))
     )
     if not panels:
         return None
@@ -82,8 +93,14 @@ def _impact_of(one: Congestion, statistic: str) -> Interval | None:
 
 
 def _impact_panel(
-    findings: Findings, key: CellKey, group: list[Congestion], statistic: str, is_interactive: bool
+    findings: Findings,
+    key: CellKey,
+    group: list[Congestion],
+    statistic: str,
+    reach: dict[str, list[float]],
+    is_interactive: bool,
 ) -> Panel | None:
+    """Return a panel; `reach` holds the impacts of all victims, whose panels share an axis for each statistic."""
     rows: list[dict[str, Any]] = []
     labels = list(dict.fromkeys(_congestor_label(one) for one in group))
     for one in group:
@@ -107,13 +124,13 @@ def _impact_panel(
             )
     if not rows:
         return None
-    x = _impact_channel([row[part] for row in rows for part in ("value", "low", "high") if row[part]])
+    x = _impact_channel(reach[statistic])
     y: Spec = {
         "field": "label",
         "type": "nominal",
         "sort": labels,
         "title": None,
-        "axis": {"grid": True, "labelLimit": 150},
+        "axis": {"grid": True, "labelLimit": 190, "minExtent": 110},
     }
     dodge: Spec = {"field": "fabric", "type": "nominal", "sort": fabric_names(findings)}
     shared = {"y": y, "yOffset": dodge, "color": colour_channel(findings, has_legend=not is_interactive)}
@@ -167,7 +184,11 @@ def incast(findings: Findings, *, is_interactive: bool = False) -> Figure | None
         groups.setdefault((one.key.layer, one.key.message_bytes), []).append(one)
     if not groups:
         return None
-    panels = tuple(_goodput_panel(findings, group, is_interactive) for group in groups.values())
+    measured = [
+        (one.throughput.value, one.throughput.low, one.throughput.high, _link(one)) for one in incasts(findings)
+    ]
+    ends = [end for four in measured for end in four if end]
+    panels = tuple(_goodput_panel(findings, group, ends, is_interactive) for group in groups.values())
     senders = span_words(one.ranks - 1 for one in incasts(findings))
     caption = sentences(
         f"{senders} senders to one receiver: what arrives, over the flows from each sender. Dotted level: the payload "
@@ -180,7 +201,13 @@ def incast(findings: Findings, *, is_interactive: bool = False) -> Figure | None
     return Figure("incast", title, caption, panels, incast_table(findings), is_switchable=True)
 
 
-def _goodput_panel(findings: Findings, group: list[Topology], is_interactive: bool) -> Panel:
+def _link(one: Topology) -> float | None:
+    """Return the payload rate of the receiver's link."""
+    return None if one.arithmetic is None else one.arithmetic * one.channels
+
+
+def _goodput_panel(findings: Findings, group: list[Topology], ends: list[float], is_interactive: bool) -> Panel:
+    """Return a panel; `ends` are those of all panels, which share their axis."""
     rows = [
         {
             "fabric": one.fabric,
@@ -189,13 +216,11 @@ def _goodput_panel(findings: Findings, group: list[Topology], is_interactive: bo
             "value": one.throughput.value,
             "low": one.throughput.low,
             "high": one.throughput.high,
-            "link": None if one.arithmetic is None else one.arithmetic * one.channels,
+            "link": _link(one),
             "flows": f"{one.flows} from each of {one.ranks - 1} senders",
             "goodput": interval_words(Metric.THROUGHPUT, one.throughput),
             "of the link": share_interval_words(one.share_of_arithmetic),
-            "payload rate": value_words(
-                Metric.THROUGHPUT, None if one.arithmetic is None else one.arithmetic * one.channels
-            ),
+            "payload rate": value_words(Metric.THROUGHPUT, _link(one)),
             "lost": share_words(None if one.loss_share is None else one.loss_share.value),
             "fairness": NOTHING if one.fairness is None else f"{one.fairness.value:.3f}",
         }
@@ -208,8 +233,7 @@ def _goodput_panel(findings: Findings, group: list[Topology], is_interactive: bo
         "scale": {"type": "log", "base": 2, "nice": False, "domain": [flows[0] / 1.3, flows[-1] * 1.3]},
         "axis": {"values": flows, "grid": False, "title": "flows from each sender", "labelExpr": "datum.value"},
     }
-    ends = [end for row in rows for end in (row["value"], row["low"], row["high"], row["link"]) if end]
-    y = value_channel(Metric.THROUGHPUT, [float(str(end)) for end in ends])
+    y = value_channel(Metric.THROUGHPUT, ends)
     y["axis"]["title"] = "goodput"
     shared = {"x": x, "color": colour_channel(findings, has_legend=not is_interactive)}
     point = {
@@ -226,7 +250,7 @@ def _goodput_panel(findings: Findings, group: list[Topology], is_interactive: bo
             strokeDash=[1, 3],
             strokeWidth=1.25,
         ),
-        mark("line", {**shared, "y": y}, keep=[CHOSEN], strokeWidth=1.75),
+        mark("line", {**shared, "y": y}, keep=[CHOSEN], **connection(len(flows))),
         mark(
             "rule",
             {**shared, "y": {**y, "field": "low"}, "y2": {"field": "high"}},

@@ -9,8 +9,10 @@ from fabricbench.model import Layer, Metric
 from fabricbench.report.figures.axes import plotted_size, size_channel, value_channel
 from fabricbench.report.figures.encodings import (
     CHOSEN,
+    FEW_POINTS,
     HAS_INTERVAL,
     colour_channel,
+    connection,
     dash_channel,
     dash_key,
     reader_params,
@@ -32,6 +34,13 @@ from fabricbench.report.words import (
     value_words,
 )
 
+MET_BY_USERS = ("tcp", "mpi", "rdma")
+"""Layers whose curves stand open in a page; those below explain them and fold away."""
+LAUNCH_LOOK = {"size": 7, "opacity": 0.3, "clip": True}
+"""Launches stand behind the medians, and do not stretch the axes where one of them is far off."""
+IS_COURSE = "datum['is course']"
+"""Whether a fabric has enough sizes for a line through them."""
+
 
 def round_trip_curves(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
     """Return round-trip times over message size."""
@@ -51,12 +60,18 @@ def _curves(findings: Findings, metric: Metric, name: str, is_interactive: bool)
     crossovers = [one for one in findings.crossovers if one.metric is metric and is_basic(one)]
     curves = [group for group in groups.values() if len({summary.key.message_bytes for summary in group}) > 1]
     points = [group[0].key for group in groups.values() if group not in curves]
-    panels = tuple(_panel(findings, group, crossovers, is_interactive) for group in curves)
+    alike: dict[str, list[CellSummary]] = {}
+    for group in curves:
+        alike.setdefault(_family(group[0].key.layer), []).extend(group)
+    panels = tuple(
+        _panel(findings, group, alike[_family(group[0].key.layer)], crossovers, is_interactive) for group in curves
+    )
     if not panels:
         return None
     parts = [
-        f"Medians over launches, a panel for each layer. {interval_note(findings)}",
-        "Bands are the intervals; a hollow point has too few launches for one.",
+        "Medians over launches, a panel for each layer; tcp, mpi and rdma share their axes, and so do the layers below.",
+        interval_note(findings),
+        "Bands are the intervals; a hollow point has too few launches for one; two sizes alone have no line through them.",
     ]
     if any(summary.key.receive == "polling" for summary in summaries):
         parts.append("Solid: the receiver sleeps (blocking) or does as its library does; dashed: it spins (polling).")
@@ -81,6 +96,13 @@ def _crossing_note(crossovers: list[Crossover]) -> str:
     return f"{note}; line in a darker strip: where a model fitted to both curves puts that, with its interval."
 
 
+def _family(layer: Layer) -> str:
+    """Return which panels share their axes: what users meet, what lies below it, copies within a node."""
+    if layer in MET_BY_USERS:
+        return "met by users"
+    return "memory" if layer is Layer.MEMORY else "below"
+
+
 def _row(summary: CellSummary) -> dict[str, Any]:
     metric = summary.key.metric
     return {
@@ -91,33 +113,68 @@ def _row(summary: CellSummary) -> dict[str, Any]:
         "value": summary.median.value,
         "low": summary.median.low,
         "high": summary.median.high,
-        "cell": f"{size_words(summary.key.message_bytes)}, {RECEIVE_WORDS[summary.key.receive]}",
+        "test": f"{size_words(summary.key.message_bytes)}, {RECEIVE_WORDS[summary.key.receive]}",
         "median": value_words(metric, summary.median.value),
         "interval": range_words(metric, summary.median.low, summary.median.high),
         "n": f"{summary.launches} launches, {summary.samples:,} samples",
     }
 
 
+def _launches(summaries: list[CellSummary]) -> list[dict[str, Any]]:
+    """Return a point for each launch: what the medians and their intervals are made of."""
+    return [
+        {
+            "fabric": summary.fabric,
+            "receive": RECEIVE_WORDS[summary.key.receive],
+            "size": plotted_size(summary.key.message_bytes),
+            "value": float(f"{value:.4g}"),
+        }
+        for summary in summaries
+        for value in summary.values
+    ]
+
+
 def _panel(
-    findings: Findings, summaries: list[CellSummary], crossovers: list[Crossover], is_interactive: bool
+    findings: Findings,
+    summaries: list[CellSummary],
+    alike: list[CellSummary],
+    crossovers: list[Crossover],
+    is_interactive: bool,
 ) -> Panel:
+    """Return a panel whose axes hold all that is `alike`: those over a network can be read across."""
     key = summaries[0].key
-    rows = [_row(summary) for summary in summaries]
+    sizes: dict[tuple[str, str], set[int]] = {}
+    for summary in summaries:
+        sizes.setdefault((summary.fabric, summary.key.receive), set()).add(summary.key.message_bytes)
+    rows = [
+        _row(summary) | {"is course": len(sizes[summary.fabric, summary.key.receive]) > FEW_POINTS}
+        for summary in summaries
+    ]
     levels = _line_rates(findings, key.layer) if key.metric is Metric.THROUGHPUT else []
-    values = [row[part] for row in rows for part in ("value", "low", "high") if row[part]]
-    x = size_channel([row["size"] for row in rows])
+    medians = [summary.median for summary in alike]
+    values = [end for median in medians for end in (median.value, median.low, median.high) if end]
+    x = size_channel([plotted_size(summary.key.message_bytes) for summary in alike])
     y = value_channel(key.metric, values + [level["value"] for level in levels])
     colour = colour_channel(findings, has_legend=not is_interactive)
     shared = {"x": x, "color": colour}
     crossings = [item for item in crossovers if (item.layer, item.variant) == (key.layer, key.variant)]
     point: Spec = {**shared, "y": y, "shape": shape_channel(findings, has_legend=not is_interactive)}
-    point["tooltip"] = tooltip("fabric", "cell", "median", "interval", "n")
+    point["tooltip"] = tooltip("fabric", "test", "median", "interval", "n")
     band = {**shared, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "detail": {"field": "receive"}}
     layers = [
         *_crossing_layers(crossings, x),
         *_level_layers(findings, levels, y),
         mark("area", band, keep=[CHOSEN, HAS_INTERVAL], opacity=0.22),
-        mark("line", {**shared, "y": y, "strokeDash": dash_channel()}, keep=[CHOSEN], strokeWidth=1.75),
+        mark(
+            "line", {**shared, "y": y, "strokeDash": dash_channel()}, keep=[CHOSEN, IS_COURSE], **connection(len(rows))
+        ),
+        mark(
+            "line",
+            {**shared, "y": y, "detail": {"field": "receive"}},
+            keep=[CHOSEN, f"!{IS_COURSE}"],
+            **connection(FEW_POINTS),
+        ),
+        mark("point", {**shared, "y": y}, rows=_launches(summaries), keep=[CHOSEN], filled=True, **LAUNCH_LOOK),
         mark("point", point, keep=[CHOSEN, HAS_INTERVAL], filled=True, size=34, opacity=1),
         mark("point", point, keep=[CHOSEN, f"!{HAS_INTERVAL}"], filled=False, size=34, strokeWidth=1.5),
     ]

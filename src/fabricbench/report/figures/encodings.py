@@ -15,6 +15,8 @@ HAS_INTERVAL = "isValid(datum.low)"
 
 DASHES = {"waits": [1, 0], "spins": [5, 3]}
 """Solid where the receiver sleeps or does as its library does, dashed where it spins."""
+FEW_POINTS = 2
+"""A straight line through no more than these would look like a measured course."""
 ZOOM_EVENT = "wheel![event.ctrlKey || event.shiftKey]"
 """A plain wheel scrolls the page, as everywhere else."""
 PAN_EVENT = "[pointerdown[event.pointerType !== 'touch'], window:pointerup] > window:pointermove!"
@@ -59,3 +61,10 @@ def zoom(*channels: str) -> list[dict[str, Any]]:
     """Return a zoom over the named channels: Ctrl or Shift and the wheel zooms, dragging pans, a double click resets."""
     select = {"type": "interval", "encodings": list(channels), "zoom": ZOOM_EVENT, "translate": PAN_EVENT}
     return [{"name": "zoom", "select": select, "bind": "scales"}]
+
+
+def connection(points: int) -> dict[str, Any]:
+    """Return how points are joined: two of them say nothing of what lies between, so that they are hardly joined at all."""
+    if points > FEW_POINTS:
+        return {"strokeWidth": 1.75}
+    return {"strokeWidth": 1.25, "strokeDash": [1, 4], "opacity": 0.6}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fabricbench.analysis.findings import Comparison, Findings, Verdict, is_basic
+from fabricbench.analysis.findings import Comparison, Findings, Replication, Verdict, is_basic
 from fabricbench.model import Layer, Metric
 from fabricbench.report.figures.axes import TIMES_LABELS, ratio_domain, ratio_ticks
 from fabricbench.report.figures.encodings import HAS_INTERVAL, colour_channel, zoom
@@ -19,7 +19,7 @@ from fabricbench.report.figures.figure import (
     span_words,
     tooltip,
 )
-from fabricbench.report.figures.theme import UNDECIDED
+from fabricbench.report.figures.theme import AHEAD_OPACITY, UNDECIDED
 from fabricbench.report.palette import fabric_names
 from fabricbench.report.tables import comparison_table, curve_table
 from fabricbench.report.words import (
@@ -27,7 +27,6 @@ from fabricbench.report.words import (
     RECEIVE_WORDS,
     advantage,
     effect_words,
-    faster_fabric,
     p_words,
     size_words,
     verdict_words,
@@ -36,11 +35,19 @@ from fabricbench.report.words import (
 CROSS = "M-1,-1L1,1M1,-1L-1,1"
 """Too few launches: crossed out, not a value to read."""
 ROW_HEIGHT = 19
+LABEL_EXTENT = 52
+"""Pixels for the names of rows: the same in every panel, so that their axes have the same length."""
+SIDES = {
+    Replication.BLOCKS: "pairs of launches",
+    Replication.RUNS: "runs a side",
+    Replication.LAUNCHES: "launches a side",
+}
 LABEL_SHARE = 0.26
 """Of the width, left free for the ratios in figures."""
 READING = (
-    "Filled point in a fabric's colour: that fabric is faster. Hollow diamond: equivalent. Grey cross: not enough data. The grey "
-    "strip at 1 is the margin of {margin:g} % within which a difference does not matter."
+    "Filled point in a fabric's colour: that fabric is faster, by more than the margin; a paler one: it is ahead, perhaps by less. "
+    "Grey diamond: equivalent. Grey cross: not enough data. The grey strip at 1 is the margin of {margin:g} % within which a "
+    "difference does not matter."
 )
 
 
@@ -61,16 +68,16 @@ def verdict_forest(findings: Findings, *, is_interactive: bool = False) -> Figur
         panels.append(_panel(findings, group, labels, title, tags, ends, is_interactive, has_labels=True))
     caption = "Geometric mean of the ratios over the message sizes of each layer. " + _reading(findings, basic)
     title = "How many times faster, over all message sizes"
-    return Figure("verdict", title, caption, tuple(panels), curve_table(basic))
+    return Figure("verdict", title, caption, tuple(panels), curve_table(findings, basic))
 
 
 def round_trip_forest(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
-    """Return the ratio of round-trip times, cell by cell."""
+    """Return the ratio of round-trip times, size by size."""
     return _cells(findings, Metric.ROUND_TRIP_TIME, "round-trip-ratios", is_interactive)
 
 
 def throughput_forest(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
-    """Return the ratio of throughputs, cell by cell."""
+    """Return the ratio of throughputs, size by size."""
     return _cells(findings, Metric.THROUGHPUT, "throughput-ratios", is_interactive)
 
 
@@ -91,7 +98,7 @@ def _cells(findings: Findings, metric: Metric, name: str, is_interactive: bool) 
         panels.append(_panel(findings, group, labels, title, tags, _ends(cells), is_interactive))
     title = f"{METRIC_WORDS[metric].capitalize()}: how many times faster, size by size"
     caption = f"Ratio of medians{', paired by block' if cells[0].is_paired else ''}. " + _reading(findings, cells)
-    return Figure(name, title, caption, tuple(panels), comparison_table(cells))
+    return Figure(name, title, caption, tuple(panels), comparison_table(findings, cells))
 
 
 def _place(findings: Findings, item: Comparison) -> tuple[int, int, str, str, int]:
@@ -119,9 +126,9 @@ def _layer_words(findings: Findings, item: Comparison) -> str:
 
 
 def _reading(findings: Findings, items: Sequence[Comparison]) -> str:
-    what = "pairs of launches" if items[0].is_paired else "launches a side"
+    what = SIDES[items[0].replication]
     n = span_words(item.launches for item in items)
-    intervals = f"n = {n} {what}, {findings.confidence * 100:g} % intervals."
+    intervals = f"n = {n} {what}, {findings.confidence * 100:g} % intervals, each of its row alone."
     return " ".join(filter(None, (READING.format(margin=findings.margin * 100), intervals, emulated_note(findings))))
 
 
@@ -145,12 +152,12 @@ def _row(findings: Findings, item: Comparison, label: str) -> dict[str, Any]:
         "value": side.value,
         "low": side.low,
         "high": side.high,
-        "fabric": faster_fabric(item) or "",
-        "cell": f"{_layer_words(findings, item)}, {size_words(item.message_bytes)}",
-        "verdict": verdict_words(item),
+        "fabric": item.leader or "",
+        "test": f"{_layer_words(findings, item)}, {size_words(item.message_bytes)}",
+        "verdict": verdict_words(item, findings.margin),
         "times faster": times,
         "interval": interval.removesuffix(")"),
-        "n": f"{item.launches} {'pairs of launches' if item.is_paired else 'launches a side'}",
+        "n": f"{item.launches} {SIDES[item.replication]}",
         "p, corrected": p_words(item.p_adjusted),
     }
 
@@ -181,7 +188,7 @@ def _panel(
             "labelOverlap": "greedy",
         },
     }
-    axis = {"grid": False, "labelLimit": 120}
+    axis: Spec = {"grid": False, "labelLimit": 160, "minExtent": LABEL_EXTENT}
     y: Spec = {"field": "label", "type": "nominal", "sort": labels, "title": None, "axis": axis}
     margin = [{"value": 1 / (1 + findings.margin), "end": 1 + findings.margin}]
     layers = [
@@ -199,23 +206,43 @@ def _panel(
 
 
 def _mark_layers(findings: Findings, items: Sequence[Comparison], labels: list[str], x: Spec, y: Spec) -> list[Spec]:
-    rows: dict[Verdict, list[dict[str, Any]]] = {}
+    rows: dict[str, list[dict[str, Any]]] = {}
     for item, label in zip(items, labels, strict=True):
-        kind: Verdict = Verdict.A_FASTER if item.verdict is Verdict.B_FASTER else item.verdict
-        rows.setdefault(kind, []).append(_row(findings, item, label))
+        rows.setdefault(_look(item.verdict), []).append(_row(findings, item, label))
     span = {"y": y, "x": {**x, "field": "low"}, "x2": {"field": "high"}}
-    point = {"y": y, "x": x, "tooltip": tooltip("cell", "verdict", "times faster", "interval", "n", "p, corrected")}
+    point = {"y": y, "x": x, "tooltip": tooltip("test", "verdict", "times faster", "interval", "n", "p, corrected")}
     layers = []
-    for verdict, mine in rows.items():
-        if verdict is Verdict.A_FASTER:
-            colour: Spec = {"color": colour_channel(findings)}
+    colour: Spec = {"color": colour_channel(findings)}
+    for look, mine in rows.items():
+        if look == "faster":
             layers.append(mark("rule", {**span, **colour}, rows=mine, keep=[HAS_INTERVAL], strokeWidth=2))
             layers.append(mark("point", {**point, **colour}, rows=mine, filled=True, size=40, opacity=1))
-        elif verdict is Verdict.EQUIVALENT:
+        elif look == "ahead":
+            both: Spec = {"fill": colour_channel(findings), "stroke": colour_channel(findings)}
+            faint = {**span, **colour}
+            layers.append(mark("rule", faint, rows=mine, keep=[HAS_INTERVAL], strokeWidth=2, opacity=AHEAD_OPACITY))
+            layers.append(
+                mark(
+                    "point",
+                    {**point, **both},
+                    rows=mine,
+                    size=40,
+                    strokeWidth=1.5,
+                    fillOpacity=AHEAD_OPACITY,
+                    opacity=1,
+                )
+            )
+        elif look == "equivalent":
             layers.append(mark("rule", span, rows=mine, keep=[HAS_INTERVAL], strokeWidth=2, color=UNDECIDED))
             layers.append(mark("point", point, rows=mine, shape="diamond", size=50, strokeWidth=1.75, color=UNDECIDED))
         else:
-            look = {"strokeWidth": 1.25, "strokeDash": [3, 3], "color": UNDECIDED}
-            layers.append(mark("rule", span, rows=mine, keep=[HAS_INTERVAL], **look))
+            dashed = {"strokeWidth": 1.25, "strokeDash": [3, 3], "color": UNDECIDED}
+            layers.append(mark("rule", span, rows=mine, keep=[HAS_INTERVAL], **dashed))
             layers.append(mark("point", point, rows=mine, shape=CROSS, size=36, strokeWidth=1.5, color=UNDECIDED))
     return layers
+
+
+def _look(verdict: Verdict) -> str:
+    if verdict.is_decided:
+        return "faster"
+    return "ahead" if verdict.is_ahead else verdict.value

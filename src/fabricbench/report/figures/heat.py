@@ -7,6 +7,7 @@ from typing import Any
 
 from fabricbench.analysis.findings import Coefficient, Findings, NetworkMap, Verdict
 from fabricbench.report.figures.figure import Figure, Panel, Spec, emulated_note, mark, sentences, span_words, tooltip
+from fabricbench.report.figures.theme import AHEAD_OPACITY
 from fabricbench.report.palette import OKABE_ITO, colour_range, fabric_names
 from fabricbench.report.pattern_tables import (
     coefficient_table,
@@ -47,12 +48,18 @@ def collectives(findings: Findings, *, is_interactive: bool = False) -> Figure |
     n = span_words(one.launches for one in findings.coefficients)
     caption = sentences(
         "(t_B − t_A) / t_A: below 0 the second fabric takes less time, and the cell has its colour; above 0 the first one. "
-        "= is equivalent within the margin, ? is not enough data; intervals and verdicts: under the pointer, in the table.",
-        f"n = {n} pairs of launches, {findings.confidence * 100:g} % intervals.",
+        "Without colour: = is equivalent within the margin, ? is not enough data; paler: ahead, perhaps by less than the margin. "
+        "Intervals and verdicts: under the pointer, in the table.",
+        f"n = {n} pairs of launches, {findings.confidence * 100:g} % intervals, each of its row alone.",
         emulated_note(findings),
     )
     title = "MPI operations: how much longer they take"
-    return Figure("collectives", title, caption, panels, coefficient_table(findings.coefficients))
+    return Figure("collectives", title, caption, panels, coefficient_table(findings))
+
+
+def _strength(one: Coefficient) -> float:
+    """Return how much of a fabric's colour a verdict earns: none where neither leads, a paler one where it may not matter."""
+    return 1.0 if one.verdict.is_decided else AHEAD_OPACITY if one.verdict.is_ahead else 0.0
 
 
 def _coefficient_panel(findings: Findings, a: str, b: str, group: list[Coefficient]) -> Panel:
@@ -63,12 +70,12 @@ def _coefficient_panel(findings: Findings, a: str, b: str, group: list[Coefficie
         {
             "label": _label(one, ranks),
             "column": operation_size_words(one.key),
-            "heat": max(-1.0, min(1.0, math.log1p(one.coefficient.value) / reach)),
+            "heat": _strength(one) * max(-1.0, min(1.0, math.log1p(one.coefficient.value) / reach)),
             "shown": f"{one.coefficient.value * 100:+.0f} %".replace("-", MINUS) + SIGNS.get(one.verdict, ""),
             "operation": operation_words(one.key),
             "message": operation_size_words(one.key),
             "(t_B − t_A) / t_A": share_interval_words(one.coefficient, is_signed=True),
-            "verdict": coefficient_verdict(one),
+            "verdict": coefficient_verdict(one, findings.margin),
             "n": f"{one.launches} pairs of launches",
         }
         for one in group

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from fabricbench.analysis.findings import Findings, KernelFindings, KernelOnFabric, Sensitivity
-from fabricbench.report.figures.encodings import HAS_INTERVAL, colour_channel
+from fabricbench.report.figures.encodings import HAS_INTERVAL, colour_channel, connection
 from fabricbench.report.figures.figure import Figure, Panel, Spec, emulated_note, mark, sentences, span_words, tooltip
+from fabricbench.report.figures.theme import AHEAD_OPACITY, UNDECIDED
 from fabricbench.report.kernel_tables import (
     interval_text,
     kernel_table,
+    leader_of,
     ratio_words,
     seconds_words,
     sensitivity_table,
@@ -20,6 +22,8 @@ from fabricbench.report.kernel_tables import (
 from fabricbench.report.words import share_words
 
 ROW_HEIGHT = 22
+LABEL_EXTENT = 64
+"""Pixels for the names of kernels, the same in every panel."""
 PLOT_HEIGHT = 220
 
 
@@ -32,11 +36,13 @@ def kernel_ratios(findings: Findings, *, is_interactive: bool = False) -> Figure
         groups.setdefault((one.slower, one.faster, one.kernel.problem_class), []).append(one)
     if not groups:
         return None
-    panels = tuple(_ratio_panel(*names, group) for names, group in groups.items())
+    ends = [end for group in groups.values() for one in group for end in (one.ratio, one.low, one.high) if end]
+    panels = tuple(_ratio_panel(findings, *names, group, ends) for names, group in groups.items())
     n = span_words(one.launches for group in groups.values() for one in group)
     caption = sentences(
-        "Time on the slower fabric over time on the faster one; 1: the network makes no difference.",
-        f"n = {n} pairs of launches, {findings.confidence * 100:g} % intervals.",
+        "Time on the slower fabric over time on the faster one; 1: the network makes no difference. Filled: faster; paler: ahead, "
+        "perhaps by less than matters; hollow and grey: equivalent, or not enough data.",
+        f"n = {n} pairs of launches, {findings.confidence * 100:g} % intervals, each of its row alone.",
         emulated_note(findings),
     )
     return Figure(
@@ -79,7 +85,14 @@ def _title(benchmark: str, problem_class: str) -> str:
     return f"{benchmark}.{problem_class}"
 
 
-def _ratio_panel(slower: str, faster: str, problem_class: str, group: Sequence[Sensitivity]) -> Panel:
+def _ratio_panel(
+    findings: Findings,
+    slower: str,
+    faster: str,
+    problem_class: str,
+    group: Sequence[Sensitivity],
+    ends: Sequence[float],
+) -> Panel:
     rows = [
         {
             "kernel": f"{one.kernel.benchmark}, {one.kernel.ranks} ranks",
@@ -87,13 +100,13 @@ def _ratio_panel(slower: str, faster: str, problem_class: str, group: Sequence[S
             "low": one.low,
             "high": one.high,
             "ratio": ratio_words(one),
-            "verdict": verdict_of(one),
-            "look": "decided" if one.is_decided else "equivalent" if one.is_equivalent else "open",
+            "verdict": verdict_of(one, findings.margin),
+            "fabric": leader_of(one) or "",
+            "strength": 1.0 if one.verdict.is_decided else AHEAD_OPACITY if one.verdict.is_ahead else 0.0,
         }
         for one in group
     ]
-    ends = [end for one in group for end in (one.ratio, one.low, one.high) if end]
-    domain = [min(0.95, *ends), max(1.05, *ends)]
+    domain = [min(0.95, *ends) / 1.03, max(1.05, *ends) * 1.03]
     x: Spec = {
         "field": "value",
         "type": "quantitative",
@@ -105,17 +118,19 @@ def _ratio_panel(slower: str, faster: str, problem_class: str, group: Sequence[S
         "type": "nominal",
         "sort": [row["kernel"] for row in rows],
         "title": None,
-        "axis": {"grid": False},
+        "axis": {"grid": False, "minExtent": LABEL_EXTENT},
     }
     hint = tooltip("kernel", "ratio", "verdict")
-    strength: Spec = {"condition": {"test": "datum.look === 'decided'", "value": 1.0}, "value": 0.25}
+    strength: Spec = {"field": "strength", "type": "quantitative", "scale": None, "legend": None}
+    fabric = colour_channel(findings)
+    look: Spec = {"condition": {**fabric, "test": "datum.fabric !== ''"}, "value": UNDECIDED}
+    span = {"y": y, "x": {**x, "field": "low"}, "x2": {"field": "high"}, "color": look}
+    point = {"y": y, "x": x, "tooltip": hint, "fill": look, "stroke": look, "fillOpacity": strength}
     one_line = {"x": {"datum": 1.0, "type": "quantitative", "scale": x["scale"]}}
     layers = [
         mark("rule", one_line, rows=[{}], strokeDash=[3, 3], opacity=0.6),
-        mark(
-            "rule", {"y": y, "x": {**x, "field": "low"}, "x2": {"field": "high"}}, keep=[HAS_INTERVAL], strokeWidth=1.5
-        ),
-        mark("point", {"y": y, "x": x, "tooltip": hint, "fillOpacity": strength}, size=55, filled=True),
+        mark("rule", span, keep=[HAS_INTERVAL], strokeWidth=1.5),
+        mark("point", point, size=55, strokeWidth=1.5, opacity=1),
     ]
     spec: Spec = {"data": {"values": rows}, "layer": layers}
     return Panel(f"Class {problem_class}, {slower} / {faster}", spec, {}, height=ROW_HEIGHT * len(rows) + 6)
@@ -186,12 +201,15 @@ def _speed_up_panel(findings: Findings, kernels: KernelFindings, title: str) -> 
     ]
     most = max(one.kernel.ranks for one in mine)
     x: Spec = {"field": "ranks", "type": "quantitative", "axis": {"title": "ranks", "tickMinStep": 1}}
-    y: Spec = {"field": "value", "type": "quantitative", "axis": {"title": "times faster"}, "scale": {"zero": True}}
+    ends = [end for one in kernels.speed_ups for end in (one.speed_up.value, one.speed_up.high) if end]
+    highest = max([*ends, *(one.kernel.ranks / one.fewest for one in kernels.speed_ups)])
+    scale: Spec = {"domain": [0, 1.05 * highest], "nice": False}
+    y: Spec = {"field": "value", "type": "quantitative", "axis": {"title": "times faster"}, "scale": scale}
     colour = colour_channel(findings)
     ideal = [{"ranks": fewest, "value": 1.0}, {"ranks": most, "value": most / fewest}]
     layers = [
         mark("line", {"x": x, "y": y}, rows=ideal, color="#999999", strokeDash=[4, 4]),
-        mark("line", {"x": x, "y": y, "color": colour}),
+        mark("line", {"x": x, "y": y, "color": colour}, **connection(len({row["ranks"] for row in rows}))),
         mark(
             "rule", {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour}, keep=[HAS_INTERVAL]
         ),

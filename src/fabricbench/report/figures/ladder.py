@@ -20,16 +20,19 @@ from fabricbench.report.figures.encodings import (
 from fabricbench.report.figures.figure import Figure, Panel, Spec, emulated_note, interval_note, mark, tooltip
 from fabricbench.report.tables import ladder_table
 from fabricbench.report.words import (
+    MOST_OF_A_WIRE,
     RECEIVE_WORDS,
     interval_words,
     lost_words,
     range_words,
-    share_words,
+    rate_share_words,
     size_words,
     value_words,
 )
 
 ROW_HEIGHT = 40
+IMPOSSIBLE_COLOUR = "#c2410c"
+"""Of a share that no wire can carry, which stands in words and not as a point."""
 
 
 def ladder(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
@@ -48,7 +51,7 @@ def ladder(findings: Findings, *, is_interactive: bool = False) -> Figure | None
     parts = (
         f"{round_trips}best throughput over all message sizes{_frame_note(steps)}.",
         interval_note(findings),
-        "Lost here: against the layer below, at the largest message that both have.",
+        "What a layer loses (in the table): against the layer below, at the largest size that both have, not that of the best.",
         emulated_note(findings),
     )
     caption = " ".join(filter(None, parts))
@@ -106,8 +109,9 @@ def _share_panel(findings: Findings, steps: Sequence[LadderStep], is_interactive
         _names(step)
         | {
             "value": step.share_of_line_rate,
-            "share of line rate": share_words(step.share_of_line_rate),
-            "lost at this layer": lost_words(step.lost_share_of_line_rate),
+            "share of line rate": rate_share_words(step.share_of_line_rate),
+            "measured at": size_words(step.throughput_message_bytes),
+            "lost, at the largest size of both layers": lost_words(step.lost_share_of_line_rate),
             "throughput": interval_words(Metric.THROUGHPUT, step.throughput),
         }
         for step in steps
@@ -115,10 +119,24 @@ def _share_panel(findings: Findings, steps: Sequence[LadderStep], is_interactive
     ]
     if not rows:
         return None
-    axis = {"format": ".0%", "title": "share of the line rate", "values": [0, 0.25, 0.5, 0.75, 1]}
+    axis = {
+        "format": ".0%",
+        "title": "share of the line rate, at the best throughput",
+        "values": [0, 0.25, 0.5, 0.75, 1],
+    }
     x = {"field": "value", "type": "quantitative", "scale": {"domain": [0, 1]}, "axis": axis}
-    fields = tooltip("fabric", "layer", "share of line rate", "lost at this layer", "throughput")
-    return _profile(findings, rows, x, "Share of the line rate", fields, is_interactive)
+    fields = tooltip(
+        "fabric", "layer", "share of line rate", "measured at", "throughput", "lost, at the largest size of both layers"
+    )
+    possible = [row for row in rows if row["value"] <= MOST_OF_A_WIRE]
+    panel = _profile(findings, possible, x, "Share of the line rate", fields, is_interactive)
+    impossible = [row for row in rows if row not in possible]
+    if impossible:
+        y = panel.spec["layer"][0]["encoding"]["y"]
+        words = {"x": {"value": "width"}, "y": y, "text": {"field": "share of line rate"}, "tooltip": fields}
+        struck = mark("text", words, rows=impossible, keep=[CHOSEN], align="right", dy=-10, color=IMPOSSIBLE_COLOUR)
+        panel.spec["layer"].append(struck)
+    return panel
 
 
 def _profile(

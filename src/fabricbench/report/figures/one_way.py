@@ -34,8 +34,10 @@ def one_way(findings: Findings, *, is_interactive: bool = False) -> Figure | Non
         groups.setdefault((one.key.layer, one.fabric), []).append(one)
     if not groups:
         return None
+    rows = [row for group in groups.values() for one in group for row in _rows(one)]
+    ends = [end for row in rows for end in (row["value"], row["high"], row["low"], row["half"]) if end is not None]
     panels = tuple(
-        _panel(findings, layer, fabric, sorted(group, key=lambda one: one.key.message_bytes))
+        _panel(findings, layer, fabric, sorted(group, key=lambda one: one.key.message_bytes), ends)
         for (layer, fabric), group in groups.items()
     )
     caption = sentences(
@@ -72,10 +74,10 @@ def _rows(one: OneWay) -> list[dict[str, Any]]:
     return rows
 
 
-def _panel(findings: Findings, layer: Layer, fabric: str, group: list[OneWay]) -> Panel:
+def _panel(findings: Findings, layer: Layer, fabric: str, group: list[OneWay], ends: list[float]) -> Panel:
+    """Return a panel; `ends` are those of all panels, which share their axis."""
     rows = [row for one in group for row in _rows(one)]
     labels = list(dict.fromkeys(row["label"] for row in rows))
-    ends = [end for row in rows for end in (row["value"], row["high"], row["low"], row["half"]) if end is not None]
     x: Spec = {
         "field": "value",
         "type": "quantitative",

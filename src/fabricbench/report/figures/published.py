@@ -23,8 +23,9 @@ VALUE_DIGITS = 4
 """As the studies give them."""
 READING = (
     "Filled: measured in this run, with its interval. Hollow: published, on hardware of its time; the table has each study's "
-    "conditions. Best throughput over all message sizes."
+    "conditions, and other fabrics. Best throughput over all message sizes."
 )
+NOTHING_PUBLISHED = "No study here measured these fabrics; the table has what was published of others."
 LAYERS = (Layer.TCP, Layer.MPI)
 """The layers that the studies measured too."""
 
@@ -36,11 +37,12 @@ def published(findings: Findings, *, is_interactive: bool = False) -> Figure | N
     measured = [row for step in findings.ladder if step.layer in LAYERS for row in _measured_rows(step)]
     if not studies or not measured:
         return None
-    rows = sorted([*measured, *map(_study_row, studies)], key=lambda row: _place(findings, row))
+    shown = [figure for figure in studies if figure.fabric in fabric_names(findings)]
+    rows = sorted([*measured, *map(_study_row, shown)], key=lambda row: _place(findings, row))
     caption = " ".join(
         (
             *_readings(findings, studies),
-            READING,
+            READING if shown else NOTHING_PUBLISHED,
             interval_note(findings),
             emulated_note(findings),
         )

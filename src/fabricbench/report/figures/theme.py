@@ -12,6 +12,9 @@ PAPER_SANS = "Liberation Sans, Arial, Helvetica, sans-serif"
 UNDECIDED = "#808790"
 """Neither fabric's colour: for `equivalent` and `not enough data`; 3:1 on white and on the dark page."""
 
+AHEAD_OPACITY = 0.4
+"""Of the fabric's colour where it is ahead, perhaps by less than matters."""
+
 
 @dataclass(frozen=True)
 class Ink:
@@ -44,6 +47,7 @@ def vega_config(ink: Ink, font: str = SANS) -> dict[str, Any]:
             "titleFontWeight": "normal",
             "labelPadding": 6,
             "titlePadding": 8,
+            "labelLimit": 220,
         },
         "legend": {
             "labelColor": ink.text,

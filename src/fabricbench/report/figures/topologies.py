@@ -30,6 +30,8 @@ from fabricbench.report.words import (
 
 ROW_HEIGHT = 19
 TICK_SIZE = 15
+LABEL_EXTENT = 110
+"""Pixels for the names of patterns, the same in every panel, so that bars can be compared across."""
 
 
 def topologies(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
@@ -42,7 +44,14 @@ def topologies(findings: Findings, *, is_interactive: bool = False) -> Figure | 
         groups.setdefault((one.key.layer, one.fabric), []).append(one)
     if not groups:
         return None
-    panels = tuple(_panel(findings, layer, fabric, group) for (layer, fabric), group in groups.items())
+    ends = [
+        end
+        for one in shown
+        for end in (one.channel_throughput.value, one.channel_throughput.high, one.arithmetic)
+        if end
+    ]
+    longest = max(ends, default=1.0)
+    panels = tuple(_panel(findings, layer, fabric, group, longest) for (layer, fabric), group in groups.items())
     caption = sentences(
         "Bar: throughput of all channels over the channels in use; upright mark: the share of a link's payload rate that "
         "arithmetic gives each channel behind a full-duplex switch.",
@@ -84,14 +93,13 @@ def _row(one: Topology) -> dict[str, Any]:
     }
 
 
-def _panel(findings: Findings, layer: Layer, fabric: str, group: list[Topology]) -> Panel:
+def _panel(findings: Findings, layer: Layer, fabric: str, group: list[Topology], longest: float) -> Panel:
     rows = [_row(one) for one in group]
     labels = list(dict.fromkeys(row["label"] for row in rows))
-    ends = [end for row in rows for end in (row["value"], row["high"], row["predicted"]) if end]
     x: Spec = {
         "field": "value",
         "type": "quantitative",
-        "scale": {"domain": [0, 1.04 * max(ends, default=1.0)], "nice": False},
+        "scale": {"domain": [0, 1.04 * longest], "nice": False},
         "axis": {"labelExpr": RATE_LABELS, "title": "throughput of a channel", "tickCount": 4, "labelOverlap": True},
     }
     y: Spec = {
@@ -99,7 +107,7 @@ def _panel(findings: Findings, layer: Layer, fabric: str, group: list[Topology])
         "type": "nominal",
         "sort": labels,
         "title": None,
-        "axis": {"grid": False, "labelLimit": 150},
+        "axis": {"grid": False, "labelLimit": 190, "minExtent": LABEL_EXTENT},
     }
     hint = tooltip("pattern", "fabric", "a channel", "all channels", "arithmetic", "of arithmetic", "fairness")
     colour = colour_channel(findings)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from fabricbench.analysis.findings import Findings
+from fabricbench.analysis.findings import Findings, Grade
+from fabricbench.report.first_screen import GRADE_SIGNS, Row, Screen, Value, build_screen, plain_times
 from fabricbench.report.pattern_tables import SECTIONS
 from fabricbench.report.tables import (
     Table,
@@ -14,8 +15,10 @@ from fabricbench.report.tables import (
     fabric_table,
     inventory_table,
     ladder_table,
+    table,
 )
-from fabricbench.report.words import facts_words, typographic
+from fabricbench.report.warning_groups import count_words, grouped
+from fabricbench.report.words import NOTHING, facts_words, typographic
 
 SPECIAL = str.maketrans({character: f"\\{character}" for character in "\\`*_[]<>|"})
 """What Markdown, or the HTML inside it, would take for a sign: names come from people's files."""
@@ -32,31 +35,23 @@ def _lines(findings: Findings) -> Iterable[str]:
     if findings.is_emulated:
         yield "**Emulated**: these fabrics are the lab's switches, not hardware."
         yield ""
-    yield f"**{_text(findings.headline.sentence)}**"
-    yield ""
-    if findings.headline.detail:
-        yield _text(findings.headline.detail)
-        yield ""
-    yield from (f"- {_text(effect)}" for effect in findings.headline.effects)
-    yield ""
-    yield _text(findings.headline.conditions)
-    yield ""
+    yield from _first_screen(build_screen(findings))
     yield "; ".join(f"{what}: {_text(value)}" for what, value in facts_words(findings))
     yield ""
-    if findings.warnings:
-        yield "## Warnings"
+    groups = grouped(findings.warnings)
+    if groups:
+        yield from ("## Warnings", "", count_words(groups), "")
+        yield from (f"- **{item.severity}**, {_text(item.subject)}: {_text(item.text)}" for item in groups)
         yield ""
-        yield from (f"- **{item.severity}**, {_text(item.subject)}: {_text(item.text)}" for item in findings.warnings)
-        yield ""
-    for title, table in (
+    for title, content in (
         ("Fabrics", fabric_table(findings)),
         ("The ladder of layers", ladder_table(findings)),
-        ("How many times faster, layer by layer", curve_table(findings.curves)),
+        ("How many times faster, layer by layer", curve_table(findings, findings.curves)),
         ("Crossovers", crossover_table(findings.crossovers)),
-        ("How many times faster, size by size", comparison_table(findings.cells)),
+        ("How many times faster, size by size", comparison_table(findings, findings.cells)),
     ):
-        if table.rows:
-            yield from (f"## {title}", "", *_table(table), "")
+        if content.rows:
+            yield from (f"## {title}", "", *_table(content), "")
     yield from _sections(findings)
     inventory = inventory_table(findings)
     if inventory.rows:
@@ -66,21 +61,83 @@ def _lines(findings: Findings) -> Iterable[str]:
         yield from (_text(paragraph), "")
 
 
+def _first_screen(screen: Screen) -> Iterable[str]:
+    """Yield the answer, what is in doubt, the effects, what to do next: the same as page and terminal show."""
+    yield from (f"**{_text(screen.sentence)}**", "")
+    if screen.exceptions:
+        yield from (f"Except: {_text(screen.exceptions)}", "")
+    if screen.evidence:
+        word = f"**{GRADE_SIGNS[Grade.DOUBTFUL]} Evidence**" if screen.in_doubt else "Evidence"
+        yield from (f"{word}: {_text(' · '.join(screen.evidence))}", "")
+    if screen.counts:
+        yield from ("What differs between the two:", "", *(f"- {_text(line)}" for line in screen.changes), "")
+        yield from (f"**{screen.counts}**", "")
+    if screen.rows:
+        yield from (*_effects(screen, screen.rows), "")
+    yield from (f"{number}. {_text(doubt)}" for number, doubt in enumerate(screen.doubts, 1))
+    yield ""
+    if screen.more_rows:
+        yield from ("What explains it:", "", *_effects(screen, screen.more_rows), "")
+    if not screen.has_pairs:
+        yield from _pairs(screen)
+    for label, lines in (("Next", screen.next_steps), ("Reproduce", screen.reproduce)):
+        yield from (f"- {label}: {_text(line)}" for line in lines)
+    yield ""
+    yield from (line for text in (screen.detail, screen.conditions) if text for line in (_text(text), ""))
+
+
+def _effects(screen: Screen, rows: Sequence[Row]) -> Iterable[str]:
+    outcome = [screen.ratio_head, "Verdict"] if screen.has_pairs else ["Best first"]
+    columns = ("", *(f"{letter}: {name}" for letter, name in screen.fabrics), *outcome, "Evidence")
+    yield "| " + " | ".join(map(_text, columns)) + " |"
+    yield "| --- |" + " ---: |" * len(screen.fabrics) + " --- |" * (len(outcome) + 1)
+    for row in rows:
+        values = [
+            next((_value(one) for one in row.values if one.fabric == name), NOTHING) for _, name in screen.fabrics
+        ]
+        yield f"| {_text(row.what)} | {' | '.join((*values, *_outcome(screen, row)))} | {_text(row.grade_words)} |"
+
+
+def _value(value: Value) -> str:
+    interval = f" ({_text(value.interval)})" if value.interval else ""
+    return f"~~{_text(value.text)}{interval}~~ {value.remark}" if value.is_struck else f"{_text(value.text)}{interval}"
+
+
+def _outcome(screen: Screen, row: Row) -> list[str]:
+    if not screen.has_pairs:
+        return [_text(row.ranking)]
+    return (
+        [_text(part) for part in (plain_times(row.ratios[0]), row.ratios[0].verdict)] if row.ratios else [NOTHING] * 2
+    )
+
+
+def _pairs(screen: Screen) -> Iterable[str]:
+    pairs = [
+        (row.what, f"{one.fabric_b} : {one.fabric_a}", plain_times(one), one.verdict)
+        for row in screen.rows
+        for one in row.ratios
+    ]
+    if pairs:
+        yield from ("Every pair:", "", *_table(table(("", "B : A", screen.ratio_head, "Verdict"), pairs, (2,))), "")
+
+
 def _sections(findings: Findings) -> Iterable[str]:
     """Yield the sections about patterns of many ranks, congestion, operations and pairs that have anything to show."""
     for title, tables_of in SECTIONS:
-        shown = [(name, table) for name, table in tables_of(findings) if table.rows]
+        shown = [(name, content) for name, content in tables_of(findings) if content.rows]
         if shown:
             yield from (f"## {title}", "")
-        for name, table in shown:
+        for name, content in shown:
             yield from ((f"### {_text(name)}", "") if name else ())
-            yield from (*_table(table), "")
+            yield from (*_table(content), "")
 
 
-def _table(table: Table) -> Iterable[str]:
-    yield "| " + " | ".join(map(_text, table.columns)) + " |"
-    yield "| " + " | ".join("---:" if index in table.numeric else "---" for index in range(len(table.columns))) + " |"
-    yield from ("| " + " | ".join(map(_text, row)) + " |" for row in table.rows)
+def _table(content: Table) -> Iterable[str]:
+    yield "| " + " | ".join(map(_text, content.columns)) + " |"
+    yield (
+        "| " + " | ".join("---:" if index in content.numeric else "---" for index in range(len(content.columns))) + " |"
+    )
+    yield from ("| " + " | ".join(map(_text, row)) + " |" for row in content.rows)
 
 
 def _text(text: str) -> str:

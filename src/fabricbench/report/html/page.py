@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,33 +12,23 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from fabricbench.analysis.findings import Findings, Severity
-from fabricbench.analysis.findings import Warning as FindingsWarning
 from fabricbench.model import Layer, Receive
 from fabricbench.report.comma_separated import comparisons_csv
 from fabricbench.report.decision_tables import decision_lines, decision_tables
 from fabricbench.report.figures import Figure, present
+from fabricbench.report.figures.curves import MET_BY_USERS
 from fabricbench.report.figures.theme import DARK, LIGHT, vega_config
+from fabricbench.report.first_screen import Screen, build_screen, plain_times
+from fabricbench.report.html.launch_plot import launch_plot
 from fabricbench.report.kernel_tables import kernel_lines, kernel_tables
-from fabricbench.report.palette import colour_range, shape_range
+from fabricbench.report.palette import SHAPE_PATHS, colour_range, fabric_names, shape_range
 from fabricbench.report.pattern_tables import groups_table, map_verdict, operation_table, slow_table, start_up_table
-from fabricbench.report.tables import Table, comparison_table, crossover_table, fabric_table, inventory_table
-from fabricbench.report.words import RECEIVE_WORDS, facts_words, size_words, typographic
+from fabricbench.report.tables import Table, comparison_table, crossover_table, fabric_table, inventory_table, table
+from fabricbench.report.warning_groups import WarningGroup, count_words, grouped
+from fabricbench.report.words import RECEIVE_WORDS, facts_words, size_words
 
-SHAPE_PATHS = {
-    "circle": "M8 2a6 6 0 1 0 0 12a6 6 0 1 0 0-12z",
-    "square": "M2.5 2.5h11v11h-11z",
-    "triangle-up": "M8 2l6.5 11.5h-13z",
-    "diamond": "M8 1l7 7l-7 7l-7-7z",
-    "cross": "M6 2h4v4h4v4h-4v4h-4v-4h-4v-4h4z",
-    "triangle-down": "M8 14l6.5-11.5h-13z",
-    "triangle-right": "M14 8l-11.5 6.5v-13z",
-}
-"""Vega's point shapes once more, for the legend that stands in the page."""
-
-
-INTERVAL_AT_END = re.compile(r" (\([^()]+ to [^()]+\))$")
-EFFECTS_SHOWN = 5
-"""On the first screen; the rest folds away. With six the figure beside them would no longer reach their end."""
+OPEN_STATISTIC = ": median"
+"""Of congestion: tails fold away."""
 
 
 @dataclass(frozen=True)
@@ -69,19 +59,9 @@ class PlacedFigure:
 
     figure: Figure
     panels: tuple[PlacedPanel, ...]
+    folded: tuple[PlacedPanel, ...]
+    fold_title: str
     sizes: tuple[tuple[int, str], ...]
-
-
-@dataclass(frozen=True)
-class Effect:
-    """One line of the first screen, taken apart at its first colon."""
-
-    of: str
-    text: str
-    interval: str
-    """In brackets, where the text ends with one: it is set more quietly."""
-    fabric: Choice | None
-    """The fabric that the text begins with, the faster one."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +74,8 @@ class Section:
     figures: tuple[str, ...]
     lines: tuple[str, ...] = ()
     tables: tuple[tuple[str, Table], ...] = ()
+    is_open: bool = False
+    """Whether it shows what was found; else it folds away."""
 
 
 @dataclass(frozen=True)
@@ -104,12 +86,15 @@ class Page:
     fabrics: tuple[Choice, ...]
     layers: tuple[str, ...]
     receives: tuple[str, ...]
-    effects: tuple[Effect, ...]
-    more_effects: tuple[Effect, ...]
-    more_words: str
+    screen: Screen
+    plots: dict[str, Markup]
+    """The launches of each effect, by what it is."""
+    pairs: Table
     facts: tuple[tuple[str, str], ...]
     date: str
-    worst: tuple[FindingsWarning, ...]
+    warnings: tuple[WarningGroup, ...]
+    notes: tuple[WarningGroup, ...]
+    warning_words: str
     tables: dict[str, Table]
     csv_address: str
     data: Markup
@@ -121,22 +106,29 @@ def build_page(findings: Findings) -> Page:
     figures = present(findings, is_interactive=True)
     layers = {summary.key.layer for summary in findings.summaries}
     receives = {summary.key.receive for summary in findings.summaries}
-    effects = tuple(_effect(text, _choices(findings)) for text in findings.headline.effects)
-    shown = len(effects) if len(effects) == EFFECTS_SHOWN + 1 else EFFECTS_SHOWN
-    invalid = [warning for warning in findings.warnings if warning.severity is Severity.INVALID]
+    groups = grouped(findings.warnings)
+    screen = build_screen(findings)
+    looks = dict(
+        zip(fabric_names(findings), zip(colour_range(findings), shape_range(findings), strict=True), strict=True)
+    )
     return Page(
         figures={name: _placed(figure, _choices(findings)) for name, figure in figures.items()},
         fabrics=_choices(findings),
         layers=tuple(layer.value for layer in Layer if layer in layers),
         receives=tuple(RECEIVE_WORDS[receive] for receive in Receive if receive in receives),
-        effects=effects[:shown],
-        more_effects=effects[shown:],
-        more_words=_more_words(effects[shown:]),
+        screen=screen,
+        plots={
+            row.what: launch_plot([value.reading for value in row.values], looks, is_undecided=row.is_undecided)
+            for row in (*screen.rows, *screen.more_rows)
+        },
+        pairs=_pairs(screen),
         facts=tuple(fact for fact in facts_words(findings) if fact[0] != "Started"),
         date=_date(findings.started),
-        worst=tuple(invalid),
+        warnings=tuple(group for group in groups if group.severity is not Severity.NOTE),
+        notes=tuple(group for group in groups if group.severity is Severity.NOTE),
+        warning_words=count_words(groups),
         tables={
-            "cells": comparison_table(findings.cells),
+            "cells": comparison_table(findings, findings.cells),
             "crossovers": crossover_table(findings.crossovers),
             "fabrics": fabric_table(findings),
             "inventory": inventory_table(findings),
@@ -164,15 +156,14 @@ def _sections(findings: Findings, figures: dict[str, Figure]) -> tuple[Section, 
         ("Starting MPI", start_up_table(findings)),
     )
     found = (
-        Section("decision", "Decision", "Decision", (), decision_lines(findings), tuple(decision_tables(findings))),
-        Section("topologies", "Many ranks", "Patterns of many ranks", ("topologies",)),
-        Section("congestion", "Congestion", "Congestion", ("congestion", "incast")),
         Section(
-            "operations",
-            "MPI operations",
-            "MPI operations",
-            ("collectives",),
-            tables=operations if findings.operations else (),
+            "decision",
+            "Decision",
+            "Decision",
+            (),
+            decision_lines(findings),
+            tuple(decision_tables(findings)),
+            is_open=True,
         ),
         Section(
             "kernels",
@@ -181,8 +172,17 @@ def _sections(findings: Findings, figures: dict[str, Figure]) -> tuple[Section, 
             ("kernel-ratios", "kernel-split", "speed-up"),
             lines=kernel_lines(findings),
             tables=tuple(kernel_tables(findings)[1:]),
+            is_open=True,
         ),
-        Section("oneway", "One-way", "One-way latency", ("one-way",)),
+        Section("congestion", "Congestion", "Congestion", ("congestion", "incast"), is_open=True),
+        Section(
+            "operations",
+            "MPI operations",
+            "MPI operations",
+            ("collectives",),
+            tables=operations if findings.operations else (),
+            is_open=True,
+        ),
         Section(
             "map",
             "Network map",
@@ -190,7 +190,10 @@ def _sections(findings: Findings, figures: dict[str, Figure]) -> tuple[Section, 
             ("matrix",),
             lines=(map_verdict(findings.maps),) if findings.maps else (),
             tables=(("Who is slow", slow_table(findings.maps)), ("Groups of nodes", groups_table(findings.maps))),
+            is_open=True,
         ),
+        Section("topologies", "Many ranks", "Patterns of many ranks", ("topologies",)),
+        Section("oneway", "One-way", "One-way latency", ("one-way",)),
     )
     return tuple(
         section
@@ -221,7 +224,22 @@ def _placed(figure: Figure, fabrics: tuple[Choice, ...]) -> PlacedFigure:
         )
         for index, panel in enumerate(figure.panels)
     )
-    return PlacedFigure(figure, panels, tuple((size, size_words(size)) for size in figure.sizes))
+    is_open, fold_title = FOLDED_PANELS.get(figure.name, (None, ""))
+    shown = tuple(panel for panel in panels if is_open is None or is_open(panel)) or panels
+    folded = tuple(panel for panel in panels if panel not in shown)
+    return PlacedFigure(figure, shown, folded, fold_title, tuple((size, size_words(size)) for size in figure.sizes))
+
+
+def _is_met_by_users(panel: PlacedPanel) -> bool:
+    return panel.tags.get("layer") in MET_BY_USERS
+
+
+FOLDED_PANELS: dict[str, tuple[Callable[[PlacedPanel], bool], str]] = {
+    "round-trip": (_is_met_by_users, "Lower layers"),
+    "throughput": (_is_met_by_users, "Lower layers"),
+    "congestion": (lambda panel: panel.title.endswith(OPEN_STATISTIC), "Tails: p99 and p99.9"),
+}
+"""Of these figures only some panels stand open: which, and what the fold of the others is called."""
 
 
 def _choices(findings: Findings) -> tuple[Choice, ...]:
@@ -232,27 +250,17 @@ def _choices(findings: Findings) -> tuple[Choice, ...]:
     )
 
 
-def _effect(text: str, fabrics: tuple[Choice, ...]) -> Effect:
-    what, colon, effect = typographic(text).partition(": ")
-    if not colon:
-        return Effect("", what, "", None)
-    named = [fabric for fabric in fabrics if effect.startswith(f"{fabric.name} ")]
-    interval = INTERVAL_AT_END.search(effect)
-    text = effect[: interval.start()] if interval else effect
-    return Effect(
-        what, text, interval[1] if interval else "", max(named, key=lambda fabric: len(fabric.name), default=None)
-    )
-
-
-def _more_words(folded: tuple[Effect, ...]) -> str:
-    """Return what is folded away: `5 more effects, 2 without a faster fabric`."""
-    if not folded:
-        return ""
-    open_ones = sum(effect.fabric is None for effect in folded)
-    without = (
-        f", {open_ones if open_ones < len(folded) else 'all'} of them without a faster fabric" if open_ones else ""
-    )
-    return f"{len(folded)} more effects{without}"
+def _pairs(screen: Screen) -> Table:
+    """Return every pair of more than two fabrics, whose rows on the first screen hold a ranking."""
+    if screen.has_pairs:
+        return table((), ())
+    rows = [
+        (row.what, f"{ratio.fabric_b} : {ratio.fabric_a}", plain_times(ratio), ratio.verdict)
+        for row in (*screen.rows, *screen.more_rows)
+        for ratio in row.ratios
+    ]
+    undecided = [index for index, row in enumerate(rows) if not row[3].endswith(("faster", "%"))]
+    return table(("", "B : A", screen.ratio_head, "Verdict"), rows, (2,), undecided)
 
 
 def _date(started: str) -> str:

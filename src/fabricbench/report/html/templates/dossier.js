@@ -7,6 +7,7 @@
   const darkScheme = matchMedia("(prefers-color-scheme: dark)");
   const views = new Map();
   const waiting = new Set();
+  const guessed = new Set(); // drawn while folded away, at a width that was guessed
   let isDrawing = false;
   const ERRORS = 1; // Vega warns of every plot that the reader's choice leaves empty, which is no fault
 
@@ -20,7 +21,9 @@
       const isValueAxis = (key === "x" || key === "y") && value?.scale?.type === "log" && !value.scale.base;
       if (!isValueAxis) return value;
       const { values, ...axis } = value.axis ?? {};
-      return { ...value, scale: { type: "linear", zero: true, nice: true }, axis: { ...axis, tickCount: 5 } };
+      const top = value.scale.domain?.at(-1); // what several panels share stays shared
+      const scale = top ? { type: "linear", domain: [0, top] } : { type: "linear", zero: true };
+      return { ...value, scale: { ...scale, nice: true }, axis: { ...axis, tickCount: 5 } };
     });
   }
 
@@ -38,7 +41,7 @@
     const shown = isLinear() && switchable.includes(figure) ? linear(spec) : spec;
     const element = document.getElementById(id);
     const isWide = element.closest(".panel").classList.contains("wide");
-    const sized = { ...shown, width: "container", height: isWide && !shown.layer.some(hasRows) ? 380 : height };
+    const sized = { ...shown, ...widthOf(element), height: isWide && !shown.layer.some(hasRows) ? 380 : height };
     const theme = darkScheme.matches ? "dark" : "light";
     const embedded = await vegaEmbed(element, sized, {
       renderer: "svg",
@@ -49,10 +52,23 @@
     });
     forget(id);
     views.set(id, embedded.view);
+    if (element.offsetWidth > 0 && sized.width === "container") guessed.delete(id);
     await setSignals(embedded.view, figure).runAsync();
     element.style.minHeight = "";
     element.dataset.rendered = "";
   }
+
+  // What is folded away has no width yet. It is drawn all the same, as wide as its column would be, so that print has it.
+  function widthOf(element) {
+    if (element.offsetWidth > 0) return { width: "container" };
+    const isSingle = element.closest(".panels").classList.contains("single");
+    const open = [...document.querySelectorAll(".panels:not(.single) .plot")].find((plot) => plot.offsetWidth > 0);
+    const width = isSingle ? document.querySelector("main").clientWidth : (open?.offsetWidth ?? 280);
+    guessed.add(element.id);
+    return { width, autosize: { type: "fit-x", contains: "padding" } };
+  }
+
+  const isFoldedAway = (element) => element.closest("details.fold:not([open])") !== null;
 
   // Rows of text have their own height; only plots with two value axes grow when enlarged.
   function hasRows(layer) {
@@ -64,13 +80,19 @@
     for (const id of ids) waiting.add(id);
     if (isDrawing) return;
     isDrawing = true;
-    for (const id of waiting) {
+    for (const id of inOrder(waiting)) {
       waiting.delete(id);
-      if (document.getElementById(id).offsetWidth > 0) await draw(id);
-      else forget(id);
+      const element = document.getElementById(id);
+      if (element.closest("[hidden]")) forget(id);
+      else await draw(id);
     }
     isDrawing = false;
     measure();
+  }
+
+  // What can be seen first, then what is folded away; what is asked for meanwhile joins.
+  function* inOrder(ids) {
+    while (ids.size > 0) yield [...ids].find((id) => !isFoldedAway(document.getElementById(id))) ?? [...ids][0];
   }
 
   function forget(id) {
@@ -113,6 +135,41 @@
   controls.addEventListener("submit", (event) => event.preventDefault());
   darkScheme.addEventListener("change", () => drawAll(Object.keys(specs)));
 
+  // A fold that opens shows its plots at their true width; one link to something inside it, or printing, opens it.
+  document.addEventListener("toggle", (event) => {
+    if (!event.target.open) return;
+    const plots = [...event.target.querySelectorAll(".plot")].map((plot) => plot.id);
+    drawAll(plots.filter((id) => guessed.has(id) || !views.has(id)));
+  }, true);
+
+  function openFolds(target) {
+    for (let fold = target; fold; fold = fold.parentElement?.closest("details")) if (fold.matches("details")) fold.open = true;
+    const own = target?.querySelector(":scope > details.fold");
+    if (own) own.open = true;
+  }
+
+  function openAddressed() {
+    const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (!target) return;
+    openFolds(target);
+    target.scrollIntoView();
+  }
+
+  addEventListener("hashchange", openAddressed);
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest('a[href^="#"]');
+    if (link) openFolds(document.getElementById(link.getAttribute("href").slice(1)));
+  });
+
+  let closedForScreen = [];
+  addEventListener("beforeprint", () => {
+    closedForScreen = [...document.querySelectorAll("details.fold:not([open])")];
+    for (const fold of closedForScreen) fold.open = true;
+  });
+  addEventListener("afterprint", () => {
+    for (const fold of closedForScreen) fold.open = false;
+  });
+
   document.addEventListener("change", (event) => {
     if (event.target.matches('select[name="size"]')) applyChoice();
   });
@@ -125,13 +182,14 @@
       drawAll([enlarge.closest(".panel").querySelector(".plot").id]);
     }
     const copy = event.target.closest("[data-copy]");
-    if (copy) copyTable(copy);
+    if (copy) copyText(copy);
   });
 
   // Tab-separated, which spreadsheets take as cells. Files opened from disk may have no clipboard interface, hence the older way.
-  async function copyTable(button) {
-    const rows = [...document.getElementById(button.dataset.copy).rows];
-    const text = rows.map((row) => [...row.cells].map((cell) => cell.textContent).join("\t")).join("\n");
+  async function copyText(button) {
+    const source = document.getElementById(button.dataset.copy);
+    const rows = source.rows && [...source.rows].map((row) => [...row.cells].map((cell) => cell.textContent).join("\t"));
+    const text = rows ? rows.join("\n") : source.innerText;
     try {
       await navigator.clipboard.writeText(text);
     } catch {
@@ -148,4 +206,5 @@
   }
 
   applyChoice();
+  openAddressed();
 })();

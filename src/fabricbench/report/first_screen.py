@@ -1,0 +1,203 @@
+"""The first screen as words, ready to be set: what page, terminal and Markdown show, told once for all three.
+
+Adds no number and draws no conclusion: `Findings.headline` holds both. What differs between the forms is only where things stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fabricbench.analysis.findings import Changes, Effect, Findings, Grade, Interval, PairEffect, Reading
+from fabricbench.report.words import (
+    NOTHING,
+    interval_words,
+    outcome_words,
+    ratio_words,
+    typographic,
+    value_words,
+)
+
+GRADE_SIGNS = {Grade.CLEAR: "✓", Grade.DOUBTFUL: "▲", Grade.OPEN: "○", Grade.VOID: "✕"}
+"""A shape beside each grade's word, for print without colour."""
+IMPOSSIBLE = "impossible"
+TIE, WORSE = " = ", ", then "
+
+
+@dataclass(frozen=True)
+class Value:
+    """What one fabric showed in a row. A value that cannot be right `is_struck`, and `remark` says so beside it."""
+
+    fabric: str
+    text: str
+    interval: str
+    is_struck: bool
+    remark: str
+    reading: Reading
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Two fabrics in a row, seen from the one that leads: `times`, `interval`, and the verdict in words."""
+
+    fabric_a: str
+    fabric_b: str
+    leader: str | None
+    is_ahead: bool
+    times: str
+    interval: str
+    verdict: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """One effect. `doubts` are numbers into `Screen.doubts`; `ranks` tell the order where there are more than two fabrics."""
+
+    what: str
+    values: tuple[Value, ...]
+    ratios: tuple[Ratio, ...]
+    ranks: tuple[tuple[str, ...], ...]
+    grade: Grade
+    doubts: tuple[int, ...]
+    is_undecided: bool
+    """No fabric leads: grey wherever it is drawn."""
+
+    @property
+    def ranking(self) -> str:
+        """The fabrics from the best on: `myrinet, then atm = fast-ethernet`."""
+        return WORSE.join(TIE.join(place) for place in self.ranks) or NOTHING
+
+    @property
+    def sign(self) -> str:
+        """The grade's shape."""
+        return GRADE_SIGNS[self.grade]
+
+    @property
+    def grade_words(self) -> str:
+        """`▲ doubtful [1, 2]`: the grade with its shape, and which of the doubts below the table it has."""
+        numbers = f" [{', '.join(map(str, self.doubts))}]" if self.doubts else ""
+        return f"{self.sign} {self.grade.value}{numbers}"
+
+
+@dataclass(frozen=True)
+class Screen:
+    """All of it, from the answer down to how to get the same numbers again."""
+
+    sentence: str
+    exceptions: str
+    evidence: tuple[str, ...]
+    in_doubt: bool
+    fabrics: tuple[tuple[str, str], ...]
+    """The letter and the name of each."""
+    ratio_head: str
+    rows: tuple[Row, ...]
+    more_rows: tuple[Row, ...]
+    doubts: tuple[str, ...]
+    changes: tuple[str, ...]
+    """Before and after: what differs in the configurations, a line each; `counts` follows them."""
+    counts: str
+    detail: str
+    next_steps: tuple[str, ...]
+    reproduce: tuple[str, ...]
+    conditions: str
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether there are two fabrics, whose ratio has room in the row; of more, a ranking stands there."""
+        return len(self.fabrics) == 2
+
+
+def build_screen(findings: Findings) -> Screen:
+    """Return the first screen in words."""
+    headline = findings.headline
+    effects = (*headline.effects, *headline.more_effects)
+    doubts = tuple(dict.fromkeys(doubt for effect in effects for doubt in _doubts_of(effect)))
+    shown, folded = (
+        tuple(_row(effect, doubts, findings.margin) for effect in some)
+        for some in (headline.effects, headline.more_effects)
+    )
+    changes = headline.changes
+    return Screen(
+        sentence=typographic(headline.sentence),
+        exceptions=typographic("; ".join(headline.exceptions)),
+        evidence=tuple(map(typographic, headline.evidence)),
+        in_doubt=headline.in_doubt,
+        fabrics=tuple((fabric.letter, fabric.name) for fabric in findings.fabrics),
+        ratio_head=f"Ratio (joint {findings.confidence * 100:g} %)",
+        rows=shown,
+        more_rows=folded,
+        doubts=doubts,
+        changes=tuple(map(typographic, changes.configuration)) if changes else (),
+        counts=count_words(changes) if changes else "",
+        detail=typographic(headline.detail),
+        next_steps=tuple(map(typographic, headline.next_steps)),
+        reproduce=headline.reproduce,
+        conditions=typographic(headline.conditions),
+    )
+
+
+def count_words(changes: Changes) -> str:
+    """Return `3 slower · 30 same · 1 faster · 2 unknown`."""
+    counts = (
+        (changes.slower, "slower"),
+        (changes.same, "same"),
+        (changes.faster, "faster"),
+        (changes.unknown, "unknown"),
+    )
+    return " · ".join(f"{number} {word}" for number, word in counts)
+
+
+def _row(effect: Effect, doubts: Sequence[str], margin: float) -> Row:
+    ratios = tuple(_ratio(pair, margin) for pair in effect.pairs)
+    return Row(
+        what=typographic(effect.what),
+        values=tuple(_value(effect, reading) for reading in effect.readings),
+        ratios=ratios,
+        ranks=effect.ranks,
+        grade=effect.grade,
+        doubts=tuple(doubts.index(doubt) + 1 for doubt in _doubts_of(effect)),
+        is_undecided=effect.grade in (Grade.OPEN, Grade.VOID) or all(ratio.leader is None for ratio in ratios),
+    )
+
+
+def _doubts_of(effect: Effect) -> list[str]:
+    """Return what speaks against a row: the doubts of the effect, and what is noted of single fabrics."""
+    notes = (f"{reading.fabric}: {reading.note}" for reading in effect.readings if reading.note)
+    return list(dict.fromkeys(map(typographic, (*effect.doubts, *notes))))
+
+
+def _value(effect: Effect, reading: Reading) -> Value:
+    remark = IMPOSSIBLE if reading.is_impossible else ""
+    if reading.value is None:
+        return Value(reading.fabric, NOTHING, "", is_struck=False, remark=remark, reading=reading)
+    whole = interval_words(effect.metric, Interval(value=reading.value, low=reading.low, high=reading.high))
+    text, _, interval = whole.partition(" (")
+    text = value_words(effect.metric, reading.value) if reading.low is None else text
+    return Value(reading.fabric, text, interval.removesuffix(")"), reading.is_impossible, remark, reading)
+
+
+def _ratio(pair: PairEffect, margin: float) -> Ratio:
+    letter = pair.verdict.leader
+    whole = ratio_words(pair.times, pair.low, pair.high, is_of_a=letter == "A")
+    times, _, interval = whole.partition(" (")
+    return Ratio(
+        fabric_a=pair.fabric_a,
+        fabric_b=pair.fabric_b,
+        leader={"A": pair.fabric_a, "B": pair.fabric_b}.get(letter or ""),
+        is_ahead=pair.verdict.is_ahead,
+        times=times,
+        interval=interval.removesuffix(")"),
+        verdict=outcome_words(pair.verdict, pair.fabric_a, pair.fabric_b, margin, pair.more_blocks_needed),
+        words=typographic(pair.words),
+    )
+
+
+def pair_rows(rows: Sequence[Row]) -> list[tuple[str, Ratio]]:
+    """Return every pair of every row, where a ranking stands in its place on the first screen."""
+    return [(row.what, ratio) for row in rows for ratio in row.ratios]
+
+
+def plain_times(ratio: Ratio) -> str:
+    """Return `1.97 × (1.72 to 2.26)`."""
+    return f"{ratio.times} ({ratio.interval})"

@@ -1,0 +1,304 @@
+"""First screens to render, written by hand: two fabrics, three with ties, a change, a busy machine, kernels.
+
+Values and verdicts are those of the example's cells; nothing here was measured.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterable, Sequence
+
+from fabricbench.analysis.findings import (
+    Changes,
+    Comparison,
+    Effect,
+    Grade,
+    Headline,
+    KernelFindings,
+    PairEffect,
+    Reading,
+    Verdict,
+)
+from fabricbench.model import Layer, Metric, Receive
+
+LAUNCHES = 10
+WIDER = 1.4
+"""Of an interval that holds together with those of the other rows."""
+ROUND_TRIP, RATE = Metric.ROUND_TRIP_TIME, Metric.THROUGHPUT
+LEADING = (
+    ("MPI round trip, 64 B", Layer.MPI, ROUND_TRIP, 64),
+    ("MPI throughput, 64 KiB", Layer.MPI, RATE, 65536),
+    ("TCP round trip, 64 B", Layer.TCP, ROUND_TRIP, 64),
+    ("TCP throughput, 1 KiB", Layer.TCP, RATE, 1024),
+    ("TCP throughput, 256 KiB", Layer.TCP, RATE, 262144),
+)
+FOLDED = (
+    ("UDP round trip, 64 B", Layer.UDP, ROUND_TRIP, 64),
+    ("UDP throughput, 1472 B", Layer.UDP, RATE, 1472),
+    ("Raw frame round trip, 64 B", Layer.FRAME, ROUND_TRIP, 64),
+    ("Raw frame throughput, 1472 B", Layer.FRAME, RATE, 1472),
+)
+REPRODUCE = (
+    "fabricbench run standard --testbed lab:demo --seed 20260314",
+    "fabricbench 0.1.0 · seed 20260314 · data sha256 3f9a41c07be2",
+)
+LATE = "switch late by 3.1 ms, about 67 times a round trip"
+
+
+def effects(
+    cells: Sequence[Comparison], rows: Iterable[tuple[str, Layer, Metric, int]] = LEADING
+) -> tuple[Effect, ...]:
+    """Rows of the first screen from the example's cells, every pair of fabrics in each."""
+    found = []
+    for what, layer, metric, size in rows:
+        mine = [cell for cell in cells if _is_of(cell, layer, metric, size)]
+        if mine:
+            found.append(_effect(what, layer, metric, mine))
+    return tuple(found)
+
+
+def _is_of(cell: Comparison, layer: Layer, metric: Metric, size: int) -> bool:
+    return (cell.layer, cell.metric, cell.message_bytes) == (
+        layer,
+        metric,
+        size,
+    ) and cell.receive is not Receive.POLLING
+
+
+def _effect(what: str, layer: Layer, metric: Metric, cells: Sequence[Comparison]) -> Effect:
+    medians = {cell.fabric_a: (cell.median_a, cell.low_a, cell.high_a) for cell in cells}
+    medians |= {cell.fabric_b: (cell.median_b, cell.low_b, cell.high_b) for cell in cells}
+    noise = random.Random(what)
+    is_open = all(cell.verdict is Verdict.NOT_ENOUGH_DATA for cell in cells)
+    return Effect(
+        what=what,
+        layer=layer,
+        metric=metric,
+        readings=tuple(_reading(name, noise, *ends) for name, ends in medians.items() if ends[0] is not None),
+        pairs=tuple(map(_pair, cells)),
+        ranks=_ranks(cells) if len(cells) > 1 else (),
+        grade=Grade.OPEN if is_open else Grade.CLEAR,
+    )
+
+
+def _reading(name: str, noise: random.Random, value: float | None, low: float | None, high: float | None) -> Reading:
+    assert value is not None
+    spread = 0.02 if low is None else max(abs(math.log(value / low)), 0.002) * 1.5
+    launches = tuple(value * math.exp(noise.gauss(0, spread)) for _ in range(3 if low is None else LAUNCHES))
+    return Reading(fabric=name, value=value, low=low, high=high, launches=launches)
+
+
+def _pair(cell: Comparison) -> PairEffect:
+    flip = cell.metric.is_lower_better
+    times = 1 / cell.ratio if flip else cell.ratio
+    half = 0.01 if cell.ratio_low is None else abs(math.log(cell.ratio / cell.ratio_low)) * WIDER
+    return PairEffect(
+        fabric_a=cell.fabric_a,
+        fabric_b=cell.fabric_b,
+        times=times,
+        low=None if cell.ratio_low is None else times * math.exp(-half),
+        high=None if cell.ratio_low is None else times * math.exp(half),
+        verdict=cell.verdict,
+        words=f"{cell.fabric_b} {times:.2f} times as good as {cell.fabric_a}",
+        more_blocks_needed=cell.more_blocks_needed,
+    )
+
+
+def _ranks(cells: Sequence[Comparison]) -> tuple[tuple[str, ...], ...]:
+    """The fabrics by how many others they beat; those of one number share a place."""
+    names = dict.fromkeys(name for cell in cells for name in (cell.fabric_a, cell.fabric_b))
+    beaten = {name: sum(cell.leader == name for cell in cells) for name in names}
+    return tuple(
+        tuple(name for name in names if beaten[name] == number) for number in sorted(set(beaten.values()), reverse=True)
+    )
+
+
+def tail(what: str, metric: Metric, values: dict[str, float], grade: Grade = Grade.OPEN) -> Effect:
+    """A tail of the samples, which scatters from launch to launch and is not decided."""
+    (a, first), (b, second) = list(values.items())[:2]
+    noise = random.Random(what)
+    return Effect(
+        what=what,
+        layer=Layer.TCP,
+        metric=metric,
+        is_typical=False,
+        readings=tuple(
+            Reading(
+                fabric=name,
+                value=value,
+                low=value * 0.7,
+                high=value * 1.6,
+                launches=tuple(value * math.exp(noise.gauss(0, 0.25)) for _ in range(LAUNCHES)),
+            )
+            for name, value in values.items()
+        ),
+        pairs=(
+            PairEffect(
+                fabric_a=a,
+                fabric_b=b,
+                times=first / second,
+                low=first / second * 0.6,
+                high=first / second * 1.7,
+                verdict=Verdict.NOT_ENOUGH_DATA,
+                words="",
+                more_blocks_needed=14,
+            ),
+        )
+        if len(values) == 2
+        else (),
+        ranks=(tuple(values),) if len(values) > 2 else (),
+        grade=grade,
+    )
+
+
+def two_fabrics(cells: Sequence[Comparison]) -> Headline:
+    """A quiet lab: one leads in bulk, the other for small messages."""
+    return Headline(
+        sentence="myrinet is faster: small TCP messages take 59 instead of 75 us, bulk TCP moves 13.5 times as much.",
+        exceptions=("MPI messages of 256 B and 1 KiB, not decided",),
+        detail="Borne out over tcp at every size, over mpi at 8 of 10 sizes; udp, ip and raw frames agree.",
+        evidence=("direction clear in 5 of 6 rows", "the tail of TCP is open"),
+        effects=(
+            *effects(cells),
+            tail("TCP round trip, 64 B, p99", ROUND_TRIP, {"fast-ethernet": 190e3, "myrinet": 171e3}),
+        ),
+        more_effects=effects(cells, FOLDED),
+        next_steps=("about 14 more blocks settle the tail of TCP: fabricbench resume runs/demo --blocks 14",),
+        reproduce=REPRODUCE,
+        conditions="Four nodes, two at a time, 10 blocks in random order. Intervals hold together at 95 %; a difference below 2 % "
+        "does not matter here.",
+    )
+
+
+def busy_machine(cells: Sequence[Comparison]) -> Headline:
+    """The same on a host that is too busy: sizes in doubt, a launch that gave nothing, rates that cannot be."""
+    small, bulk, *rest = effects(cells)
+    first, second = bulk.readings
+    silent = first.model_copy(update={"launches": (*first.launches[:7], None, None, None)})
+    rate = 12.15e9
+    impossible = second.model_copy(
+        update={
+            "value": rate,
+            "low": rate * 0.9,
+            "high": rate * 1.1,
+            "launches": tuple(rate * (0.9 + 0.02 * index) for index in range(LAUNCHES)),
+            "is_impossible": True,
+            "note": "949 % of the line rate",
+        }
+    )
+    doubtful = {"grade": Grade.DOUBTFUL, "doubts": (LATE,)}
+    return two_fabrics(cells).model_copy(
+        update={
+            "sentence": "myrinet is faster: bulk TCP moves 13.5 times as much. How much sooner small messages arrive is in doubt.",
+            "exceptions": (),
+            "evidence": (
+                "instrument in DOUBT for small messages: the switch was late by 3.1 ms, about 67 times a round trip",
+                "direction clear for bulk TCP",
+                "one rate cannot be right: 949 % of the line rate",
+            ),
+            "in_doubt": True,
+            "effects": (
+                small.model_copy(update=doubtful),
+                bulk.model_copy(
+                    update={
+                        "readings": (silent, impossible),
+                        "grade": Grade.VOID,
+                        "doubts": ("more than the wire can carry", "3 of 10 launches on fast-ethernet gave nothing"),
+                    }
+                ),
+                rest[0].model_copy(
+                    update={"grade": Grade.DOUBTFUL, "doubts": (LATE, "2 hosts without an idle processor")}
+                ),
+                *rest[1:],
+                tail(
+                    "TCP round trip, 64 B, p99", ROUND_TRIP, {"fast-ethernet": 3.4e6, "myrinet": 3.15e6}, Grade.VOID
+                ).model_copy(update={"doubts": (LATE,)}),
+            ),
+            "next_steps": (
+                "measure on a quieter host: close what uses the processors (load 3.9 on 2), then fabricbench resume runs/demo",
+                "about 14 more blocks settle the tail of TCP",
+            ),
+        }
+    )
+
+
+def three_fabrics(cells: Sequence[Comparison]) -> Headline:
+    """Three fabrics, ranked in every row."""
+    values = {"fast-ethernet": 190e3, "myrinet": 171e3, "atm-oc3": 215e3}
+    return two_fabrics(cells).model_copy(
+        update={
+            "sentence": "myrinet leads: small TCP messages take 59 us, on fast-ethernet 75, on atm-oc3 96, bulk TCP most.",
+            "exceptions": ("bulk data: atm-oc3 is second, 1.55 times fast-ethernet",),
+            "effects": (*effects(cells), tail("TCP round trip, 64 B, p99", ROUND_TRIP, values)),
+        }
+    )
+
+
+def change(cells: Sequence[Comparison]) -> Headline:
+    """One fabric before and after a new driver."""
+    return two_fabrics(cells).model_copy(
+        update={
+            "sentence": "After the change small TCP messages take 4.5 % less time (49.6 instead of 51.9 us); bulk rates hold.",
+            "exceptions": (),
+            "detail": "One run a side: what differs from session to session cannot be told from the change.",
+            "evidence": ("one run a side: no promise about later runs",),
+            "effects": effects(cells),
+            "changes": Changes(
+                slower=3,
+                faster=18,
+                same=71,
+                unknown=8,
+                configuration=(
+                    "driver: 6.1 became 6.2 on node[01-04]",
+                    "gigabit: interrupt coalescing 100 us became 20 us",
+                ),
+            ),
+            "next_steps": ("two more runs a side settle what one session cannot: fabricbench check --until-decided",),
+            "conditions": "Two nodes at a time of four. Intervals hold together at 95 %; below 2 % counts as the same.",
+        }
+    )
+
+
+def applications(cells: Sequence[Comparison], kernels: KernelFindings) -> Headline:
+    """The same led by kernels, which users meet before any layer."""
+    rows = []
+    for one in kernels.sensitivities:
+        times = {item.fabric: item.seconds for item in kernels.results if item.kernel == one.kernel}
+        noise = random.Random(str(one.kernel))
+        rows.append(
+            Effect(
+                what=f"NPB {one.kernel}",
+                layer=None,
+                metric=Metric.OPERATION_TIME,
+                readings=tuple(
+                    Reading(
+                        fabric=fabric,
+                        value=seconds.value * 1e9,
+                        low=None if seconds.low is None else seconds.low * 1e9,
+                        high=None if seconds.high is None else seconds.high * 1e9,
+                        launches=tuple(seconds.value * 1e9 * math.exp(noise.gauss(0, 0.01)) for _ in range(3)),
+                    )
+                    for fabric, seconds in times.items()
+                ),
+                pairs=(
+                    PairEffect(
+                        fabric_a=one.slower,
+                        fabric_b=one.faster,
+                        times=one.ratio,
+                        low=None if one.low is None else one.low * 0.99,
+                        high=None if one.high is None else one.high * 1.01,
+                        verdict=one.verdict,
+                        words="",
+                    ),
+                ),
+                grade=Grade.CLEAR,
+            )
+        )
+    return two_fabrics(cells).model_copy(
+        update={
+            "sentence": "myrinet runs IS 4.8 and CG 1.6 times as fast; EP takes the same time on both.",
+            "exceptions": ("MPI messages of 256 B and 1 KiB, not decided",),
+            "effects": (*rows, *effects(cells)[:4]),
+        }
+    )

@@ -98,8 +98,8 @@ def test_equivalence_is_not_promised_below_its_launches():
 
 
 def test_without_a_workload_applications_are_asked_for_with_the_testbed_that_is_known():
-    (line,) = steps([], has_workload=None, testbed="lab:fast-ethernet,myrinet")
-    assert line.endswith("fabricbench run npb --testbed lab:fast-ethernet,myrinet -o RUNDIR")
+    (line,) = steps([], has_workload=None, testbed=("--testbed", "lab:fast-ethernet,myrinet", "--nodes", "4"))
+    assert line.endswith("fabricbench run npb --testbed lab:fast-ethernet,myrinet --nodes 4 -o RUNDIR")
     kernel = comparison(Layer.MPI, pattern=Pattern.NPB, variant="IS.W 4 ranks", verdict=Verdict.A_FASTER)
     assert steps([kernel], has_workload=None) == ()
 

@@ -241,7 +241,7 @@ def test_invalid_failed_missing_and_lossy_are_told(make_run: MakeRun):
     warnings = texts(findings, Severity.WARNING)
     assert "1 planned launch without data (b06-one)" in warnings
     assert "frame pingpong of 64 B could not be measured: raw frames need CAP_NET_RAW" in warnings
-    assert "messages were lost in 3 stream cells" in warnings
+    assert "messages were lost in 3 stream tests" in warnings
     assert "from seed 1" in texts(findings, Severity.NOTE)
     assert findings.warnings[0].severity is Severity.INVALID
 
@@ -293,7 +293,7 @@ def test_a_disturbed_launch_is_named_and_kept(make_run: MakeRun, monkeypatch: py
 
     monkeypatch.setattr(synthetic, "synthetic_record", one_disturbed)
     findings = analyse([make_run(two(1.0))])
-    assert "launch b04-other: its cells are +3" in texts(findings, Severity.WARNING)
+    assert "launch b04-other: its tests are +3" in texts(findings, Severity.WARNING)
     assert {one.launches for one in findings.cells} == {8}
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -20,12 +22,14 @@ CALLS: list[dict[str, object]] = []
 def faked_analysis(monkeypatch: pytest.MonkeyPatch) -> None:
     CALLS.clear()
 
-    def analyse(runs: list[Path], *, baseline: str | None, reference: object = None) -> object:
-        CALLS.append({"runs": runs, "baseline": baseline} | ({"reference": reference} if reference else {}))
+    def analyse(runs: list[Any], *, baseline: str | None, reference: object = None, decision: object = None) -> object:
+        others = {"reference": reference, "decision": decision}
+        known = {name: value for name, value in others.items() if value is not None}
+        CALLS.append({"runs": [run.path for run in runs], "baseline": baseline} | known)
         return small_findings()
 
     monkeypatch.setattr(fabricbench.analysis, "analyse", analyse, raising=False)
-    monkeypatch.setattr(Run, "open", lambda path: path)
+    monkeypatch.setattr(Run, "open", lambda path: SimpleNamespace(path=path))
 
 
 def report(*arguments: str | Path) -> Result:

@@ -67,8 +67,8 @@ def _is_of(cell: Comparison, layer: Layer, metric: Metric, size: int) -> bool:
 
 
 def _effect(what: str, layer: Layer, metric: Metric, cells: Sequence[Comparison]) -> Effect:
-    medians = {cell.fabric_a: (cell.median_a, cell.low_a, cell.high_a) for cell in cells}
-    medians |= {cell.fabric_b: (cell.median_b, cell.low_b, cell.high_b) for cell in cells}
+    medians = {cell.fabric_a: (cell.value_a, cell.low_a, cell.high_a) for cell in cells}
+    medians |= {cell.fabric_b: (cell.value_b, cell.low_b, cell.high_b) for cell in cells}
     noise = random.Random(what)
     is_open = all(cell.verdict is Verdict.NOT_ENOUGH_DATA for cell in cells)
     return Effect(

@@ -22,7 +22,7 @@ from fabricbench.analysis.network_map import confirmation_of, network_maps
 from fabricbench.analysis.next_steps import next_steps
 from fabricbench.analysis.one_way import find_one_ways
 from fabricbench.analysis.operations import find_coefficients, find_operations, find_start_ups
-from fabricbench.analysis.reproduce import reproduce
+from fabricbench.analysis.reproduce import reproduce, testbed_arguments
 from fabricbench.analysis.summary import distribution, summarise
 from fabricbench.analysis.topologies import find_topologies
 from fabricbench.analysis.wording import count, enumeration, percent
@@ -112,7 +112,7 @@ def analyse(
                     blocks=blocks,
                     doubts=headline.evidence,
                     has_workload=kernels is not None,
-                    testbed=manifest.testbed.name,
+                    testbed=testbed_arguments(manifest),
                 ),
                 "reproduce": reproduce(every_run[0]),
                 "conditions": _conditions(sides, pairings, len(launches), samples, margin, confidence),

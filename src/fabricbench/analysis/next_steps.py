@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from shlex import quote
+from shlex import join, quote
 from typing import Protocol
 
 from fabricbench.analysis.findings import Comparison, Replication, Verdict
@@ -66,12 +66,12 @@ def next_steps(
     blocks: int,
     doubts: Sequence[str] = (),
     has_workload: bool | None = None,
-    testbed: str | None = None,
+    testbed: Sequence[str] = (),
 ) -> tuple[str, ...]:
     """Return at most MOST_STEPS lines. `doubts` are what is wrong with the instrument or the host, in words, the gravest first.
 
-    `has_workload` says whether an application or kernel was measured (default: whether `cells` hold one), `testbed` is what
-    `--testbed` takes, where it is known, `blocks` how many the run has.
+    `has_workload` says whether an application or kernel was measured (default: whether `cells` hold one), `testbed` are the
+    arguments that name the testbed, where they are known, `blocks` how many the run has.
     """
     directory = quote(str(run_directory))
     measured = any(PATTERNS[one.pattern].family is Family.WORKLOAD for one in cells)
@@ -159,10 +159,10 @@ def sizes_inside(lower_bytes: int, upper_bytes: int) -> list[int]:
     return [powers[step] for step in steps]
 
 
-def _applications(testbed: str | None, *, is_measured: bool) -> Iterable[str]:
+def _applications(testbed: Sequence[str], *, is_measured: bool) -> Iterable[str]:
     if not is_measured:
-        where = "WHERE" if testbed is None else quote(testbed)
-        yield f"measure applications, no workload was: fabricbench run npb --testbed {where} -o RUNDIR"
+        where = join(testbed) if testbed else "--testbed WHERE"
+        yield f"measure applications, no workload was: fabricbench run npb {where} -o RUNDIR"
 
 
 def _equivalence(cells: Sequence[Comparison], margin: float, directory: str, blocks: int) -> Iterable[str]:

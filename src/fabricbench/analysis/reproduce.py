@@ -71,6 +71,17 @@ def again(command: Sequence[str], seed: int, blocks: int, blocks_in_campaign: in
     return (*rest, "-o", NEW_DIRECTORY)
 
 
+def testbed_arguments(manifest: Manifest) -> tuple[str, ...]:
+    """Return the arguments that named the testbed when the run was started; empty where the command was not recorded."""
+    found: list[str] = []
+    tokens = iter(manifest.command)
+    for token in tokens:
+        name, equals, _ = token.partition("=")
+        if name in ("--testbed", "--nodes"):
+            found += [token] if equals else [token, next(tokens, "")]
+    return tuple(found)
+
+
 def _command(manifest: Manifest) -> str:
     blocks = len({launch.block for launch in manifest.planned})
     stored = manifest.campaign.get("blocks")

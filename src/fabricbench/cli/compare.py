@@ -13,7 +13,6 @@ from fabricbench.cli.run_arguments import (
     BeforeOption,
     RunsArgument,
     SeveralRunsCommand,
-    note_of_sides,
     runs_to_analyse,
 )
 from fabricbench.cli.tables import Format, share_option
@@ -32,6 +31,10 @@ def register(app: typer.Typer) -> None:
         ] = None,
         margin: Annotated[str, typer.Option(help="Smallest relative difference that matters: 2% or 0.02.")] = "2%",
         confidence: Annotated[str, typer.Option(help="Confidence of intervals and verdicts: 0.95 or 95%.")] = "0.95",
+        decision: Annotated[
+            Path | None,
+            typer.Option(metavar="FILE", help="Rank and cost the fabrics by the [decision] of this TOML file."),
+        ] = None,
         form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.TEXT,
         output: Annotated[Path | None, typer.Option("--output", "-o", help="A file instead of stdout.")] = None,
     ) -> None:
@@ -46,6 +49,7 @@ def register(app: typer.Typer) -> None:
         from fabricbench.analysis import analyse  # noqa: PLC0415 - keeps the start of the program fast
         from fabricbench.analysis.findings import Severity  # noqa: PLC0415
         from fabricbench.cli.compare_text import render  # noqa: PLC0415
+        from fabricbench.record.decision_table import read_decision  # noqa: PLC0415
 
         sides = runs_to_analyse(runs, before, after)
         findings = analyse(
@@ -53,10 +57,8 @@ def register(app: typer.Typer) -> None:
             baseline=baseline,
             margin=share_option(margin, "--margin"),
             confidence=share_option(confidence, "--confidence"),
+            decision=None if decision is None else read_decision(decision),
         )
-        note = note_of_sides(sides)
-        if note is not None:
-            typer.echo(f"warning: before and after: {note}", err=True)
         for warning in findings.warnings:
             if warning.severity is not Severity.NOTE:
                 typer.echo(f"{warning.severity.value}: {warning.subject}: {warning.text}", err=True)

@@ -73,6 +73,10 @@ def register(app: typer.Typer) -> None:
                 metavar="RUNDIR", help="Normalise the rates of kernels to those of a stored run, or to `cray-y-mp`."
             ),
         ] = None,
+        decision: Annotated[
+            Path | None,
+            typer.Option(metavar="FILE", help="Rank and cost the fabrics by the [decision] of this TOML file."),
+        ] = None,
         open_it: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
     ) -> None:
         """Write the dossier of a run, or of runs before and after: one HTML file that opens anywhere, offline.
@@ -86,6 +90,7 @@ def register(app: typer.Typer) -> None:
         For a paper: `fabricbench report runs/today --format pdf --figure round-trip -o round-trip.pdf`
         """
         from fabricbench.analysis import analyse  # noqa: PLC0415 - keeps the start of the program fast
+        from fabricbench.record.decision_table import read_decision  # noqa: PLC0415
         from fabricbench.report.formats import FORMATS, Format  # noqa: PLC0415
 
         name = form or _format_of(output)
@@ -97,7 +102,8 @@ def register(app: typer.Typer) -> None:
             raise UsageError("--open needs a file, and the output is stdout", hint="name a file with -o")
         machine = None if reference is None else _reference(reference)
         sides = runs_to_analyse(runs, before, after)
-        findings = analyse(**sides, baseline=baseline, reference=machine)
+        weights = None if decision is None else read_decision(decision)
+        findings = analyse(**sides, baseline=baseline, reference=machine, decision=weights)
         note = note_of_sides(sides)
         if note is not None:
             typer.echo(f"warning: before and after: {note}", err=True)

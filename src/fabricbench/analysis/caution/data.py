@@ -91,7 +91,7 @@ def losses(material: Material) -> Iterator[Warning]:
                 worst = max(shares, key=lambda name: shares[name])
                 severity = Severity.WARNING if shares[worst] >= LOSS_SHARE else Severity.NOTE
                 text = (
-                    f"messages were lost in {count(len(shares), f'{pattern.value} cell')}, most in {worst}: "
+                    f"messages were lost in {count(len(shares), f'{pattern.value} test')}, most in {worst}: "
                     f"{percent(shares[worst])}"
                 )
                 yield warn(severity, side.name, text)

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabricbench.analysis.caution.material import Material, name_of, named, warn
-from fabricbench.analysis.findings import CellKey, LadderStep, Severity, Warning  # noqa: A004 - the field's word
+from fabricbench.analysis.findings import CellKey, LadderStep, Replication, Severity, Warning  # noqa: A004 - the field's word
 from fabricbench.analysis.instrument import TAIL_ONLY, Doubt, doubt_of, impossible, lateness_of, times
 from fabricbench.analysis.measured import CellMeasured, Side
 from fabricbench.analysis.wording import count, enumeration, faster, how_much, what
 from fabricbench.model import Layer
 from fabricbench.quantity import format_seconds
+from fabricbench.statistics.ratios import MINIMUM_LAUNCHES
 
 Floats = NDArray[np.float64]
 
@@ -25,7 +26,7 @@ def memory_control(material: Material) -> Iterator[Warning]:
     if differing:
         worst = max(differing, key=lambda one: abs(np.log(one.ratio)))
         text = (
-            f"memory, which no fabric changes, differs in {count(len(differing), 'cell')} ({what(worst)}: "
+            f"memory, which no fabric changes, differs in {count(len(differing), 'test')} ({what(worst)}: "
             f"{how_much(worst)} on {faster(worst)}): "
             "the machine changed between the launches, so differences of this size between fabrics mean nothing"
         )
@@ -77,7 +78,7 @@ def _switch(side: Side, compared: set[CellKey]) -> Iterator[Warning]:
         worst = max(late.worst_ns for key in doubts if (late := lateness_of(side, key)) is not None)
         is_grave = any(doubt.is_grave for key, doubt in doubts.items() if key in compared)
         text = (
-            f"the machine was too busy to emulate the fabric well during {count(len(doubts), 'cell')} of "
+            f"the machine was too busy to emulate the fabric well during {count(len(doubts), 'test')} of "
             f"{len(side.cells)}: the switch released frames up to {format_seconds(worst * 1e-9)} late (p99 of the worst launch), "
             f"{named([_times(side.cells[key], doubts[key]) for key in worst_first])}"
         )
@@ -142,26 +143,19 @@ def _reasons(side: Side, keys: Sequence[CellKey], reasons: Mapping[CellKey, str]
 
 
 def unpaired_runs(material: Material) -> Iterator[Warning]:
-    """Two runs: what else changed between them?"""
-    if any(not pairing.is_paired for pairing in material.pairings):
-        before, after = material.pairings[0].a.run.manifest, material.pairings[0].b.run.manifest
-        text = "two runs are compared, not launches of one block: whatever else changed between them is in the ratio"
+    """One run a side: sessions differ from each other by more than their launches tell."""
+    if any(pairing.replication is Replication.LAUNCHES for pairing in material.pairings):
+        text = (
+            "one run a side: whatever else differed between the two sessions is in the ratio and cannot be told from a "
+            "change; compare three runs a side or more, or both settings within one run"
+        )
         yield warn(Severity.WARNING, "before and after", text)
-        changed = [
-            f"{host}: {what_} was {facts[what_]}, is {after.inventory[host][what_]}"
-            for host, facts in before.inventory.items()
-            for what_ in facts
-            if host in after.inventory
-            and what_ in after.inventory[host]
-            and after.inventory[host][what_] != facts[what_]
-        ]
-        changed += [
-            f"{name} {old} became {after.versions[name]}"
-            for name, old in before.versions.items()
-            if after.versions.get(name, old) != old
-        ]
-        if changed:
-            yield warn(Severity.NOTE, "what changed", named(changed))
+    if any(
+        pairing.replication is Replication.RUNS and min(len(pairing.a.runs), len(pairing.b.runs)) < MINIMUM_LAUNCHES
+        for pairing in material.pairings
+    ):
+        text = f"two runs on a side tell hardly anything of how runs differ; {MINIMUM_LAUNCHES} on each are the least"
+        yield warn(Severity.WARNING, "before and after", text)
 
 
 def random_order(material: Material) -> Iterator[Warning]:

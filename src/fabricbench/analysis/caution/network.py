@@ -43,7 +43,7 @@ def missed_starts(material: Material) -> Iterator[Warning]:
         if many:
             worst = max(many, key=lambda name: many[name])
             text = (
-                f"in {count(len(many), 'cell')} some rank was often late for the agreed start, most in {worst}: "
+                f"in {count(len(many), 'test')} some rank was often late for the agreed start, most in {worst}: "
                 f"{percent(many[worst])} of the samples, which do not count"
             )
             yield warn(Severity.NOTE, side.name, text)

@@ -99,7 +99,7 @@ def outlying_launches(material: Material) -> Iterator[Warning]:
         for block, value in zip(side.blocks, level - centre, strict=True):
             if abs(value) > max(OUTLYING * spread, OUTLYING_LOG):
                 text = (
-                    f"its cells are {100 * np.expm1(value):+.0f} % in time off the other launches, on average; it "
+                    f"its tests are {100 * np.expm1(value):+.0f} % in time off the other launches, on average; it "
                     "is kept"
                 )
                 named_launches = side.launches_of(block)
@@ -129,7 +129,7 @@ def dependent_samples(material: Material) -> Iterator[Warning]:
         }
         if shares:
             text = (
-                f"samples of one launch depend on each other in {count(len(shares), 'cell')}: as few as "
+                f"samples of one launch depend on each other in {count(len(shares), 'test')}: as few as "
                 f"{percent(min(shares.values()))} of them count "
                 "as independent. Intervals and verdicts rest on launches, so they are not affected"
             )

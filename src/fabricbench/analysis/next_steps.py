@@ -25,6 +25,9 @@ MOST_STEPS = 3
 RUNS_A_SIDE = 3
 """The fewest whose mean has an error: two runs say almost nothing of how far a third would differ."""
 
+MOST_TIMES = 4
+"""As many times the blocks that there are: whoever is told to measure ten times as long measures something else."""
+
 SIZES_INSIDE = 3
 """As many sizes as a bracket gets at once: they quarter it."""
 
@@ -105,7 +108,9 @@ def _more_blocks(comparisons: Sequence[Comparison], directory: str, blocks: int)
         one
         for one in comparisons
         if one.replication is Replication.BLOCKS
+        and one.layer is not Layer.MEMORY
         and one.more_blocks_needed is not None
+        and one.more_blocks_needed <= MOST_TIMES * blocks
         and not (one.verdict.is_decided or one.verdict is Verdict.EQUIVALENT)
     ]
     if not ready:

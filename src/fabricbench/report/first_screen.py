@@ -172,8 +172,11 @@ def _value(effect: Effect, reading: Reading) -> Value:
     if reading.value is None:
         return Value(reading.fabric, NOTHING, "", is_struck=False, remark=remark, reading=reading)
     whole = interval_words(effect.metric, Interval(value=reading.value, low=reading.low, high=reading.high))
-    text, _, interval = whole.partition(" (")
-    text = value_words(effect.metric, reading.value) if reading.low is None else text
+    exact, _, interval = whole.partition(" (")
+    text = value_words(effect.metric, reading.value)
+    short = [value_words(effect.metric, one.value) for one in effect.readings if one.value is not None]
+    if reading.low is not None and short.count(text) > 1:  # fewer digits would make different values look alike
+        text = exact
     return Value(reading.fabric, text, interval.removesuffix(")"), reading.is_impossible, remark, reading)
 
 

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from fabricbench.analysis.comparing import all_pairs, compare_all
 from fabricbench.analysis.crossovers import find_crossovers
+from fabricbench.analysis.effects import Compared
 from fabricbench.analysis.findings import CellKey, Comparison, Headline
-from fabricbench.analysis.headline import Compared, write_headline
+from fabricbench.analysis.headline import write_headline
 from fabricbench.analysis.ladder import build_ladder
 from fabricbench.analysis.measured import CellMeasured, Side
 from fabricbench.model import Layer, Pattern, Receive

@@ -10,9 +10,9 @@ from fabricbench.analysis.comparing import Pairing, all_pairs, compare_all, pair
 from fabricbench.analysis.congestion import find_congestions
 from fabricbench.analysis.crossovers import find_crossovers
 from fabricbench.analysis.decide import find_decision
-from fabricbench.analysis.effects import Doubt, choose_rows
+from fabricbench.analysis.effects import Compared, Doubt, choose_rows
 from fabricbench.analysis.findings import FabricFacts, Findings, NetworkMap, Reference, Replication
-from fabricbench.analysis.headline import Compared, write_headline
+from fabricbench.analysis.headline import write_headline
 from fabricbench.analysis.instrument import doubt_of, impossible
 from fabricbench.analysis.kernels import find_kernels
 from fabricbench.analysis.ladder import build_ladder

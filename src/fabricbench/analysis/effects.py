@@ -19,6 +19,7 @@ from fabricbench.analysis.comparing import Pairing, survivors, verdict_of, withh
 from fabricbench.analysis.findings import (
     CellKey,
     Comparison,
+    Crossover,
     Effect,
     Grade,
     LadderStep,
@@ -63,6 +64,21 @@ class Doubt:
 
 Judge = Callable[[Side, CellMeasured, bool], tuple[Doubt, ...]]
 """What speaks against a cell's numbers on a side; the last argument says whether a tail of its samples is meant."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """All that the first screen is made of."""
+
+    sides: Sequence[Side]
+    pairings: Sequence[Pairing]
+    cells: Sequence[Comparison]
+    curves: Sequence[Comparison]
+    crossovers: Sequence[Crossover]
+    ladder: Sequence[LadderStep]
+    margin: float
+    confidence: float
+    judge: Judge
 
 
 @dataclass(frozen=True)
@@ -352,3 +368,8 @@ def _tail_ratio(row: Row, pairing: Pairing) -> LogRatio | None:
         int(ratios.launches[0]),
         float(ratios.degrees_of_freedom[0]),
     )
+
+
+def key_parts(one: CellKey | Comparison) -> tuple[object, ...]:
+    """Return what tells one cell from another, alike for a key and for a comparison."""
+    return tuple(getattr(one, name) for name in ("layer", "pattern", "receive", "message_bytes", "metric", "variant"))

@@ -1,0 +1,281 @@
+"""The answer in at most twenty words, for two fabrics, for more, for before and after: no more than the rows' intervals say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import log
+from statistics import median
+
+from fabricbench.analysis.change import is_change, name_of_change
+from fabricbench.analysis.effects import Compared, ErrorRates, layer_name
+from fabricbench.analysis.findings import Effect, Grade, PairEffect, Replication, Verdict
+from fabricbench.analysis.single_sizes import depends_text, exception_of, exceptions, leading_crossing, reach
+from fabricbench.analysis.wording import count, enumeration, instead, percent, value_text
+from fabricbench.statistics.ratios import MINIMUM_LAUNCHES
+
+MOST_WORDS = 20
+SMALL_BYTES = 1024
+"""Up to here a message is called small."""
+WINNING_SHARE = 0.8
+"""Of the leading rows: who wins so many takes the headline."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a kind of question comes to: the sentence, the rows that it quotes, exceptions and reach."""
+
+    sentence: str
+    quoted: tuple[Effect, ...] = ()
+    exceptions: tuple[str, ...] = ()
+    detail: str = ""
+
+
+def answer_of(compared: Compared, leading: Sequence[Effect], rates: ErrorRates) -> Answer:
+    """Return what the leading rows come to."""
+    if not compared.pairings:
+        return _alone(leading)
+    if not leading:
+        names = enumeration([side.name for side in compared.sides])
+        return Answer(f"Nothing that users meet was measured on all of {names}; what was is compared below.")
+    if is_change(compared.pairings):
+        return _change(compared, leading, rates)
+    if len(compared.sides) == 2:
+        return _two(compared, leading, rates)
+    return _many(compared, leading, rates)
+
+
+def _two(compared: Compared, leading: Sequence[Effect], rates: ErrorRates) -> Answer:
+    a, b = (side.name for side in compared.sides)
+    wins = {name: [one for one in leading if _winner(one) == name] for name in (a, b)}
+    crossing = leading_crossing(compared, rates)
+    if wins[a] and wins[b] and crossing is not None:
+        return Answer(depends_text(crossing), (*wins[a], *wins[b]), (), reach(compared, None, rates))
+    winner = max((a, b), key=lambda name: len(wins[name]))
+    other = b if winner == a else a
+    if not wins[winner]:
+        return _unsettled(compared, leading, rates)
+    quoted = _quotable(wins[winner])
+    share = len(wins[winner]) / len(leading)
+    if share < WINNING_SHARE and wins[other]:
+        return _split(compared, (winner, wins[winner]), (other, wins[other]), rates)
+    extent = "" if share >= WINNING_SHARE else f" in {len(wins[winner])} of {len(leading)} effects"
+    against = [exception_of(one, one.pairs[0]) for one in wins[other]]
+    return Answer(
+        _sentence(f"{winner} {_seems(quoted)} faster{extent}", quoted),
+        tuple(quoted[:2]),
+        exceptions(compared, winner, rates, against),
+        reach(compared, winner, rates),
+    )
+
+
+def _winner(effect: Effect) -> str | None:
+    """Return who a row of two fabrics is decided for, by more than the margin; nobody where its numbers cannot be right."""
+    if effect.grade is Grade.VOID or not effect.pairs or not effect.pairs[0].verdict.is_decided:
+        return None
+    pair = effect.pairs[0]
+    return pair.fabric_a if pair.verdict.leader == "A" else pair.fabric_b
+
+
+def _quotable(effects: Sequence[Effect]) -> list[Effect]:
+    """Return what a sentence quotes: of applications the one that gains most, then a time, then a rate; the undoubted first."""
+    trusted = sorted(effects, key=lambda one: one.grade is not Grade.CLEAR)
+    loads = [one for one in trusted if one.layer is None]
+    times = [one for one in trusted if one.layer is not None and one.metric.is_time]
+    rates = [one for one in trusted if one.layer is not None and not one.metric.is_time]
+    most = [max(loads, key=lambda one: abs(_log_times(one)))] if loads else []
+    least = [min(loads, key=lambda one: abs(_log_times(one)))] if len(loads) > 1 else []
+    return [*most, *times[:1], *rates[:1], *least]
+
+
+def _log_times(effect: Effect) -> float:
+    return log(effect.pairs[0].times)
+
+
+def _seems(quoted: Sequence[Effect]) -> str:
+    return "seems" if any(one.grade is Grade.DOUBTFUL for one in quoted[:2]) else "is"
+
+
+def _sentence(
+    lead: str, quoted: Sequence[Effect], pairs: Callable[[Effect], PairEffect] = lambda one: one.pairs[0]
+) -> str:
+    """Return the lead with as many of the first two rows as twenty words hold, the fuller phrase first."""
+    phrases = [_phrases(one, pairs(one)) for one in quoted[:2]]
+    options = (
+        [f"{lead}: {first}, {second}." for first in phrases[0] for second in phrases[1]] if len(phrases) > 1 else []
+    )
+    options += [f"{lead}: {first}." for first in phrases[0]] if phrases else []
+    return next((text for text in options if len(text.split()) <= MOST_WORDS), f"{lead}.")
+
+
+def _phrases(effect: Effect, pair: PairEffect) -> tuple[str, ...]:
+    """Return a row in words, the fuller first: `small TCP messages take 64.0 instead of 130 µs`."""
+    subject, verb = _subject(effect)
+    values = {one.fabric: one.value for one in effect.readings}
+    ends = [values[pair.fabric_a], values[pair.fabric_b]]
+    if ends[0] is None or ends[1] is None:
+        return ()
+    better, worse = (ends[0], ends[1]) if pair.verdict.leader == "A" else (ends[1], ends[0])
+    numbers = instead(effect.metric, better, worse)
+    return f"{subject} {verb} {numbers}", f"{subject} {numbers}"
+
+
+def _subject(effect: Effect) -> tuple[str, str]:
+    """Return the row as the subject of a sentence, and its verb."""
+    what, _, size = effect.what.partition(", ")
+    if effect.layer is None:
+        return effect.what.replace(" on ", ", ").split(",")[0], "takes"
+    layer = layer_name(effect.layer)
+    if what == f"{layer} round trip":
+        is_small = size.endswith(" B") and int(size.removesuffix(" B")) <= SMALL_BYTES
+        return (f"small {layer} messages" if is_small else f"{size} {layer} messages"), "take"
+    if what == f"{layer} throughput":
+        return f"{layer} streams", "reach"
+    return effect.what.replace(", ", " of "), "takes" if effect.metric.is_time else "reaches"
+
+
+def _split(
+    compared: Compared, first: tuple[str, Sequence[Effect]], second: tuple[str, Sequence[Effect]], rates: ErrorRates
+) -> Answer:
+    """Return the answer where rows speak for both: who is faster at what."""
+    quoted = [_quotable(effects)[0] for _, effects in (first, second)]
+    parts = [(name, _subject(one)[0], _numbers(one)) for (name, _), one in zip((first, second), quoted, strict=True)]
+    lead = "Faster" if _seems(quoted) == "is" else "Seemingly faster"
+    full = ", ".join(f"{name} for {subject} ({numbers})" for name, subject, numbers in parts)
+    plain = ", ".join(f"{name} for {subject}" for name, subject, _ in parts)
+    text = full if len(full.split()) < MOST_WORDS else plain
+    return Answer(f"{lead}: {text}.", tuple(quoted), (), reach(compared, None, rates))
+
+
+def _numbers(effect: Effect) -> str:
+    """Return `64.0 instead of 130 µs` of a row that is decided."""
+    return effect.pairs[0].words.rpartition(": ")[2]
+
+
+def _unsettled(compared: Compared, leading: Sequence[Effect], rates: ErrorRates) -> Answer:
+    """Return the answer where no row is decided by more than the margin."""
+    a, b = (side.name for side in compared.sides)
+    verdicts = [one.pairs[0].verdict for one in leading if one.pairs]
+    far = reach(compared, None, rates)
+    if verdicts and all(one is Verdict.EQUIVALENT for one in verdicts):
+        return Answer(
+            f"{b} and {a} are equivalent within {percent(compared.margin)} in what users meet.",
+            tuple(leading),
+            (),
+            far,
+        )
+    ahead = [one for one in leading if one.pairs and one.pairs[0].verdict.is_ahead]
+    leaders = {"A": a, "B": b}
+    names = {leaders[str(one.pairs[0].verdict.leader)] for one in ahead}
+    if len(names) == 1 and len(ahead) >= WINNING_SHARE * len(leading):
+        quoted = _quotable(ahead)
+        lead = f"{names.pop()} {_seems(quoted)} ahead, perhaps by less than {percent(compared.margin)}"
+        return Answer(_sentence(lead, quoted), tuple(quoted[:2]), (), far)
+    none = all(one.p_value is None for one in compared.cells)
+    few = f": it takes {MINIMUM_LAUNCHES} blocks at least" if none else ""
+    return Answer(
+        f"Not enough data to say whether {b} or {a} is faster{few}.", (), (), f"{far} {_missing(leading)}".strip()
+    )
+
+
+def _missing(leading: Sequence[Effect]) -> str:
+    needed = [pair.more_blocks_needed for one in leading for pair in one.pairs if pair.more_blocks_needed is not None]
+    return f"About {count(round(median(needed)), 'more block')} would settle half of what is open." if needed else ""
+
+
+def _many(compared: Compared, leading: Sequence[Effect], rates: ErrorRates) -> Answer:
+    names = [side.name for side in compared.sides]
+    firsts = [
+        one.ranks[0] if one.ranks and len(one.ranks) > 1 and one.grade is not Grade.VOID else () for one in leading
+    ]
+    wins = {name: [one for one, first in zip(leading, firsts, strict=True) if first == (name,)] for name in names}
+    champion = max(names, key=lambda name: len(wins[name]))
+    orders = _orders(leading)
+    if len(wins[champion]) >= WINNING_SHARE * len(leading):
+        quoted = _quotable(wins[champion])
+        lead = f"{champion} {_seems(quoted)} fastest of {len(names)}"
+        sentence = _sentence(lead, quoted, lambda one: _next_pair(one, champion))
+        return Answer(sentence, tuple(quoted[:2]), exceptions(compared, champion, rates, ()), orders)
+    if not any(len(one.ranks) > 1 for one in leading):
+        few = (
+            f": it takes {MINIMUM_LAUNCHES} blocks at least"
+            if all(one.p_value is None for one in compared.cells)
+            else ""
+        )
+        return Answer(f"Not enough data to rank {enumeration(names)}{few}.", (), (), _missing(leading))
+    quoted = [one for one in leading if len(one.ranks) > 1 and one.grade is not Grade.VOID]
+    texts = [f"{_subject(one)[0]} on {enumeration(one.ranks[0])}" for one in quoted]
+    options = ("; ".join(texts[:number]) for number in (3, 2, 1))
+    text = next((one for one in options if len(one.split()) <= MOST_WORDS - 2), texts[0])
+    return Answer(f"No single fastest: {text} lead.", tuple(quoted[:2]), (), orders)
+
+
+def _next_pair(effect: Effect, champion: str) -> PairEffect:
+    """Return the champion's pair with the next best."""
+    second = effect.ranks[1][0]
+    return next(one for one in effect.pairs if {one.fabric_a, one.fabric_b} == {champion, second})
+
+
+def _orders(leading: Sequence[Effect]) -> str:
+    """Return each row's order, fabrics that cannot be told apart joined by `=`."""
+    return " ".join(
+        f"{one.what}: {' < '.join(' = '.join(tier) for tier in one.ranks)}." for one in leading if len(one.ranks) > 1
+    )
+
+
+def _change(compared: Compared, leading: Sequence[Effect], rates: ErrorRates) -> Answer:
+    """Return what a change did: the largest effect on the worse side, else on the better one, and how far that can be said."""
+    replication = compared.pairings[0].replication
+    decided = [
+        (one, pair) for one in leading for pair in one.pairs if pair.verdict.is_decided and one.grade is not Grade.VOID
+    ]
+    slower = [found for found in decided if found[1].verdict.leader == "A"]
+    chosen = max(slower or decided, key=lambda found: abs(found[1].times - 1), default=None)
+    tail = (
+        "One run a side cannot tell a change from what else differed between the two sessions."
+        if replication is Replication.LAUNCHES
+        else ""
+    )
+    if chosen is None:
+        verdicts = [pair.verdict for one in leading for pair in one.pairs]
+        is_same = bool(verdicts) and all(one is Verdict.EQUIVALENT for one in verdicts)
+        said = (
+            f"No change beyond {percent(compared.margin)} in what users meet"
+            if is_same
+            else "No change is shown, and none is ruled out"
+        )
+        return Answer(f"{said}.", (), (), " ".join(filter(None, (tail, _missing(leading)))))
+    effect, pair = chosen
+    values = {one.fabric: one.value for one in effect.readings}
+    subject, verb = _subject(effect)
+    past = {"take": "took", "takes": "took", "reach": "reached", "reaches": "reached"}[verb]
+    before, after = values[pair.fabric_a], values[pair.fabric_b]
+    numbers = (
+        ""
+        if before is None or after is None
+        else f"{value_text(effect.metric, before)} before, {value_text(effect.metric, after)} after"
+    )
+    which = "slower" if pair.verdict.leader == "A" else "faster"
+    name = name_of_change(compared.pairings, pair)
+    lead = f"{name} {'measured' if tail else 'became'} {which}"
+    return Answer(
+        f"{lead}: {subject} {past} {numbers}.",
+        (effect,),
+        (),
+        " ".join(filter(None, (tail, reach(compared, None, rates)))),
+    )
+
+
+def _alone(leading: Sequence[Effect]) -> Answer:
+    texts = [
+        f"{one.what} {value_text(one.metric, reading.value)}"
+        for one in leading
+        for reading in one.readings
+        if reading.value is not None
+    ]
+    return Answer(
+        "One fabric was measured, and there is nothing to compare it with.",
+        (),
+        (),
+        f"{'; '.join(texts[:4])}." if texts else "",
+    )

@@ -323,7 +323,7 @@ def test_samples_too_short_for_the_clock_are_told(make_run: MakeRun):
 
 def test_two_runs_are_called_what_they_are(make_run: MakeRun):
     findings = analyse([make_run(two(1.0), "before"), make_run(two(1.0), "after", seed=5)])
-    assert "whatever else changed between them is in the ratio" in texts(findings, Severity.WARNING)
+    assert "whatever else differed between the two sessions is in the ratio" in texts(findings, Severity.WARNING)
     assert findings.title == "one and other, before and after"
     assert findings.headline.sentence == "No change is shown, and none is ruled out."
     assert "One run a side cannot tell a change from what else differed" in findings.headline.detail

@@ -185,3 +185,16 @@ def test_too_few_launches_cannot_be_split(make_run: MakeRun):
     assert "4 valid launches, 6 are needed" in found.skipped[0]
     with pytest.raises(UsageError, match="no fabric sci"):
         analyse_selfcheck(run, fabric="sci")
+
+
+def test_a_gate_never_passes_on_the_few_launches_that_gave_anything(make_run: MakeRun):
+    # Six of ten new launches gave nothing, and the gate said "passed: 2 of 2 cells".
+    cells = [cell for cell in two(1.0) if cell.layer is Layer.TCP]
+    old = make_run(cells, "old", blocks=10)
+    silent = [replace(cell, fails_in=frozenset(range(6))) for cell in cells]
+    broken = make_run(silent, "new", blocks=10, seed=2)
+    report = check_regressions([old], [broken], maximum=0.5)
+    assert report.verdict is GateVerdict.INCONCLUSIVE
+    told = [cell.gave_nothing for cell in report.cells if cell.gave_nothing]
+    assert told
+    assert all(text.startswith("6 of 10 launches on ") for text in told)

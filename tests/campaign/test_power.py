@@ -57,7 +57,7 @@ def simulated_codes(plan: RunPlan, effects: np.ndarray, seed: int) -> tuple[np.n
     every = np.concatenate([cells, np.stack([cells[:, ids].mean(axis=1) for ids in curves], axis=1)], axis=1)
     ratios = paired_ratios(every.reshape(-1, plan.blocks))
     tests = decision.p_values_of(ratios, MARGIN)
-    by_campaign = decision.Tests(
+    by_campaign = decision.PValues(
         *(each.reshape(every.shape[:2]) for each in (tests.zero, tests.margin, tests.equivalence))
     )
     codes = decision.decision_codes(ratios, decision.corrected(by_campaign), MARGIN)

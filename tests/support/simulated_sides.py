@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fabricbench.analysis.comparing import all_pairs, compare_all
 from fabricbench.analysis.crossovers import find_crossovers
-from fabricbench.analysis.effects import Compared
+from fabricbench.analysis.effects import Compared, Doubt, Judge
 from fabricbench.analysis.findings import CellKey, Comparison, Headline
 from fabricbench.analysis.headline import write_headline
 from fabricbench.analysis.ladder import build_ladder
@@ -51,7 +51,10 @@ def sides_of(keys: Sequence[CellKey], log_values: Floats, names: Sequence[str]) 
     run = SimpleNamespace(manifest=None)
     testbed = synthetic_testbed(dict.fromkeys(names, None))
     blocks = log_values.shape[2]
-    launches = tuple(SimpleNamespace(block=block, launch_id=f"b{block:02d}") for block in range(blocks))
+    launches = tuple(
+        SimpleNamespace(block=block, launch_id=f"b{block:02d}", summary=SimpleNamespace(header=None))
+        for block in range(blocks)
+    )
     made = []
     for name, of_side in zip(names, log_values, strict=True):
         cells = {key: _cell(key, values) for key, values in zip(keys, np.exp(of_side), strict=True)}
@@ -74,8 +77,13 @@ def _cell(key: CellKey, values: Floats) -> CellMeasured:
     )
 
 
+def trusting(_side: Side, _cell: CellMeasured, _is_tail: bool) -> tuple[Doubt, ...]:
+    """An instrument with nothing to say against anything."""
+    return ()
+
+
 def first_screen(
-    sides: Sequence[Side], *, margin: float = 0.02, confidence: float = 0.95
+    sides: Sequence[Side], *, margin: float = 0.02, confidence: float = 0.95, judge: Judge = trusting
 ) -> tuple[Headline, list[Comparison]]:
     """The headline of sides, and the comparisons of their cells."""
     pairings = all_pairs(sides)
@@ -90,6 +98,6 @@ def first_screen(
         build_ladder(sides, confidence),
         margin,
         confidence,
-        lambda _side, _cell, _is_tail: (),
+        judge,
     )
     return write_headline(compared), cells

@@ -65,7 +65,9 @@ def analyse(
     pairings = pairings_of(sides, is_one_run=is_one_run)
     level = 1.0 - error_of_look(every_run, 1.0 - confidence)
     summaries = [summarise(side, cell, confidence) for side in sides for cell in side.cells.values()]
-    cells, curves = compare_all(pairings, margin, confidence, level)
+    cells, curves = compare_all(
+        pairings, margin, confidence, level, 1.0 - error_of_look(every_run, 1.0 - confidence, ahead=1)
+    )
     crossovers = find_crossovers(pairings, cells, confidence)
     ladder = build_ladder(sides, confidence)
     distributions = [one for side in sides for cell in side.cells.values() if (one := distribution(side, cell))]
@@ -135,7 +137,7 @@ def analyse(
         decision=find_decision(
             sides,
             decision or decision_of(manifest),
-            confidence,
+            level,
             rows=[row.key for row in choose_rows(sides, ladder) if row.is_leading],
         )
         if not is_change(pairings)
@@ -176,10 +178,11 @@ def check_levels(margin: float, confidence: float) -> None:
         )
 
 
-def error_of_look(runs: Sequence[Run], error: float) -> float:
-    """Return what this look at the runs may spend of the error: every time that blocks were added to one of them was a look."""
+def error_of_look(runs: Sequence[Run], error: float, *, ahead: int = 0) -> float:
+    """Return what this look at the runs may spend of the error, or one `ahead` of it: blocks that were added made a look each."""
     earlier = sum(max(len(run.looks) - 1, 0) for run in runs)
-    return level_of_look(range(1, earlier + 2), error, is_final=all(run.manifest.is_final for run in runs))
+    is_final = all(run.manifest.is_final for run in runs)
+    return level_of_look(range(1, earlier + 2 + (0 if is_final else ahead)), error, is_final=is_final)
 
 
 def arrange(sides: Sequence[Side], baseline: str | None, *, is_one_run: bool) -> list[Side]:

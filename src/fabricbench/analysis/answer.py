@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import log
-from statistics import median
 
 from fabricbench.analysis.change import is_change, name_of_change
 from fabricbench.analysis.effects import Compared, ErrorRates, layer_name
 from fabricbench.analysis.findings import Effect, Grade, PairEffect, Replication, Verdict
 from fabricbench.analysis.single_sizes import depends_text, exception_of, exceptions, leading_crossing, reach
-from fabricbench.analysis.wording import count, enumeration, instead, percent, value_text
+from fabricbench.analysis.wording import enumeration, instead, percent, value_text
 from fabricbench.statistics.ratios import MINIMUM_LAUNCHES
 
 MOST_WORDS = 20
@@ -111,11 +110,10 @@ def _sentence(
 def _phrases(effect: Effect, pair: PairEffect) -> tuple[str, ...]:
     """Return a row in words, the fuller first: `small TCP messages take 64.0 instead of 130 µs`."""
     subject, verb = _subject(effect)
-    values = {one.fabric: one.value for one in effect.readings}
-    ends = [values[pair.fabric_a], values[pair.fabric_b]]
-    if ends[0] is None or ends[1] is None:
+    if pair.value_a is None or pair.value_b is None:
         return ()
-    better, worse = (ends[0], ends[1]) if pair.verdict.leader == "A" else (ends[1], ends[0])
+    leads_a = pair.verdict.leader == "A"
+    better, worse = (pair.value_a, pair.value_b) if leads_a else (pair.value_b, pair.value_a)
     numbers = instead(effect.metric, better, worse)
     return f"{subject} {verb} {numbers}", f"{subject} {numbers}"
 
@@ -155,16 +153,16 @@ def _numbers(effect: Effect) -> str:
 def _unsettled(compared: Compared, leading: Sequence[Effect], rates: ErrorRates) -> Answer:
     """Return the answer where no row is decided by more than the margin."""
     a, b = (side.name for side in compared.sides)
-    verdicts = [one.pairs[0].verdict for one in leading if one.pairs]
+    usable = [one for one in leading if one.pairs and one.grade is not Grade.VOID]
     far = reach(compared, None, rates)
-    if verdicts and all(one is Verdict.EQUIVALENT for one in verdicts):
+    if len(usable) == len(leading) and all(one.pairs[0].verdict is Verdict.EQUIVALENT for one in usable):
         return Answer(
             f"{b} and {a} are equivalent within {percent(compared.margin)} in what users meet.",
             tuple(leading),
             (),
             far,
         )
-    ahead = [one for one in leading if one.pairs and one.pairs[0].verdict.is_ahead]
+    ahead = [one for one in usable if one.pairs[0].verdict.is_ahead]
     leaders = {"A": a, "B": b}
     names = {leaders[str(one.pairs[0].verdict.leader)] for one in ahead}
     if len(names) == 1 and len(ahead) >= WINNING_SHARE * len(leading):
@@ -173,22 +171,12 @@ def _unsettled(compared: Compared, leading: Sequence[Effect], rates: ErrorRates)
         return Answer(_sentence(lead, quoted), tuple(quoted[:2]), (), far)
     none = all(one.p_value is None for one in compared.cells)
     few = f": it takes {MINIMUM_LAUNCHES} blocks at least" if none else ""
-    return Answer(
-        f"Not enough data to say whether {b} or {a} is faster{few}.", (), (), f"{far} {_missing(leading)}".strip()
-    )
-
-
-def _missing(leading: Sequence[Effect]) -> str:
-    needed = [pair.more_blocks_needed for one in leading for pair in one.pairs if pair.more_blocks_needed is not None]
-    return f"About {count(round(median(needed)), 'more block')} would settle half of what is open." if needed else ""
+    return Answer(f"Not enough data to say whether {b} or {a} is faster{few}.", (), (), far)
 
 
 def _many(compared: Compared, leading: Sequence[Effect], rates: ErrorRates) -> Answer:
     names = [side.name for side in compared.sides]
-    firsts = [
-        one.ranks[0] if one.ranks and len(one.ranks) > 1 and one.grade is not Grade.VOID else () for one in leading
-    ]
-    wins = {name: [one for one, first in zip(leading, firsts, strict=True) if first == (name,)] for name in names}
+    wins = {name: [one for one in leading if _beats_all(one, name)] for name in names}
     champion = max(names, key=lambda name: len(wins[name]))
     orders = _orders(leading)
     if len(wins[champion]) >= WINNING_SHARE * len(leading):
@@ -202,12 +190,21 @@ def _many(compared: Compared, leading: Sequence[Effect], rates: ErrorRates) -> A
             if all(one.p_value is None for one in compared.cells)
             else ""
         )
-        return Answer(f"Not enough data to rank {enumeration(names)}{few}.", (), (), _missing(leading))
+        return Answer(f"Not enough data to rank {enumeration(names)}{few}.", (), (), "")
     quoted = [one for one in leading if len(one.ranks) > 1 and one.grade is not Grade.VOID]
     texts = [f"{_subject(one)[0]} on {enumeration(one.ranks[0])}" for one in quoted]
     options = ("; ".join(texts[:number]) for number in (3, 2, 1))
     text = next((one for one in options if len(one.split()) <= MOST_WORDS - 2), texts[0])
     return Answer(f"No single fastest: {text} lead.", tuple(quoted[:2]), (), orders)
+
+
+def _beats_all(effect: Effect, name: str) -> bool:
+    """Return whether a fabric won every one of its pairs in a row, by more than the margin."""
+    mine = [one for one in effect.pairs if name in (one.fabric_a, one.fabric_b)]
+    won = [
+        one.verdict.is_decided and (one.fabric_a if one.verdict.leader == "A" else one.fabric_b) == name for one in mine
+    ]
+    return effect.grade is not Grade.VOID and len(mine) == len(effect.readings) - 1 and all(won)
 
 
 def _next_pair(effect: Effect, champion: str) -> PairEffect:
@@ -217,10 +214,15 @@ def _next_pair(effect: Effect, champion: str) -> PairEffect:
 
 
 def _orders(leading: Sequence[Effect]) -> str:
-    """Return each row's order, fabrics that cannot be told apart joined by `=`."""
-    return " ".join(
-        f"{one.what}: {' < '.join(' = '.join(tier) for tier in one.ranks)}." for one in leading if len(one.ranks) > 1
-    )
+    """Return each row's order from the best on, and which pairs no test told apart."""
+    return " ".join(f"{one.what}: {order_text(one)}." for one in leading if len(one.ranks) > 1)
+
+
+def order_text(effect: Effect) -> str:
+    """Return `b, then c, then a`, or `b, c, a; not told apart: b and c`."""
+    order = list(dict.fromkeys(name for tier in effect.ranks for name in tier))
+    alike = [f"{one.fabric_a} and {one.fabric_b}" for one in effect.pairs if not one.verdict.is_decided]
+    return ", then ".join(order) if not alike else f"{', '.join(order)}; not told apart: {', '.join(alike)}"
 
 
 def _change(compared: Compared, leading: Sequence[Effect], rates: ErrorRates) -> Answer:
@@ -244,12 +246,11 @@ def _change(compared: Compared, leading: Sequence[Effect], rates: ErrorRates) ->
             if is_same
             else "No change is shown, and none is ruled out"
         )
-        return Answer(f"{said}.", (), (), " ".join(filter(None, (tail, _missing(leading)))))
+        return Answer(f"{said}.", (), (), tail)
     effect, pair = chosen
-    values = {one.fabric: one.value for one in effect.readings}
     subject, verb = _subject(effect)
     past = {"take": "took", "takes": "took", "reach": "reached", "reaches": "reached"}[verb]
-    before, after = values[pair.fabric_a], values[pair.fabric_b]
+    before, after = pair.value_a, pair.value_b
     numbers = (
         ""
         if before is None or after is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from fabricbench.analysis.comparing import Pairing
 from fabricbench.analysis.findings import Changes, Comparison, PairEffect, Verdict
@@ -28,15 +28,19 @@ def name_of_change(pairings: Sequence[Pairing], pair: PairEffect) -> str:
     return pairing.a.fabric.condition_of or pairing.a.fabric.name
 
 
-def changes_of(pairings: Sequence[Pairing], cells: Sequence[Comparison]) -> Changes:
-    """Return the counts over all network cells, and what differs between the configurations."""
-    network = [one for one in cells if one.layer is not Layer.MEMORY]
-    leaders = [one.verdict.leader for one in network]
+def changes_of(
+    pairings: Sequence[Pairing], cells: Sequence[Comparison], verdict_of: Callable[[Comparison], Verdict]
+) -> Changes:
+    """Return the counts over all network cells by a verdict for each, and what differs between the configurations.
+
+    Slower and faster are by more than the margin; what is only ahead is unknown.
+    """
+    verdicts = [verdict_of(one) for one in cells if one.layer is not Layer.MEMORY]
     return Changes(
-        slower=leaders.count("A"),
-        faster=leaders.count("B"),
-        same=sum(one.verdict is Verdict.EQUIVALENT for one in network),
-        unknown=sum(one.verdict is Verdict.NOT_ENOUGH_DATA for one in network),
+        slower=verdicts.count(Verdict.A_FASTER),
+        faster=verdicts.count(Verdict.B_FASTER),
+        same=verdicts.count(Verdict.EQUIVALENT),
+        unknown=sum(one.is_ahead or one is Verdict.NOT_ENOUGH_DATA for one in verdicts),
         configuration=tuple(dict.fromkeys(text for pairing in pairings for text in _differences(pairing))),
     )
 

@@ -108,11 +108,16 @@ def curves_of(keys: Sequence[CellKey]) -> list[Curve]:
 
 
 def compare_all(
-    pairings: Sequence[Pairing], margin: float, confidence: float, level: float | None = None
+    pairings: Sequence[Pairing],
+    margin: float,
+    confidence: float,
+    level: float | None = None,
+    next_level: float | None = None,
 ) -> tuple[list[Comparison], list[Comparison]]:
     """Return the comparisons of cells and of curves; one correction spans them all, whatever the number of fabrics.
 
-    Intervals are at `confidence`; what verdicts may err is 1 - `level` (default: the same), less where this is not the last look.
+    Intervals are at `confidence`; what verdicts may err is 1 - `level` (default: the same), less where this is not the last look;
+    more blocks are another look, at `next_level`.
     """
     level = confidence if level is None else level
     subjects: list[tuple[Pairing, CellKey | Curve]] = []
@@ -126,7 +131,7 @@ def compare_all(
     raw = p_values_of(ratios, margin)
     adjusted = adjusted_with_control(raw, np.array([_layer(subject) is Layer.MEMORY for _, subject in subjects]))
     codes, modes = _guarded(pairings, subjects, decision_codes(ratios, adjusted, margin, level, met), margin, level)
-    more = blocks_to_settle(ratios, raw, adjusted, margin, level)
+    more = blocks_to_settle(ratios, raw, adjusted, margin, level if next_level is None else next_level)
     made = [
         _comparison(
             pairing,
@@ -272,9 +277,10 @@ def _comparison(
     keys = subject.keys if isinstance(subject, Curve) else (subject,)
     key = keys[0]
     launches = int(row.ratios.launches[row.index])
-    thin, notes = survivors(pairing, keys)
+    thin, notes = survivors((pairing.a, pairing.b), keys)
     verdict = withheld(verdict_of(decision, key.metric), thin, pairing)
     is_open = not verdict.is_decided and verdict is not Verdict.EQUIVALENT
+    can_be_settled = is_open and pairing.is_paired and not thin and mode is None
     return Comparison(
         kind="curve" if is_curve else "cell",
         layer=key.layer,
@@ -297,7 +303,7 @@ def _comparison(
         verdict=verdict,
         launches=launches,
         replication=pairing.replication,
-        more_blocks_needed=int(more_blocks) if is_open and pairing.is_paired and not isnan(more_blocks) else None,
+        more_blocks_needed=int(more_blocks) if can_be_settled and not isnan(more_blocks) else None,
         met=_met(pairing, subject),
         deviation=row.of(row.ratios.log_deviation),
         freedom=row.of(row.ratios.degrees_of_freedom),
@@ -321,10 +327,10 @@ def _levels(pairing: Pairing, key: CellKey) -> dict[str, float | None]:
     return levels
 
 
-def survivors(pairing: Pairing, keys: Sequence[CellKey]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def survivors(sides: Sequence[Side], keys: Sequence[CellKey]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the sides of which too many launches gave nothing, and in words how many did."""
     thin, notes = [], []
-    for side in (pairing.a, pairing.b):
+    for side in sides:
         nothing = max(side.cells[key].gave_nothing for key in keys)
         expected = max(side.cells[key].expected for key in keys)
         if nothing:

@@ -29,7 +29,7 @@ from fabricbench.analysis.findings import (
     is_basic,
 )
 from fabricbench.analysis.kernels import kernel_of
-from fabricbench.analysis.measured import CellMeasured, Side, log_of
+from fabricbench.analysis.measured import CellMeasured, Side, clock_deviation, log_of
 from fabricbench.analysis.ranking import ranks
 from fabricbench.analysis.wording import difference, size_text
 from fabricbench.model import Layer, Metric, Pattern
@@ -46,6 +46,9 @@ MET_BY_USERS = (Layer.MPI, Layer.TCP)
 
 LEADING_SHARE, OTHER_SHARE, BREADTH_SHARE = 0.7, 0.2, 0.1
 """How 1 - confidence is shared out: leading rows, every other comparison, the claim that a fabric is slower nowhere."""
+
+BREADTHS = 2
+"""Claims of breadth for a pair: one over the layers that users meet, one over those below."""
 
 MOST_OPERATIONS = 6
 """Rows of patterns and MPI operations where no ping-pong and no stream was measured."""
@@ -129,20 +132,33 @@ def layer_name(layer: Layer) -> str:
 
 
 def choose_rows(sides: Sequence[Side], ladder: Sequence[LadderStep]) -> list[Row]:
-    """Return the rows, the leading ones first. They depend on what was measured on all sides, not on any result."""
-    keys = [key for key in sides[0].cells if all(key in side.cells for side in sides) and key.layer is not Layer.MEMORY]
-    loads = _kernels(keys)
-    met = [key for layer in MET_BY_USERS for key in _key_cells(keys, layer, ladder)]
-    lower = [key for layer in reversed(Layer) if layer not in MET_BY_USERS for key in _key_cells(keys, layer, ladder)]
+    """Return the rows, the leading ones first. They depend on what was asked for, not on any result.
+
+    A leading row that gave nothing at all on some side stays: leaving it out would choose by what came out.
+    """
+    everything = list(dict.fromkeys(key for side in sides for key in side.cells if key.layer is not Layer.MEMORY))
+    keys = [key for key in everything if all(key in side.cells for side in sides)]
+    asked = [key for key in everything if all(key in side.cells or _was_asked(side, key) for side in sides)]
+    loads = _kernels(asked)
+    met = [key for layer in MET_BY_USERS for key in _key_cells(keys, asked, layer, ladder)]
+    below = [layer for layer in reversed(Layer) if layer not in MET_BY_USERS]
+    lower = [key for layer in below for key in _key_cells(keys, keys, layer, ladder)]
     leading = [*loads, *met] or lower or _operations(keys)
     rest = lower if loads or met else []
     tails = [
         Row(key, is_leading=False, tail=tail)
         for tail in SAMPLES_OF_TAIL
         for key in leading
-        if _has_tail(sides, key, tail)
+        if key in keys and _has_tail(sides, key, tail)
     ]
     return [*(Row(key, is_leading=True) for key in leading), *tails, *(Row(key, is_leading=False) for key in rest)]
+
+
+def _was_asked(side: Side, key: CellKey) -> bool:
+    """Return whether a side that has nothing of a cell was to measure it: it carries the layer, and such a cell failed there."""
+    return key.layer in side.fabric.layers and any(
+        what.startswith(f"{key.layer} {key.pattern}") for what, _, _ in side.failed
+    )
 
 
 def _kernels(keys: Iterable[CellKey]) -> list[CellKey]:
@@ -156,13 +172,25 @@ def _kernels(keys: Iterable[CellKey]) -> list[CellKey]:
     return [key for _, key in most.values()]
 
 
-def _key_cells(keys: Sequence[CellKey], layer: Layer, ladder: Sequence[LadderStep]) -> list[CellKey]:
-    """Return a layer's round trip of the ladder's message and its throughput at the largest size."""
+def _key_cells(
+    keys: Sequence[CellKey], asked: Sequence[CellKey], layer: Layer, ladder: Sequence[LadderStep]
+) -> list[CellKey]:
+    """Return a layer's round trip of the ladder's message and its throughput at the largest size; else of what was asked."""
     waits = {step.receive for step in ladder if step.layer is layer}
     steps = {step.round_trip_message_bytes for step in ladder if step.layer is layer}
-    mine = [key for key in keys if key.layer is layer and is_basic(key) and key.receive in waits]
-    trips = [key for key in mine if key.metric is Metric.ROUND_TRIP_TIME]
-    rates = [key for key in mine if key.metric is Metric.THROUGHPUT]
+
+    def mine(metric: Metric) -> list[CellKey]:
+        found = [
+            [
+                key
+                for key in those
+                if key.layer is layer and is_basic(key) and key.receive in waits and key.metric is metric
+            ]
+            for those in (keys, asked)
+        ]
+        return found[0] or found[1]
+
+    trips, rates = mine(Metric.ROUND_TRIP_TIME), mine(Metric.THROUGHPUT)
     trip = min(trips, key=lambda key: (key.message_bytes not in steps, key.message_bytes), default=None)
     rate = max(rates, key=lambda key: key.message_bytes, default=None)
     return [key for key in (trip, rate) if key is not None]
@@ -201,7 +229,7 @@ def error_rates(rows: Sequence[Row], pairs: int, comparisons: int, confidence: f
     return ErrorRates(
         leading=LEADING_SHARE * error / max(leading, 1),
         other=OTHER_SHARE * error / max(comparisons + tails, 1),
-        breadth=BREADTH_SHARE * error / max(pairs, 1),
+        breadth=BREADTH_SHARE * error / max(BREADTHS * pairs, 1),
     )
 
 
@@ -222,45 +250,56 @@ def effect_of(
     judge: Judge,
 ) -> Effect:
     """Return a row with its readings, its pairs and its grade."""
+    is_tail = row.tail is not None
     doubts = {
-        side.name: judge(side, side.cells[row.key], row.tail is not None) for side in sides if row.key in side.cells
+        side.name: judge(side, side.cells[row.key], is_tail) if row.key in side.cells else (Doubt("gave nothing"),)
+        for side in sides
     }
-    readings = tuple(_reading(side, row, pairings, doubts[side.name]) for side in sides if row.key in side.cells)
-    pairs = tuple(
-        made
-        for pairing in pairings
-        if row.key in pairing.keys
-        and (
-            made := _pair(row, pairing, compared.get((pairing.a.name, pairing.b.name, row.key)), rates.of(row), margin)
-        )
-    )
-    better = {(one.fabric_a, one.fabric_b): one for one in pairs}
-    wins = {
-        ends: True
-        for (a, b), one in better.items()
-        for ends, verdict in (((a, b), Verdict.A_FASTER), ((b, a), Verdict.B_FASTER))
-        if one.verdict is verdict
-    }
-    order = sorted(readings, key=lambda one: _goodness(one, row.key.metric), reverse=True)
-    told = tuple(dict.fromkeys(f"{name}: {doubt.text}" for name, found in doubts.items() for doubt in found))
-    mine = (compared.get((pairing.a.name, pairing.b.name, row.key)) for pairing in pairings)
-    notes = (note for one in mine if one is not None and one.verdict is not Verdict.EQUIVALENT for note in one.notes)
-    told += tuple(dict.fromkeys(notes))
-    is_void = any(doubt.is_void for found in doubts.values() for doubt in found)
-    is_decided = any(one.verdict.leader or one.verdict is Verdict.EQUIVALENT for one in pairs)
+    mine = [pairing for pairing in pairings if row.key in pairing.keys]
+    of_cell = {(one.a.name, one.b.name): compared.get((one.a.name, one.b.name, row.key)) for one in mine}
+    made = (_pair(row, one, of_cell[one.a.name, one.b.name], rates.of(row), margin) for one in mine)
+    pairs = tuple(one for one in made if one is not None)
+    known = (one for one in of_cell.values() if one is not None and one.verdict is not Verdict.EQUIVALENT)
+    told = [f"{name}: {doubt.text}" for name, found in doubts.items() for doubt in found]
+    told += [note for one in known for note in one.notes]
     return Effect(
         what=row.what,
         layer=None if kernel_of(row.key) is not None else row.key.layer,
         metric=row.key.metric,
-        is_typical=row.tail is None,
-        readings=readings,
+        is_typical=not is_tail,
+        readings=tuple(_reading(side, row, sides, mine, doubts[side.name]) for side in sides),
         pairs=pairs,
-        ranks=ranks([one.fabric for one in order], wins)
-        if len(pairs) == len(readings) * (len(readings) - 1) // 2
-        else (),
-        grade=_grade(is_void=is_void, is_decided=is_decided, is_doubted=bool(told)),
-        doubts=told,
+        ranks=_ranks([side.name for side in sides], pairs),
+        grade=_grade(
+            is_void=any(doubt.is_void for found in doubts.values() for doubt in found),
+            is_decided=any(one.verdict.leader or one.verdict is Verdict.EQUIVALENT for one in pairs),
+            is_doubted=bool(told),
+        ),
+        doubts=tuple(dict.fromkeys(told)),
     )
+
+
+def _ranks(names: Sequence[str], pairs: Sequence[PairEffect]) -> tuple[tuple[str, ...], ...]:
+    """Return the tiers, from the pairs alone: who beats more stands first. Empty unless every two were compared."""
+    if len(pairs) < len(names) * (len(names) - 1) // 2:
+        return ()
+    wins = {
+        ends: True
+        for one in pairs
+        if one.verdict.is_decided
+        for ends in [(one.fabric_a, one.fabric_b) if one.verdict.leader == "A" else (one.fabric_b, one.fabric_a)]
+    }
+
+    def standing(name: str) -> tuple[int, float]:
+        beaten = sum(winner == name for winner, _ in wins) - sum(loser == name for _, loser in wins)
+        ahead = sum(
+            log(one.times) * (1 if one.fabric_b == name else -1)
+            for one in pairs
+            if name in (one.fabric_a, one.fabric_b)
+        )
+        return beaten, ahead
+
+    return ranks(sorted(names, key=standing, reverse=True), wins)
 
 
 def _grade(*, is_void: bool, is_decided: bool, is_doubted: bool) -> Grade:
@@ -271,25 +310,25 @@ def _grade(*, is_void: bool, is_decided: bool, is_doubted: bool) -> Grade:
     return Grade.DOUBTFUL if is_doubted else Grade.CLEAR
 
 
-def _goodness(reading: Reading, metric: Metric) -> float:
-    if reading.value is None:
-        return -np.inf
-    return -reading.value if metric.is_lower_better else reading.value
-
-
 def _values(cell: CellMeasured, tail: float | None) -> Floats:
     return cell.launch_values if tail is None else cell.tails.get(tail, np.full_like(cell.launch_values, np.nan))
 
 
-def _reading(side: Side, row: Row, pairings: Sequence[Pairing], doubts: Sequence[Doubt]) -> Reading:
-    """Return a fabric's level: the geometric mean over what is compared, so that ratios of readings are the ratios shown."""
+def _reading(
+    side: Side, row: Row, sides: Sequence[Side], pairings: Sequence[Pairing], doubts: Sequence[Doubt]
+) -> Reading:
+    """Return a fabric's level: the geometric mean over what all sides have, so that ratios of readings are the ratios shown."""
+    if row.key not in side.cells:
+        return Reading(
+            fabric=side.name, value=None, low=None, high=None, launches=(None,) * len(side.blocks), note="gave nothing"
+        )
     values = _values(side.cells[row.key], row.tail)
     logs = log_of(values)
-    mine = next((one for one in pairings if side in (one.a, one.b)), None)
-    if mine is not None and mine.is_paired:
-        shared = set(mine.shared_blocks)
-        logs = logs[[block in shared for block in side.blocks]]
-    elif mine is not None and len(side.runs) > 1:
+    if pairings and pairings[0].is_paired:
+        common = _common_blocks(row, sides, pairings)
+        shared = logs[[block in common for block in side.blocks]]
+        logs = shared if shared.size else logs
+    elif len(side.runs) > 1:
         logs = run_means(logs, side.run_of)
     level = paired_ratios(logs[np.newaxis, :])
     found = [None if np.isnan(one[0]) else float(one[0]) for one in (level.ratio, level.low, level.high)]
@@ -302,6 +341,17 @@ def _reading(side: Side, row: Row, pairings: Sequence[Pairing], doubts: Sequence
         is_impossible=any(doubt.is_void for doubt in doubts),
         note="; ".join(doubt.text for doubt in doubts if doubt.is_void),
     )
+
+
+def _common_blocks(row: Row, sides: Sequence[Side], pairings: Sequence[Pairing]) -> set[int]:
+    """Return the blocks in which every side that has the row at all has a value of it, halves close in time."""
+    common: set[int] | None = None
+    for side in sides:
+        if row.key in side.cells:
+            logs = log_of(_values(side.cells[row.key], row.tail))
+            mine = {block for block, value in zip(side.blocks, logs, strict=True) if not np.isnan(value)}
+            common = mine if common is None else common & mine
+    return (common or set()) - {block for pairing in pairings for block in pairing.left_out}
 
 
 def _pair(row: Row, pairing: Pairing, compared: Comparison | None, rate: float, margin: float) -> PairEffect | None:
@@ -322,7 +372,7 @@ def _pair(row: Row, pairing: Pairing, compared: Comparison | None, rate: float, 
             code = np.array([DECISIONS.tolist().index(decision)])
             is_mixed = np.ones(1, dtype=np.bool_)
             decision = DECISIONS[guarded((log_b - log_a)[np.newaxis, :], code, is_mixed, margin, 1.0 - rate)[0]]
-        verdict = withheld(verdict_of(decision, metric), survivors(pairing, (row.key,))[0], pairing)
+        verdict = withheld(verdict_of(decision, metric), survivors((pairing.a, pairing.b), (row.key,))[0], pairing)
     sign = -1.0 if metric.is_lower_better else 1.0
     ends = sorted(exp(sign * end) for end in (low, high)) if low is not None and high is not None else [None, None]
     values = _levels(row, pairing)
@@ -334,6 +384,8 @@ def _pair(row: Row, pairing: Pairing, compared: Comparison | None, rate: float, 
         high=ends[1],
         verdict=verdict,
         words=difference(metric, verdict, *values, margin=margin),
+        value_a=values[0],
+        value_b=values[1],
         more_blocks_needed=None if compared is None or row.tail is not None else compared.more_blocks_needed,
     )
 
@@ -359,7 +411,12 @@ def _compared_logs(row: Row, pairing: Pairing) -> tuple[Floats, Floats]:
 
 def _tail_ratio(row: Row, pairing: Pairing) -> LogRatio | None:
     log_a, log_b = _compared_logs(row, pairing)
-    ratios = paired_ratios((log_b - log_a)[np.newaxis, :]) if pairing.is_paired else unpaired_ratios(log_a, log_b)
+    floor = clock_deviation(pairing.a.cells[row.key], pairing.b.cells[row.key])
+    ratios = (
+        paired_ratios((log_b - log_a)[np.newaxis, :], least_deviation=floor)
+        if pairing.is_paired
+        else unpaired_ratios(log_a, log_b, least_deviation=floor)
+    )
     if np.isnan(ratios.p_value[0]):
         return None
     return LogRatio(

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabricbench.analysis.analysing import check_levels, error_of_look
-from fabricbench.analysis.comparing import number
+from fabricbench.analysis.comparing import number, survivors
 from fabricbench.analysis.findings import CellKey, Replication
 from fabricbench.analysis.measured import Side, cell_name, clock_deviation, in_order, read_sides
 from fabricbench.errors import UsageError
@@ -75,6 +75,8 @@ class GateCell(Model):
     caught: float | None = None
     passed: float | None = None
     chance_to_pass: float | None = None
+    gave_nothing: str = ""
+    """How many launches gave nothing, where so many did that those that are left cannot pass."""
 
 
 class GatePower(Model):
@@ -179,6 +181,7 @@ def _cell(
     )
     ratio, low, high = (float(one[0]) for one in (slowdown.ratio, slowdown.low, slowdown.high))
     count, deviation = int(slowdown.launches[0]), slowdown.log_deviation
+    thin = "; ".join(survivors((a, b), (key,))[1]) if survivors((a, b), (key,))[0] else ""
     has_interval = count >= MINIMUM_LAUNCHES
     return GateCell(
         fabric=a.fabric.name,
@@ -192,7 +195,8 @@ def _cell(
         p_adjusted=number(float(_p_beyond(slowdown, maximum)[0])),
         launches=count,
         is_control=key.layer is Layer.MEMORY,
-        verdict=GateVerdict.PASSED if high <= 1.0 + maximum else GateVerdict.INCONCLUSIVE,
+        verdict=GateVerdict.PASSED if high <= 1.0 + maximum and not thin else GateVerdict.INCONCLUSIVE,
+        gave_nothing=thin,
         deviation=number(float(deviation[0])),
         caught=float(caught_with_power(deviation, count, maximum, confidence, tested)[0]) if has_interval else None,
         passed=float(passed_with_power(deviation, count, maximum, confidence)[0]) if has_interval else None,

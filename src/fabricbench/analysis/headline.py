@@ -16,12 +16,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import exp, log
 
+import numpy as np
+
 from fabricbench.analysis.answer import answer_of
 from fabricbench.analysis.change import changes_of, is_change
 from fabricbench.analysis.effects import Compared, ErrorRates, Row, choose_rows, effect_of, error_rates, key_parts
 from fabricbench.analysis.findings import Comparison, Effect, Grade, Headline
+from fabricbench.analysis.single_sizes import size_verdict
 from fabricbench.analysis.wording import enumeration, percent
 from fabricbench.model import Layer
+from fabricbench.statistics.dependence import pooled_lag_one
+
+DEPENDENCE_LEVEL = 0.01
+"""Chance of doubting blocks that do not depend on each other."""
 
 
 def write_headline(compared: Compared) -> Headline:
@@ -44,7 +51,9 @@ def write_headline(compared: Compared) -> Headline:
         in_doubt=in_doubt,
         effects=tuple(shown),
         more_effects=tuple(one for one in effects if one not in shown),
-        changes=changes_of(compared.pairings, compared.cells) if is_change(compared.pairings) else None,
+        changes=changes_of(compared.pairings, compared.cells, lambda one: size_verdict(one, rates, compared.margin))
+        if is_change(compared.pairings)
+        else None,
     )
 
 
@@ -56,11 +65,38 @@ def _effects(compared: Compared, rows: Sequence[Row], rates: ErrorRates) -> list
         for row in rows
         if (one := by_key.get((pairing.a.name, pairing.b.name, key_parts(row.key)))) is not None
     }
-    unrest = _unrest(compared.cells)
+    unrest, dependence = _unrest(compared.cells), dependence_of(compared)
     made = (
         effect_of(row, compared.sides, compared.pairings, table, rates, compared.margin, compared.judge) for row in rows
     )
-    return [_weighed(one, unrest) for one in made]
+    return [_in_doubt(_weighed(one, unrest), dependence) for one in made]
+
+
+def dependence_of(compared: Compared) -> str:
+    """Return in words that the ratios of neighbouring blocks resemble each other; empty where they do not, or nobody can tell.
+
+    Then there are fewer independent blocks than intervals reckon with. Network cells are pooled, the order of blocks is exchanged.
+    """
+    found = []
+    for pairing in compared.pairings:
+        keys = [key for key in pairing.keys if key.layer is not Layer.MEMORY]
+        if not pairing.is_paired or not keys:
+            continue
+        lag = pooled_lag_one(np.stack([pairing.log_ratios(key) for key in keys]), np.random.default_rng(1))
+        if lag is not None and lag.p_value < DEPENDENCE_LEVEL / len(compared.pairings):
+            found.append(lag.autocorrelation)
+    if not found:
+        return ""
+    return (
+        f"ratios of neighbouring blocks resemble each other (lag-1 correlation {max(found):.2f}): intervals are too narrow, "
+        "measure again, or longer"
+    )
+
+
+def _in_doubt(effect: Effect, text: str) -> Effect:
+    if not text or effect.grade in (Grade.OPEN, Grade.VOID):
+        return effect
+    return effect.model_copy(update={"grade": Grade.DOUBTFUL, "doubts": (*effect.doubts, text)})
 
 
 def _unrest(cells: Sequence[Comparison]) -> float:

@@ -175,7 +175,9 @@ def _sensitivities(
         ordered = sorted(most.values(), key=lambda item: item[1].ratio, reverse=not is_a_slower)
         made = [_sensitivity(kernel, cell, is_a_slower=is_a_slower) for kernel, cell in ordered]
         logs = [log_ratios.get((cell.fabric_a, cell.fabric_b, cell.variant)) for _, cell in ordered]
-        leads = [_lead(one, other, confidence, is_a_slower=is_a_slower) for one, other in pairwise(logs)]
+        # Neighbours hold together, so that whoever is told to gain most does.
+        joint = 1.0 - (1.0 - confidence) / max(len(logs) - 1, 1)
+        leads = [_lead(one, other, joint, is_a_slower=is_a_slower) for one, other in pairwise(logs)]
         yield from (one.model_copy(update={"lead": lead}) for one, lead in zip(made, [*leads, None], strict=True))
 
 

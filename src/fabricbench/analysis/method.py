@@ -125,7 +125,7 @@ KERNELS = """
 Kernels of the NAS Parallel Benchmarks time what their specification times, verify against its values, and count its
 operations (NAS-95-020 and the official programs' counts). A kernel's gain is the paired ratio of its times on the
 slower and the faster network. By how much one gains more than the next is the ratio of their gains, paired by block
-too; where its interval holds 1, their order is not settled. These intervals are not corrected for their number.
+too; these intervals hold together, and where one holds 1, the order of the two is not settled.
 """
 
 
@@ -135,5 +135,6 @@ def method(
     """Return the paragraphs for what is repeated; `more` are those on what the report has besides."""
     facts = {"level": percent(confidence), "error": percent(1.0 - confidence), "margin": percent(margin), "seed": seed}
     compared = {Replication.BLOCKS: PAIRED, Replication.RUNS: RUNS, Replication.LAUNCHES: UNPAIRED}[replication]
-    texts = (LAUNCHES, SUMMARIES, compared, FIRST_SCREEN, CORRECTION, LOOKS, VERDICTS, CROSSOVERS, LADDER, *more)
+    promise = () if replication is Replication.LAUNCHES else (FIRST_SCREEN,)
+    texts = (LAUNCHES, SUMMARIES, compared, *promise, CORRECTION, LOOKS, VERDICTS, CROSSOVERS, LADDER, *more)
     return tuple(" ".join(text.split()).format(**facts) for text in texts)

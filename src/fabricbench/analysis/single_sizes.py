@@ -5,11 +5,13 @@ Each size is decided within the error of all comparisons (`ErrorRates.other`), w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 from math import exp, log1p
 
 from fabricbench.analysis.comparing import Pairing, verdict_of
-from fabricbench.analysis.effects import MET_BY_USERS, Compared, ErrorRates, key_parts, layer_name, log_ratio_of
+from fabricbench.analysis.crossovers import cell_key
+from fabricbench.analysis.effects import MET_BY_USERS, Compared, ErrorRates, layer_name, log_ratio_of
 from fabricbench.analysis.findings import Comparison, Crossover, Effect, PairEffect, Verdict, is_basic
 from fabricbench.analysis.wording import count, enumeration, percent, size_text, slower_by
 from fabricbench.model import Layer
@@ -17,28 +19,45 @@ from fabricbench.model import Layer
 MOST_EXCEPTIONS = 3
 
 
-def leading_crossing(compared: Compared, rates: ErrorRates) -> Crossover | None:
-    """Return the crossing that may lead: in a layer that users meet, both neighbours decided, measured closely."""
-    verdicts = {
-        (*key_parts(one), one.fabric_a, one.fabric_b): _verdict(one, rates.other, compared.margin)
-        for one in compared.cells
-    }
+def usable_sizes(compared: Compared) -> list[Comparison]:
+    """Return the sizes of ping-pongs and streams over the network whose numbers can be right."""
+    sides = {side.name: side for side in compared.sides}
 
-    def is_decided(one: Crossover, size: float) -> bool:
-        key = (one.layer, one.pattern, one.receive, int(size), one.metric, one.variant, one.fabric_a, one.fabric_b)
-        found = verdicts.get(key)
-        return found is not None and found.is_decided
+    def is_void(one: Comparison, fabric: str) -> bool:
+        cell = sides[fabric].cells.get(cell_key(one))
+        return cell is None or any(doubt.is_void for doubt in compared.judge(sides[fabric], cell, False))
 
-    found = [
+    return [
         one
-        for one in compared.crossovers
-        if one.layer in MET_BY_USERS
+        for one in compared.cells
+        if one.layer is not Layer.MEMORY
         and is_basic(one)
-        and one.is_close
-        and is_decided(one, one.lower_bytes)
-        and is_decided(one, one.upper_bytes)
+        and not is_void(one, one.fabric_a)
+        and not is_void(one, one.fabric_b)
     ]
-    return min(found, key=lambda one: MET_BY_USERS.index(one.layer), default=None)
+
+
+def leading_crossing(compared: Compared, rates: ErrorRates) -> Crossover | None:
+    """Return the crossing that may lead: in a layer that users meet, its neighbours decided and close, no other size against it."""
+    curves: dict[tuple[object, ...], dict[int, Verdict]] = {}
+    for one in usable_sizes(compared):
+        verdict = _verdict(one, rates.other, compared.margin)
+        curves.setdefault(_curve(one), {})[one.message_bytes or 0] = verdict
+
+    def holds(one: Crossover) -> bool:
+        verdicts = curves.get(_curve(one), {})
+        below, above = ("A", "B") if one.faster_below == one.fabric_a else ("B", "A")
+        ends = [verdicts.get(size) for size in (one.lower_bytes, one.upper_bytes)]
+        return all(end is not None and end.is_decided for end in ends) and all(
+            verdict.leader in (None, below if size <= one.lower_bytes else above) for size, verdict in verdicts.items()
+        )
+
+    found = [one for one in compared.crossovers if one.layer in MET_BY_USERS and is_basic(one) and one.is_close]
+    return min(filter(holds, found), key=lambda one: MET_BY_USERS.index(one.layer), default=None)
+
+
+def _curve(one: Comparison | Crossover) -> tuple[object, ...]:
+    return one.layer, one.pattern, one.receive, one.variant, one.metric, one.fabric_a, one.fabric_b
 
 
 def depends_text(one: Crossover) -> str:
@@ -50,12 +69,19 @@ def depends_text(one: Crossover) -> str:
     )
 
 
+def size_verdict(one: Comparison, rates: ErrorRates, margin: float) -> Verdict:
+    """Return what a size shows within the error of all comparisons."""
+    return _verdict(one, rates.other, margin)
+
+
 def _verdict(one: Comparison, rate: float, margin: float) -> Verdict:
     known = log_ratio_of(one)
     if known is None:
         return Verdict.NOT_ENOUGH_DATA
     found = verdict_of(known.decide(rate, margin), one.metric)
     leader = {"A": one.fabric_a, "B": one.fabric_b}.get(found.leader or "")
+    if found is Verdict.EQUIVALENT and (one.thin_sides or one.is_mixed):
+        return Verdict.NOT_ENOUGH_DATA
     if leader in one.thin_sides or (one.is_mixed and one.verdict.leader != found.leader):
         return Verdict.NOT_ENOUGH_DATA
     return one.verdict if one.is_mixed and one.verdict.is_ahead else found  # the median pair shows no more than that
@@ -63,20 +89,33 @@ def _verdict(one: Comparison, rate: float, margin: float) -> Verdict:
 
 def exceptions(compared: Compared, winner: str, rates: ErrorRates, told: Sequence[str]) -> tuple[str, ...]:
     """Return where the winner is slower by more than the margin: leading rows first, then sizes next to each other in one."""
-    against: dict[tuple[object, ...], list[Comparison]] = {}
-    for one in sorted(compared.cells, key=lambda one: one.message_bytes or 0):
-        if winner not in (one.fabric_a, one.fabric_b) or one.layer is Layer.MEMORY or not is_basic(one):
-            continue
-        verdict = _verdict(one, rates.other, compared.margin)
-        leader = {"A": one.fabric_a, "B": one.fabric_b}.get(verdict.leader or "")
-        if verdict.is_decided and leader != winner:
-            against.setdefault((one.layer, one.metric, one.receive, leader), []).append(one)
+    curves: dict[tuple[object, ...], list[Comparison]] = {}
+    for one in sorted(usable_sizes(compared), key=lambda one: one.message_bytes or 0):
+        if winner in (one.fabric_a, one.fabric_b):
+            curves.setdefault(_curve(one), []).append(one)
+    groups = [group for curve in curves.values() for group in _runs_against(curve, winner, rates, compared.margin)]
     order = [*MET_BY_USERS, *(layer for layer in reversed(Layer) if layer not in MET_BY_USERS)]
-    groups = sorted(against.values(), key=lambda group: order.index(group[0].layer))
+    groups.sort(key=lambda group: order.index(group[0].layer))
     texts = [*told, *(_group_text(group, rates.other, is_many=len(compared.sides) > 2) for group in groups)]
     texts = list(dict.fromkeys(texts))
     left = len(texts) - MOST_EXCEPTIONS
     return (*texts[:MOST_EXCEPTIONS], *((f"{left} more, see the table of ratios",) if left > 0 else ()))
+
+
+def _runs_against(
+    curve: Sequence[Comparison], winner: str, rates: ErrorRates, margin: float
+) -> Iterable[list[Comparison]]:
+    """Yield the measured sizes next to each other at which the winner is slower by more than the margin."""
+    for is_against, group in groupby(
+        curve,
+        lambda one: (verdict := _verdict(one, rates.other, margin)).is_decided and _leader(one, verdict) != winner,
+    ):
+        if is_against:
+            yield list(group)
+
+
+def _leader(one: Comparison, verdict: Verdict) -> str | None:
+    return {"A": one.fabric_a, "B": one.fabric_b}.get(verdict.leader or "")
 
 
 def _group_text(group: Sequence[Comparison], rate: float, *, is_many: bool) -> str:
@@ -110,10 +149,9 @@ def exception_of(effect: Effect, pair: PairEffect) -> str:
 def reach(compared: Compared, winner: str | None, rates: ErrorRates) -> str:
     """Return how far the answer reaches over single sizes, the layers that users meet apart from those below."""
     parts = []
+    usable = usable_sizes(compared)
     for layers, words in ((MET_BY_USERS, "Over"), ([one for one in Layer if one not in MET_BY_USERS], "Below, over")):
-        mine = [
-            one for one in compared.cells if one.layer in layers and one.layer is not Layer.MEMORY and is_basic(one)
-        ]
+        mine = [one for one in usable if one.layer in layers]
         names = enumeration([layer_name(layer) for layer in layers if any(one.layer is layer for one in mine)])
         for pairing in compared.pairings if mine else ():
             of_pair = [one for one in mine if (one.fabric_a, one.fabric_b) == (pairing.a.name, pairing.b.name)]

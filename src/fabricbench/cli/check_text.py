@@ -104,7 +104,7 @@ def _row(one: GateCell) -> tuple[str, ...]:
         value_text(one.old, key.metric),
         value_text(one.new, key.metric),
         bounded_text(f"{one.slowdown:.3f}", *bounds),
-        one.verdict.value + (" (control)" if one.is_control else ""),
+        "; ".join(filter(None, (one.verdict.value + (" (control)" if one.is_control else ""), one.gave_nothing))),
     )
 
 

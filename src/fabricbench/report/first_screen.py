@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
-from fabricbench.analysis.findings import Changes, Effect, Findings, Grade, Interval, PairEffect, Reading
+from fabricbench.analysis.findings import Changes, Effect, Findings, Grade, Interval, PairEffect, Reading, Replication
 from fabricbench.report.words import (
     NOTHING,
     interval_words,
@@ -21,7 +22,8 @@ from fabricbench.report.words import (
 GRADE_SIGNS = {Grade.CLEAR: "✓", Grade.DOUBTFUL: "▲", Grade.OPEN: "○", Grade.VOID: "✕"}
 """A shape beside each grade's word, for print without colour."""
 IMPOSSIBLE = "impossible"
-TIE, WORSE = " = ", ", then "
+TIE, WORSE = "~", ">"
+"""Between two fabrics in their order: not told apart by any test, and told apart."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +67,17 @@ class Row:
 
     @property
     def ranking(self) -> str:
-        """The fabrics from the best on: `myrinet, then atm = fast-ethernet`."""
-        return WORSE.join(TIE.join(place) for place in self.ranks) or NOTHING
+        """The fabrics from the best on: `myrinet > atm ~ fast-ethernet`."""
+        return " ".join(f"{name} {sign}".strip() for name, sign in self.order) or NOTHING
+
+    @property
+    def order(self) -> tuple[tuple[str, str], ...]:
+        """Each fabric once, the best first, with what stands between it and the next: whether a test told the two apart."""
+        names = list(dict.fromkeys(name for tier in self.ranks for name in tier))
+        signs = [
+            TIE if any({one, other} <= set(tier) for tier in self.ranks) else WORSE for one, other in pairwise(names)
+        ]
+        return tuple(zip(names, [*signs, ""][: len(names)], strict=True))
 
     @property
     def sign(self) -> str:
@@ -124,7 +135,7 @@ def build_screen(findings: Findings) -> Screen:
         evidence=tuple(map(typographic, headline.evidence)),
         in_doubt=headline.in_doubt,
         fabrics=tuple((fabric.letter, fabric.name) for fabric in findings.fabrics),
-        ratio_head=f"Ratio (joint {findings.confidence * 100:g} %)",
+        ratio_head=_ratio_head(findings),
         rows=shown,
         more_rows=folded,
         doubts=doubts,
@@ -159,6 +170,13 @@ def _row(effect: Effect, doubts: Sequence[str], margin: float) -> Row:
         doubts=tuple(doubts.index(doubt) + 1 for doubt in _doubts_of(effect)),
         is_undecided=effect.grade in (Grade.OPEN, Grade.VOID) or all(ratio.leader is None for ratio in ratios),
     )
+
+
+def _ratio_head(findings: Findings) -> str:
+    """Return what the ratios' intervals promise: of one run a side nothing beyond these two sessions."""
+    if any(one.replication is Replication.LAUNCHES for one in findings.cells):
+        return "Ratio (these two sessions)"
+    return f"Ratio (joint {findings.confidence * 100:g} %)"
 
 
 def _doubts_of(effect: Effect) -> list[str]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby, pairwise
 
 from fabricbench.analysis.findings import Findings, Interval, KernelFindings, Sensitivity
 from fabricbench.published import PublishedKernel, published_kernels
 from fabricbench.report.tables import Table, table
+from fabricbench.report.warning_groups import spoken
 from fabricbench.report.words import NOTHING, counted, outcome_words, share_words
 
 CALLS_SHOWN = 2
@@ -157,11 +159,42 @@ def kernel_tables(findings: Findings) -> list[tuple[str, Table]]:
 
 
 def kernel_lines(findings: Findings) -> tuple[str, ...]:
-    """Return what the section says in words: which reference the rates are beside."""
+    """Return what the section says in words: which kernels gain most and least, which reference the rates are beside."""
     kernels = findings.kernels
-    if kernels is None or kernels.reference is None:
+    if kernels is None:
         return ()
-    return (f"Rates are normalised to {kernels.reference.name}: {kernels.reference.source}.",)
+    lines = [
+        _order_line(list(group)) for _, group in groupby(kernels.sensitivities, lambda one: (one.slower, one.faster))
+    ]
+    if kernels.reference is not None:
+        lines.append(f"Rates are normalised to {kernels.reference.name}: {kernels.reference.source}.")
+    return tuple(filter(None, lines))
+
+
+def _order_line(group: Sequence[Sensitivity]) -> str:
+    """Return who gains most by the faster network and who least; those whose order is not settled together."""
+    if len(group) < 2 or not group[0].is_decided:
+        return ""
+    tiers = [[group[0]]]
+    for before, one in pairwise(group):
+        if before.may_be_behind:
+            tiers[-1].append(one)
+        else:
+            tiers.append([one])
+    most, *others = tiers
+    names, times = _named(most), spoken([f"{one.ratio:.1f}" for one in most])
+    close = "" if len(most) == 1 else " (too close to tell which more)"
+    verb = "gains" if len(most) == 1 else "gain"
+    end = (
+        f", {_named(others[-1])} the least ({spoken([f'{one.ratio:.2f}' for one in others[-1]])} times)"
+        if others
+        else ""
+    )
+    return f"{names} {verb} most by {group[0].faster}, {times} times shorter than on {group[0].slower}{close}{end}."
+
+
+def _named(group: Sequence[Sensitivity]) -> str:
+    return spoken([one.kernel.benchmark for one in group])
 
 
 def _is_of_the_study(kernels: KernelFindings) -> bool:

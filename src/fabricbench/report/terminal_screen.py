@@ -197,7 +197,7 @@ def _outcome(findings: Findings, screen: Screen, row: Row, *, is_narrow: bool) -
 
 def _order(screen: Screen, row: Row) -> str:
     letters = {name: letter for letter, name in screen.fabrics}
-    return " > ".join(" = ".join(letters[name] for name in place) for place in row.ranks) or NOTHING
+    return " ".join(f"{letters[name]} {sign}".strip() for name, sign in row.order) or NOTHING
 
 
 def _launches(findings: Findings, row: Row, width: int) -> Text:

@@ -52,6 +52,9 @@ class PairEffect(Model):
     """Corrected over the first screen's rows so that any wrong one has at most the report's chance (Holm)."""
     words: str
     """`half the time: 64 instead of 130 us`."""
+    value_a: float | None = None
+    """Geometric means over the very blocks of this pair: their ratio is `times`; means over other blocks need not agree with it."""
+    value_b: float | None = None
     more_blocks_needed: int | None = None
 
 
@@ -67,7 +70,7 @@ class Effect(Model):
     """One for each fabric, in the order of `Findings.fabrics`."""
     pairs: tuple[PairEffect, ...]
     ranks: tuple[tuple[str, ...], ...] = ()
-    """The fabrics from the best on; those that cannot be told apart share a place."""
+    """The fabrics from the best on; each two that cannot be told apart share a tier, and a fabric may stand in several."""
     grade: Grade
     doubts: tuple[str, ...] = ()
 

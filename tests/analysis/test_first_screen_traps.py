@@ -1,0 +1,159 @@
+"""Where the first screen could say what its own intervals deny: each was a false sentence once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fabricbench.analysis.effects import Doubt
+from fabricbench.analysis.findings import CellKey, Comparison, Grade, Headline, Verdict
+from fabricbench.analysis.measured import CellMeasured, Side
+from fabricbench.model import Layer, Metric
+from support.simulated_sides import first_screen, keys_of, sides_of
+
+Floats = NDArray[np.float64]
+
+
+def screen(
+    keys: Sequence[CellKey],
+    slower: Sequence[Callable[[CellKey], float]],
+    *,
+    blocks: int = 12,
+    noise: float = 0.005,
+    change: Callable[[Floats], None] = lambda _: None,
+    **options: object,
+) -> tuple[Headline, list[Comparison]]:
+    """The screen of fabrics a, b, ... of which each is that much slower (log) than the first; `change` edits the log values."""
+    random = np.random.default_rng(7)
+    names = "abc"[: len(slower) + 1]
+    values = 10.0 + random.normal(0.0, noise, (len(names), len(keys), blocks))
+    for side, how in enumerate(slower, 1):
+        values[side] += np.array([how(key) if key.metric.is_lower_better else -how(key) for key in keys])[:, np.newaxis]
+    change(values)
+    return first_screen(sides_of(keys, values, list(names)), **options)  # type: ignore[arg-type]
+
+
+MPI_TCP = keys_of(layers=(Layer.TCP, Layer.MPI))
+
+
+def test_an_order_comes_from_the_pairs_and_not_from_levels_of_other_blocks():
+    # c has only the first five blocks, and the machine drifts: its level looks better than b's, which beats it in every block.
+    def drift(values: Floats) -> None:
+        values += (
+            np.linspace(0.0, 0.5, values.shape[2])
+            * np.where([key.metric.is_lower_better for key in MPI_TCP], 1, -1)[:, None]
+        )
+        values[2, :, 5:] = np.nan
+
+    headline, _ = screen(MPI_TCP, [lambda _: -np.log(2), lambda _: -np.log(2) + np.log(1.1)], change=drift)
+    assert headline.sentence.startswith("b is fastest of 3: ")
+    assert {effect.ranks for effect in headline.effects if effect.is_typical} == {(("b",), ("c",), ("a",))}
+
+
+def test_the_numbers_of_the_sentence_are_those_of_the_pair_that_was_tested():
+    def lost(values: Floats) -> None:
+        values[:, :, 4] += np.where([key.metric.is_lower_better for key in MPI_TCP], np.log(3), -np.log(3))
+        values[1, :, 4] = np.nan
+
+    headline, _ = screen(MPI_TCP, [lambda _: np.log(1.08)], change=lost)
+    assert headline.sentence.startswith("a is faster: small MPI messages take ")
+    for effect in headline.effects:
+        (pair,) = effect.pairs
+        assert pair.value_a is not None
+        assert pair.value_b is not None
+        ratio = pair.value_a / pair.value_b if effect.metric.is_lower_better else pair.value_b / pair.value_a
+        assert pair.times == pytest.approx(ratio)
+        assert [reading.value for reading in effect.readings] == pytest.approx([pair.value_a, pair.value_b])
+
+
+def test_an_equivalence_that_was_withheld_is_not_counted_either():
+    def slow_mode(values: Floats) -> None:
+        for block in range(0, 60, 8):
+            values[1, :, block] += np.where([key.metric.is_lower_better for key in MPI_TCP], 0.06, -0.06)
+
+    headline, cells = screen(MPI_TCP, [lambda _: 0.0], blocks=60, noise=0.002, change=slow_mode)
+    assert all(one.is_mixed for one in cells)
+    assert "equivalent" not in headline.sentence + headline.detail
+
+
+def void(side: Side, cell: CellMeasured, _is_tail: bool) -> tuple[Doubt, ...]:
+    return (Doubt("949 % of the line rate", is_void=True),) if side.name == "b" and not cell.key.metric.is_time else ()
+
+
+def test_numbers_that_cannot_be_right_carry_no_claim():
+    headline, _ = screen(MPI_TCP, [lambda _: -np.log(2)], judge=void)
+    assert headline.sentence.startswith("b is faster in 2 of 4 effects: small MPI messages")
+    assert "streams" not in headline.sentence
+    assert "8 of 8 sizes" in headline.detail  # the round trips alone
+    assert [effect.grade for effect in headline.effects] == [Grade.CLEAR, Grade.VOID, Grade.CLEAR, Grade.VOID]
+    equal, _ = screen(MPI_TCP, [lambda _: 0.0], blocks=40, judge=void)
+    assert "equivalent" not in equal.sentence
+
+
+def test_it_depends_only_where_no_other_size_speaks_against_it():
+    def two_ways(values: Floats) -> None:
+        for index, key in enumerate(keys):
+            there = key.message_bytes in (64, 4096)
+            values[1, index] += -0.3 if there else 0.3
+
+    keys = keys_of(layers=(Layer.MPI,), trips=(64, 256, 1024, 4096, 16384), streams=())
+    keys += keys_of(layers=(Layer.TCP,), trips=(64,), streams=(16384,))
+    headline, _ = screen(keys, [lambda _: 0.0], change=two_ways)
+    assert "depends" not in headline.sentence
+
+
+def test_an_exception_names_only_sizes_next_to_each_other():
+    keys = keys_of(layers=(Layer.MPI, Layer.TCP), trips=(64, 512, 1472, 4096, 16384), streams=(16384,))
+
+    def slower(key: CellKey) -> float:
+        is_bad = key.layer is Layer.TCP and key.metric is Metric.ROUND_TRIP_TIME and key.message_bytes in (512, 16384)
+        return float(np.log(1.3)) if is_bad else -float(np.log(2))
+
+    headline, _ = screen(keys, [slower])
+    assert [text.partition(",")[0] for text in headline.exceptions] == [
+        "TCP round trips of 512 B",
+        "TCP round trips of 16 KiB",
+    ]
+
+
+def test_tails_that_a_coarse_clock_reads_alike_are_not_certain():
+    keys = keys_of(layers=(Layer.MPI,), trips=(64,), streams=())
+    values = np.full((2, len(keys), 3), 10.0)
+    sides = sides_of(keys, values, ["a", "b"])
+    for side, level in zip(sides, (20e3, 21e3), strict=True):
+        cell = side.cells[keys[0]]
+        cell.tails = {0.99: np.full(3, level)}
+        cell.clock_share = 0.05
+        cell.pooled = np.ones(1000)
+    headline, _ = first_screen(sides)
+    (tail,) = [effect for effect in headline.effects if not effect.is_typical]
+    assert tail.pairs[0].verdict is Verdict.NOT_ENOUGH_DATA
+
+
+def test_a_layer_that_gave_nothing_on_one_fabric_stays_on_the_screen():
+    values = 10.0 + np.random.default_rng(3).normal(0, 0.005, (2, len(MPI_TCP), 12))
+    a, b = sides_of(MPI_TCP, values, ["a", "b"])
+    for key in [key for key in b.cells if key.layer is Layer.MPI]:
+        del b.cells[key]
+    b.failed = tuple((f"mpi {pattern} of 64 B", "it hangs", "timeout") for pattern in ("pingpong", "stream"))
+    headline, _ = first_screen([a, b])
+    trip = next(effect for effect in headline.effects if effect.what == "MPI round trip, 64 B")
+    assert trip.grade is Grade.OPEN
+    assert "b: gave nothing" in trip.doubts
+    assert [reading.value is None for reading in trip.readings] == [False, True]
+
+
+def test_neighbouring_blocks_that_resemble_each_other_put_the_answer_in_doubt():
+    def slow_waves(values: Floats) -> None:
+        random = np.random.default_rng(11)
+        wave = np.cumsum(random.normal(0, 0.02, values.shape[2]))
+        values[1] += np.where([key.metric.is_lower_better for key in MPI_TCP], 1, -1)[:, None] * wave
+
+    headline, _ = screen(MPI_TCP, [lambda _: -np.log(2)], blocks=29, change=slow_waves)
+    assert headline.sentence.startswith("b seems faster: ")
+    assert any("neighbouring blocks resemble each other" in text for text in headline.evidence)
+    independent, _ = screen(MPI_TCP, [lambda _: -np.log(2)], blocks=29)
+    assert independent.sentence.startswith("b is faster: ")

@@ -70,6 +70,7 @@ def test_channels_of_each_run_fall_into_its_own_launches(tmp_path: Path):
                 )
             ],
             blocks=2,
+            seed=number + 1,
         )
         for number, given in enumerate((shares, uneven, shares))
     ]

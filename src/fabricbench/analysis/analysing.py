@@ -116,7 +116,7 @@ def analyse(
                     has_workload=kernels is not None,
                     testbed=testbed_arguments(manifest),
                 ),
-                "reproduce": reproduce(every_run[0]),
+                "reproduce": tuple(line for run in every_run for line in reproduce(run)),
                 "conditions": _conditions(sides, pairings, len(launches), samples, margin, confidence),
             }
         ),
@@ -259,7 +259,7 @@ def _conditions(
     by = {
         Replication.BLOCKS: count(blocks, "block"),
         Replication.RUNS: f"{len(sides[0].runs)} runs before, {len(sides[-1].runs)} after",
-        Replication.LAUNCHES: "one run before, one after",
+        Replication.LAUNCHES: f"{count(len(sides[0].runs), 'run')} before, {len(sides[-1].runs)} after",
     }[replication]
     parts = [f"{by}, {count(launches, 'valid launch')}, {count(samples, 'sample')}"]
     if replication is not Replication.LAUNCHES:

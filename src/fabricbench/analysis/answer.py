@@ -120,16 +120,17 @@ def _phrases(effect: Effect, pair: PairEffect) -> tuple[str, ...]:
 
 def _subject(effect: Effect) -> tuple[str, str]:
     """Return the row as the subject of a sentence, and its verb."""
-    what, _, size = effect.what.partition(", ")
+    name = effect.what.rpartition(": ")[2]  # without the fabric that was changed, which the sentence names
+    what, _, size = name.partition(", ")
     if effect.layer is None:
-        return effect.what.replace(" on ", ", ").split(",")[0], "takes"
+        return name.replace(" on ", ", ").split(",")[0], "takes"
     layer = layer_name(effect.layer)
     if what == f"{layer} round trip":
         is_small = size.endswith(" B") and int(size.removesuffix(" B")) <= SMALL_BYTES
         return (f"small {layer} messages" if is_small else f"{size} {layer} messages"), "take"
     if what == f"{layer} throughput":
         return f"{layer} streams", "reach"
-    return effect.what.replace(", ", " of "), "takes" if effect.metric.is_time else "reaches"
+    return name.replace(", ", " of "), "takes" if effect.metric.is_time else "reaches"
 
 
 def _split(
@@ -258,7 +259,9 @@ def _change(compared: Compared, leading: Sequence[Effect], rates: ErrorRates) ->
     )
     which = "slower" if pair.verdict.leader == "A" else "faster"
     name = name_of_change(compared.pairings, pair)
-    lead = f"{name} {'measured' if tail else 'became'} {which}"
+    alike = [found for found in decided if found[1].verdict.leader == pair.verdict.leader]
+    extent = "" if len(alike) >= WINNING_SHARE * len(leading) else f" in {len(alike)} of {len(leading)} effects"
+    lead = f"{name} {'measured' if tail else 'became'} {which}{extent}"
     return Answer(
         f"{lead}: {subject} {past} {numbers}.",
         (effect,),

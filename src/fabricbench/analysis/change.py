@@ -6,9 +6,14 @@ from collections.abc import Callable, Iterable, Sequence
 
 from fabricbench.analysis.comparing import Pairing
 from fabricbench.analysis.findings import Changes, Comparison, PairEffect, Verdict
+from fabricbench.analysis.wording import enumeration
 from fabricbench.model import Layer
 from fabricbench.testbed.model import Fabric
 
+PLACES = ("interface", "subnet")
+"""Two conditions in one run are two entries, each in its own place: that is not what was varied."""
+PASSING = ("load", "advice")
+"""What an inventory tells of the moment, not of the configuration."""
 UNTOLD = ("name", "description", "condition_of", "price_per_node", "currency", "is_emulated", "layers")
 """What a fabric is called or costs does not change what is measured; `wire` and `settings` are told part by part."""
 
@@ -23,8 +28,12 @@ def _is_condition(pairing: Pairing) -> bool:
 
 
 def name_of_change(pairings: Sequence[Pairing], pair: PairEffect) -> str:
+    """Return what changed in a row."""
+    return changed_name(next(one for one in pairings if (one.a.name, one.b.name) == (pair.fabric_a, pair.fabric_b)))
+
+
+def changed_name(pairing: Pairing) -> str:
     """Return what changed: the fabric's name, or the thing that two entries are conditions of."""
-    pairing = next(one for one in pairings if (one.a.name, one.b.name) == (pair.fabric_a, pair.fabric_b))
     return pairing.a.fabric.condition_of or pairing.a.fabric.name
 
 
@@ -47,7 +56,8 @@ def changes_of(
 
 def _differences(pairing: Pairing) -> Iterable[str]:
     name = pairing.a.fabric.name if not _is_condition(pairing) else pairing.a.fabric.condition_of
-    before, after = (_told(side.fabric) for side in (pairing.a, pairing.b))
+    unlike = PLACES if _is_condition(pairing) else ()
+    before, after = (_told(side.fabric, unlike) for side in (pairing.a, pairing.b))
     for what in dict.fromkeys((*before, *after)):
         old, new = before.get(what, "not set"), after.get(what, "not set")
         if old != new:
@@ -56,11 +66,11 @@ def _differences(pairing: Pairing) -> Iterable[str]:
         yield from _of_machines(pairing)
 
 
-def _told(fabric: Fabric) -> dict[str, str]:
+def _told(fabric: Fabric, left_out: Sequence[str]) -> dict[str, str]:
     """Return a fabric's settings as texts, those of its wire and those that a lab was told one by one."""
     told: dict[str, str] = {}
     for name, value in fabric.model_dump(mode="json").items():
-        if name in UNTOLD or value in (None, {}, [], ""):
+        if name in UNTOLD or name in left_out or value in (None, {}, [], ""):
             continue
         if isinstance(value, dict):
             told |= {f"{key}".replace("_", " "): str(one) for key, one in value.items() if one is not None}
@@ -74,8 +84,11 @@ def _of_machines(pairing: Pairing) -> Iterable[str]:
     for name, old in before.versions.items():
         if after.versions.get(name, old) != old:
             yield f"{name} {old} became {after.versions[name]}"
+    changed: dict[tuple[str, str, str], list[str]] = {}
     for host, facts in before.inventory.items():
         for what, old in facts.items():
             new = after.inventory.get(host, {}).get(what, old)
-            if new != old:
-                yield f"{host}: {what} {old} became {new}"
+            if new != old and not what.startswith(PASSING):
+                changed.setdefault((what, old, new), []).append(host)
+    for (what, old, new), hosts in changed.items():
+        yield f"{enumeration(hosts)}: {what} {old} became {new}"

@@ -106,10 +106,15 @@ class ErrorRates:
     leading: float
     other: float
     breadth: float
+    leading_keys: frozenset[tuple[object, ...]] = frozenset()
 
     def of(self, row: Row) -> float:
         """Return the rate of a row."""
         return self.leading if row.is_leading else self.other
+
+    def of_size(self, one: Comparison) -> float:
+        """Return the rate of a single size: that of its row where it leads, so that counts and rows never contradict each other."""
+        return self.leading if key_parts(one) in self.leading_keys else self.other
 
 
 def row_name(key: CellKey | Comparison) -> str:
@@ -230,6 +235,7 @@ def error_rates(rows: Sequence[Row], pairs: int, comparisons: int, confidence: f
         leading=LEADING_SHARE * error / max(leading, 1),
         other=OTHER_SHARE * error / max(comparisons + tails, 1),
         breadth=BREADTH_SHARE * error / max(BREADTHS * pairs, 1),
+        leading_keys=frozenset(key_parts(row.key) for row in rows if row.is_leading),
     )
 
 

@@ -13,20 +13,25 @@ How the answer is chosen (docs/dossier.md tells it to readers):
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from math import exp, log
 
 import numpy as np
 
 from fabricbench.analysis.answer import answer_of
-from fabricbench.analysis.change import changes_of, is_change
+from fabricbench.analysis.change import changed_name, changes_of, is_change
+from fabricbench.analysis.comparing import Pairing
 from fabricbench.analysis.effects import Compared, ErrorRates, Row, choose_rows, effect_of, error_rates, key_parts
 from fabricbench.analysis.findings import Comparison, Effect, Grade, Headline
+from fabricbench.analysis.measured import Side
 from fabricbench.analysis.single_sizes import size_verdict
 from fabricbench.analysis.wording import enumeration, percent
 from fabricbench.model import Layer
 from fabricbench.statistics.dependence import pooled_lag_one
 
+MOST_NAMED = 2
+"""Rows that a line of evidence names; each row carries its own mark as well."""
 DEPENDENCE_LEVEL = 0.01
 """Chance of doubting blocks that do not depend on each other."""
 
@@ -37,6 +42,7 @@ def write_headline(compared: Compared) -> Headline:
     found = len(compared.cells) + len(compared.curves)
     rates = error_rates(rows, len(compared.pairings), found, compared.confidence)
     effects = _effects(compared, rows, rates)
+    rows = rows * (len(effects) // max(len(rows), 1))
     leading = [effect for row, effect in zip(rows, effects, strict=True) if row.is_leading]
     mildest = min((row.tail for row in rows if row.tail is not None), default=None)
     tails = [effect for row, effect in zip(rows, effects, strict=True) if row.tail is not None and row.tail == mildest]
@@ -66,10 +72,22 @@ def _effects(compared: Compared, rows: Sequence[Row], rates: ErrorRates) -> list
         if (one := by_key.get((pairing.a.name, pairing.b.name, key_parts(row.key)))) is not None
     }
     unrest, dependence = _unrest(compared.cells), dependence_of(compared)
-    made = (
-        effect_of(row, compared.sides, compared.pairings, table, rates, compared.margin, compared.judge) for row in rows
-    )
+    groups: list[tuple[Sequence[Side], Sequence[Pairing]]] = [(compared.sides, compared.pairings)]
+    if is_change(compared.pairings):
+        groups = [((pairing.a, pairing.b), (pairing,)) for pairing in compared.pairings]
+    made = [
+        _named(effect_of(row, sides, pairings, table, rates, compared.margin, compared.judge), pairings, len(groups))
+        for sides, pairings in groups
+        for row in rows
+    ]
     return [_in_doubt(_weighed(one, unrest), dependence) for one in made]
+
+
+def _named(effect: Effect, pairings: Sequence[Pairing], groups: int) -> Effect:
+    """Return a row with the fabric that was changed, where several were."""
+    if groups == 1:
+        return effect
+    return effect.model_copy(update={"what": f"{changed_name(pairings[0])}: {effect.what}"})
 
 
 def dependence_of(compared: Compared) -> str:
@@ -119,11 +137,24 @@ def _weighed(effect: Effect, unrest: float) -> Effect:
 
 def _evidence(effects: Iterable[Effect]) -> tuple[str, ...]:
     """Return what is in doubt, effects with the same doubt together, the impossible first."""
-    grouped: dict[tuple[bool, str], list[str]] = {}
+    grouped: dict[tuple[bool, str], list[tuple[str, str]]] = {}
     for one in effects:
-        for doubt in one.doubts:
-            grouped.setdefault((one.grade is not Grade.VOID, doubt), []).append(one.what)
+        for doubt in one.doubts if one.grade in (Grade.DOUBTFUL, Grade.VOID) else ():
+            grouped.setdefault((one.grade is not Grade.VOID, _kind(doubt)), []).append((one.what, doubt))
     return tuple(
-        f"{'doubtful' if is_doubt else 'void'}: {enumeration(names)}: {doubt}"
-        for (is_doubt, doubt), names in sorted(grouped.items(), key=lambda item: item[0][0])
+        f"{'doubtful' if is_doubt else 'void'}: {_few(list(dict.fromkeys(what for what, _ in told)))}: {told[0][1]}"
+        for (is_doubt, _), told in sorted(grouped.items(), key=lambda item: item[0][0])
+    )
+
+
+def _kind(doubt: str) -> str:
+    """Return a doubt up to its first figure: what differs in figures only is said once, in those of the first row."""
+    return re.split(r"\d", doubt, maxsplit=1)[0]
+
+
+def _few(names: Sequence[str]) -> str:
+    return (
+        enumeration(names)
+        if len(names) <= MOST_NAMED
+        else f"{', '.join(names[:MOST_NAMED])} and {len(names) - MOST_NAMED} more"
     )

@@ -20,6 +20,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fabricbench.analysis.findings import CellKey
+from fabricbench.analysis.reproduce import data_hash
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Metric, Pattern, Receive
 from fabricbench.patterns import PATTERNS
@@ -184,11 +185,12 @@ def read_sides(runs: Sequence[Run] = (), *, before: Sequence[Run] = (), after: S
 
 def _shared_names(runs: Sequence[Run]) -> list[str]:
     """Return the fabrics that all runs have; UsageError where there is none, or one run stands for two."""
-    paths = [run.path.resolve() for run in runs]
-    twice = [run.path for run in runs if paths.count(run.path.resolve()) > 1]
+    # A copy is the same data, wherever it lies.
+    marks = [data_hash(run) for run in runs] if len(runs) > 1 else [""]
+    twice = [run.path for run, mark in zip(runs, marks, strict=True) if marks.count(mark) > 1]
     if twice:
         raise UsageError(
-            f"{twice[0]} is given twice",
+            f"{twice[0]} is given twice, or is a copy of another that is given",
             hint="each run counts once; the same data twice would pass for two measurements",
         )
     names = [[fabric.name for fabric in run.manifest.testbed.fabrics] for run in runs]

@@ -81,7 +81,7 @@ def next_steps(
     steps = (
         *_quieter(doubts),
         *_more_runs(cells),
-        *_more_blocks([*cells, *curves], directory, blocks),
+        *(() if doubts else _more_blocks([*cells, *curves], directory, blocks)),
         *_sizes(crossovers),
         *_applications(testbed, is_measured=measured if has_workload is None else has_workload),
         *_equivalence(cells, margin, directory, blocks),

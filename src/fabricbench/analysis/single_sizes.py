@@ -41,7 +41,7 @@ def leading_crossing(compared: Compared, rates: ErrorRates) -> Crossover | None:
     """Return the crossing that may lead: in a layer that users meet, its neighbours decided and close, no other size against it."""
     curves: dict[tuple[object, ...], dict[int, Verdict]] = {}
     for one in usable_sizes(compared):
-        verdict = _verdict(one, rates.other, compared.margin)
+        verdict = size_verdict(one, rates, compared.margin)
         curves.setdefault(_curve(one), {})[one.message_bytes or 0] = verdict
 
     def holds(one: Crossover) -> bool:
@@ -70,15 +70,11 @@ def depends_text(one: Crossover) -> str:
 
 
 def size_verdict(one: Comparison, rates: ErrorRates, margin: float) -> Verdict:
-    """Return what a size shows within the error of all comparisons."""
-    return _verdict(one, rates.other, margin)
-
-
-def _verdict(one: Comparison, rate: float, margin: float) -> Verdict:
+    """Return what a size shows within the error that the first screen has for it."""
     known = log_ratio_of(one)
     if known is None:
         return Verdict.NOT_ENOUGH_DATA
-    found = verdict_of(known.decide(rate, margin), one.metric)
+    found = verdict_of(known.decide(rates.of_size(one), margin), one.metric)
     leader = {"A": one.fabric_a, "B": one.fabric_b}.get(found.leader or "")
     if found is Verdict.EQUIVALENT and (one.thin_sides or one.is_mixed):
         return Verdict.NOT_ENOUGH_DATA
@@ -96,7 +92,7 @@ def exceptions(compared: Compared, winner: str, rates: ErrorRates, told: Sequenc
     groups = [group for curve in curves.values() for group in _runs_against(curve, winner, rates, compared.margin)]
     order = [*MET_BY_USERS, *(layer for layer in reversed(Layer) if layer not in MET_BY_USERS)]
     groups.sort(key=lambda group: order.index(group[0].layer))
-    texts = [*told, *(_group_text(group, rates.other, is_many=len(compared.sides) > 2) for group in groups)]
+    texts = [*told, *(_group_text(group, rates, is_many=len(compared.sides) > 2) for group in groups)]
     texts = list(dict.fromkeys(texts))
     left = len(texts) - MOST_EXCEPTIONS
     return (*texts[:MOST_EXCEPTIONS], *((f"{left} more, see the table of ratios",) if left > 0 else ()))
@@ -108,7 +104,7 @@ def _runs_against(
     """Yield the measured sizes next to each other at which the winner is slower by more than the margin."""
     for is_against, group in groupby(
         curve,
-        lambda one: (verdict := _verdict(one, rates.other, margin)).is_decided and _leader(one, verdict) != winner,
+        lambda one: (verdict := size_verdict(one, rates, margin)).is_decided and _leader(one, verdict) != winner,
     ):
         if is_against:
             yield list(group)
@@ -118,12 +114,12 @@ def _leader(one: Comparison, verdict: Verdict) -> str | None:
     return {"A": one.fabric_a, "B": one.fabric_b}.get(verdict.leader or "")
 
 
-def _group_text(group: Sequence[Comparison], rate: float, *, is_many: bool) -> str:
+def _group_text(group: Sequence[Comparison], rates: ErrorRates, *, is_many: bool) -> str:
     """Return `raw frames of 64 to 256 B, 24 % slower (15 to 32 %)`: of several sizes the worst."""
     worst = max(group, key=lambda one: max(one.ratio, 1 / one.ratio))
     known = log_ratio_of(worst)
     assert known is not None  # noqa: S101 - only decided comparisons come here
-    low, high = known.bounds(rate)
+    low, high = known.bounds(rates.of_size(worst))
     ends = sorted(exp(abs(end)) for end in (low, high))
     by = slower_by(worst.metric, exp(abs(known.mean)), ends[0], ends[1])
     thing = "round trips" if worst.metric.is_time else "streams"
@@ -161,22 +157,24 @@ def reach(compared: Compared, winner: str | None, rates: ErrorRates) -> str:
 
 
 def _tally(cells: Sequence[Comparison], pairing: Pairing, winner: str | None, rates: ErrorRates, margin: float) -> str:
-    verdicts = [_verdict(one, rates.other, margin) for one in cells]
+    verdicts = [size_verdict(one, rates, margin) for one in cells]
     texts = []
     for letter, name in (("A", pairing.a.name), ("B", pairing.b.name)):
         wins = sum(one.is_decided and one.leader == letter for one in verdicts)
-        if wins:
-            texts.append(f"{name} faster in {wins}")
+        leads = sum(one.is_ahead and one.leader == letter for one in verdicts)
+        texts += [f"{name} faster in {wins}"] if wins else []
+        texts += [f"{name} ahead in {leads}"] if leads else []
     if not texts:  # then nothing else names the two
-        texts.append(f"{pairing.b.name} against {pairing.a.name} decided in none")
+        texts.append(f"neither {pairing.a.name} nor {pairing.b.name} faster")
     same = sum(one is Verdict.EQUIVALENT for one in verdicts)
     if same:
         texts.append(f"equivalent in {same}")
-    rest = sum(not one.is_decided and one is not Verdict.EQUIVALENT for one in verdicts)
+    rest = verdicts.count(Verdict.NOT_ENOUGH_DATA)
     if rest:
         texts.append(f"not settled in {rest}")
     text = f"{', '.join(texts)} of {count(len(cells), 'size')}"
-    if winner in (pairing.a.name, pairing.b.name) and rest and _is_slower_nowhere(cells, str(winner), rates, margin):
+    is_open = any(not one.is_decided and one is not Verdict.EQUIVALENT for one in verdicts)
+    if winner in (pairing.a.name, pairing.b.name) and is_open and _is_slower_nowhere(cells, str(winner), rates, margin):
         text += f", and {winner} slower by {percent(margin)} in none"
     return text
 

@@ -9,7 +9,7 @@ from fabricbench.cli.tables import Format, Table, as_csv, as_json, as_markdown, 
 from fabricbench.errors import GateFailed, Inconclusive
 from fabricbench.quantity import format_bytes
 
-COLUMNS = ("fabric", "what", "old", "new", "slowdown", "verdict")
+COLUMNS = ("fabric", "what", "old", "new", "slowdown, interval unadjusted", "verdict")
 
 
 def render(report: GateReport, form: Format) -> str:

@@ -6,7 +6,7 @@ Adds no number and draws no conclusion: `Findings.headline` holds both. What dif
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from fabricbench.analysis.findings import Changes, Effect, Findings, Grade, Interval, PairEffect, Reading, Replication
@@ -22,6 +22,7 @@ from fabricbench.report.words import (
 GRADE_SIGNS = {Grade.CLEAR: "✓", Grade.DOUBTFUL: "▲", Grade.OPEN: "○", Grade.VOID: "✕"}
 """A shape beside each grade's word, for print without colour."""
 IMPOSSIBLE = "impossible"
+BEFORE_AFTER = ("before", "after")
 TIE, WORSE = "~", ">"
 """Between two fabrics in their order: not told apart by any test, and told apart."""
 
@@ -129,12 +130,16 @@ def build_screen(findings: Findings) -> Screen:
         for some in (headline.effects, headline.more_effects)
     )
     changes = headline.changes
+    fabrics = tuple((fabric.letter, fabric.name) for fabric in findings.fabrics)
+    if changes is not None and len(fabrics) > 2:  # a row each for every fabric, in the same two columns
+        fabrics = tuple(zip("AB", BEFORE_AFTER, strict=True))
+        shown, folded = (tuple(map(_in_two_columns, some)) for some in (shown, folded))
     return Screen(
         sentence=typographic(headline.sentence),
         exceptions=typographic("; ".join(headline.exceptions)),
         evidence=tuple(map(typographic, headline.evidence)),
         in_doubt=headline.in_doubt,
-        fabrics=tuple((fabric.letter, fabric.name) for fabric in findings.fabrics),
+        fabrics=fabrics,
         ratio_head=_ratio_head(findings),
         rows=shown,
         more_rows=folded,
@@ -146,6 +151,17 @@ def build_screen(findings: Findings) -> Screen:
         reproduce=headline.reproduce,
         conditions=typographic(headline.conditions),
     )
+
+
+def _in_two_columns(row: Row) -> Row:
+    """Return a row whose two sides are called before and after, whichever fabric they are of."""
+    columns = {value.fabric: name for value, name in zip(row.values, BEFORE_AFTER, strict=True)}
+    values = tuple(
+        replace(one, fabric=columns[one.fabric], reading=one.reading.model_copy(update={"fabric": columns[one.fabric]}))
+        for one in row.values
+    )
+    ratios = tuple(replace(one, leader=None if one.leader is None else columns[one.leader]) for one in row.ratios)
+    return replace(row, values=values, ratios=ratios)
 
 
 def count_words(changes: Changes) -> str:

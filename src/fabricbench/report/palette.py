@@ -40,6 +40,12 @@ def shape_range(findings: Findings) -> list[str]:
     return [SHAPES[(index + index // count) % count] for index in range(len(findings.fabrics))]
 
 
+def column_of(findings: Findings, name: str) -> int:
+    """Return the place of a fabric; of the columns before and after, which stand for several fabrics, the first and the second."""
+    names = fabric_names(findings)
+    return list(names).index(name) if name in names else int(name == "after")
+
+
 def terminal_colour(findings: Findings, name: str) -> str:
     """Return the terminal's name for a fabric's colour."""
-    return TERMINAL_COLOURS[fabric_names(findings).index(name) % len(TERMINAL_COLOURS)]
+    return TERMINAL_COLOURS[column_of(findings, name) % len(TERMINAL_COLOURS)]

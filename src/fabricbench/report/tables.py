@@ -173,10 +173,10 @@ def summary_table(summaries: Sequence[CellSummary]) -> Table:
 def comparison_table(findings: Findings, comparisons: Sequence[Comparison]) -> Table:
     """A row for each test and size: both medians, how many times faster, the verdict."""
     pairs = {(item.fabric_a, item.fabric_b) for item in comparisons}
-    medians = ("Median of A", "Median of B")
+    medians = ("A, geometric mean", "B, geometric mean")
     if len(pairs) == 1:
         (pair,) = pairs
-        medians = (f"Median, {pair[0]}", f"Median, {pair[1]}")
+        medians = (f"{pair[0]}, geometric mean", f"{pair[1]}, geometric mean")
     rows = [
         (
             probe_words(item.layer, item.pattern, item.receive, item.variant),

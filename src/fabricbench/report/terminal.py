@@ -164,7 +164,7 @@ def _rungs(findings: Findings, metric: Metric) -> list[RenderableType]:
     sizes = {step.round_trip_message_bytes for step in findings.ladder}
     size = size_words(sizes.pop()) if len(sizes) == 1 else "the smallest message"
     return [
-        _heading(f"Round trip of {size}" if is_time else "Best throughput, share of the line rate"),
+        _heading(f"Round trip of {size}, medians" if is_time else "Best throughput, median, share of the line rate"),
         _indented(table),
     ]
 

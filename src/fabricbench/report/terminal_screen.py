@@ -212,7 +212,7 @@ def _launches(findings: Findings, row: Row, width: int) -> Text:
     def place(value: float) -> int:
         return round((math.log(value) - low) / (high - low) * (width - 1)) if high > low else width // 2
 
-    letters = {fabric.name: fabric.letter for fabric in findings.fabrics}
+    letters = {fabric.name: fabric.letter for fabric in findings.fabrics} | {"before": "A", "after": "B"}
     for is_median in (False, True):
         for value in row.values:
             reading = value.reading

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote
@@ -21,7 +21,7 @@ from fabricbench.report.figures.theme import DARK, LIGHT, vega_config
 from fabricbench.report.first_screen import Screen, build_screen, plain_times
 from fabricbench.report.html.launch_plot import launch_plot
 from fabricbench.report.kernel_tables import kernel_lines, kernel_tables
-from fabricbench.report.palette import SHAPE_PATHS, colour_range, fabric_names, shape_range
+from fabricbench.report.palette import SHAPE_PATHS, colour_range, column_of, fabric_names, shape_range
 from fabricbench.report.pattern_tables import groups_table, map_verdict, operation_table, slow_table, start_up_table
 from fabricbench.report.tables import Table, comparison_table, crossover_table, fabric_table, inventory_table, table
 from fabricbench.report.warning_groups import WarningGroup, count_words, grouped
@@ -84,6 +84,8 @@ class Page:
 
     figures: dict[str, PlacedFigure]
     fabrics: tuple[Choice, ...]
+    columns: tuple[Choice, ...]
+    """Of the first screen's table: the fabrics, or before and after of several."""
     layers: tuple[str, ...]
     receives: tuple[str, ...]
     screen: Screen
@@ -111,9 +113,11 @@ def build_page(findings: Findings) -> Page:
     looks = dict(
         zip(fabric_names(findings), zip(colour_range(findings), shape_range(findings), strict=True), strict=True)
     )
+    looks |= {name: looks[fabric_names(findings)[column_of(findings, name)]] for _, name in screen.fabrics}
     return Page(
         figures={name: _placed(figure, _choices(findings)) for name, figure in figures.items()},
         fabrics=_choices(findings),
+        columns=tuple(_column(findings, letter, name) for letter, name in screen.fabrics),
         layers=tuple(layer.value for layer in Layer if layer in layers),
         receives=tuple(RECEIVE_WORDS[receive] for receive in Receive if receive in receives),
         screen=screen,
@@ -248,6 +252,10 @@ def _choices(findings: Findings) -> tuple[Choice, ...]:
         Choice(fabric.name, fabric.letter, colour, SHAPE_PATHS[shape], fabric.is_emulated)
         for fabric, colour, shape in looks
     )
+
+
+def _column(findings: Findings, letter: str, name: str) -> Choice:
+    return replace(_choices(findings)[column_of(findings, name)], name=name, letter=letter)
 
 
 def _pairs(screen: Screen) -> Table:

@@ -68,7 +68,7 @@ def test_compare_csv_has_a_row_for_each_and_goes_to_a_file(make_run: MakeRun, fa
 
 def test_compare_text_tells_no_difference_from_too_few_samples(make_run: MakeRun, fabricbench: Call):
     cells = two(lambda cell: 1.0 if cell.metric is Metric.ROUND_TRIP_TIME else 1.015)
-    _, out, err = fabricbench("compare", make_run(cells, blocks=30, noise=Noise(launch=0.012, sample=0.02)).path)
+    _, out, err = fabricbench("compare", make_run(cells, blocks=40, noise=Noise(launch=0.012, sample=0.02)).path)
     assert "= equivalent" in out
     assert re.search(r"[AB] ahead: |\? not enough data", out)
     assert "memory (control: no fabric changes it)" in out

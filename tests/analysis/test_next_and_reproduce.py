@@ -93,8 +93,8 @@ def test_one_run_a_side_asks_for_three():
 
 def test_equivalence_is_not_promised_below_its_launches():
     (line,) = steps([comparison(ratio=1.0, ratio_low=0.99, ratio_high=1.01)])
-    assert line.startswith('"equivalent" cannot be said below 29 blocks')
-    assert line.endswith("fabricbench resume runs/x --blocks 29")
+    assert line.startswith('"equivalent" cannot be said below 32 blocks')
+    assert line.endswith("fabricbench resume runs/x --blocks 32")
 
 
 def test_without_a_workload_applications_are_asked_for_with_the_testbed_that_is_known():

@@ -109,7 +109,7 @@ def test_equal_fabrics_are_equivalent_once_a_rare_slow_mode_would_have_shown(mak
     quiet = Noise(launch=0.002, sample=0.01)
     few = analyse([make_run(two(1.0), noise=quiet)]).headline
     assert few.sentence == "Not enough data to say whether other or one is faster."
-    many = analyse([make_run(two(1.0), "many", noise=quiet, blocks=30)]).headline
+    many = analyse([make_run(two(1.0), "many", noise=quiet, blocks=33)]).headline
     assert many.sentence == "other and one are equivalent within 2 % in what users meet."
     assert all(effect.pairs[0].words.startswith("equivalent: ") for effect in many.effects)
 

@@ -46,7 +46,7 @@ def decided(rows: np.ndarray, margin: float = 0.02) -> list[Decision]:
 def test_faster_means_beyond_the_margin_and_ahead_means_not_shown_to_be(
     centre: float, deviation: float, decision: Decision
 ):
-    assert decided(noisy(centre, deviation, 30)) == [decision]
+    assert decided(noisy(centre, deviation, 32)) == [decision]
 
 
 def test_a_true_difference_below_the_margin_is_hardly_ever_called_faster():
@@ -58,14 +58,14 @@ def test_a_true_difference_below_the_margin_is_hardly_ever_called_faster():
 
 
 def test_nothing_is_equivalent_before_a_rare_slow_mode_would_have_been_met():
-    assert EQUIVALENT_LAUNCHES == 29
-    assert 0.9**EQUIVALENT_LAUNCHES < 0.05 < 0.9 ** (EQUIVALENT_LAUNCHES - 1)
-    assert decided(noisy(1.0, 0.001, 28)) == [Decision.UNDECIDED]
-    assert decided(noisy(1.0, 0.001, 29)) == [Decision.EQUIVALENT]
+    assert EQUIVALENT_LAUNCHES == 32
+    assert 0.9**EQUIVALENT_LAUNCHES < 0.035 < 0.9 ** (EQUIVALENT_LAUNCHES - 1)
+    assert decided(noisy(1.0, 0.001, 31)) == [Decision.UNDECIDED]
+    assert decided(noisy(1.0, 0.001, 32)) == [Decision.EQUIVALENT]
 
 
 def test_the_correction_takes_back_first_the_margin_then_the_lead():
-    ratios = paired_ratios(noisy(1.05, 0.03, 30))
+    ratios = paired_ratios(noisy(1.05, 0.03, 32))
     raw = p_values_of(ratios, 0.02)
     assert decide(ratios, raw, 0.02)[0] is Decision.HIGHER
     no_margin = PValues(raw.zero, np.array([0.2]), raw.equivalence)
@@ -89,8 +89,8 @@ def test_too_few_blocks_leave_everything_undecided():
 
 
 def test_blocks_that_agree_to_the_last_digit_are_decided_by_their_mean():
-    assert decided(np.full(30, np.log(1.5))) == [Decision.HIGHER]
-    assert decided(np.zeros(30)) == [Decision.EQUIVALENT]
+    assert decided(np.full(32, np.log(1.5))) == [Decision.HIGHER]
+    assert decided(np.zeros(32)) == [Decision.EQUIVALENT]
 
 
 @pytest.mark.parametrize(("centre", "margin"), [(1.06, 0.02), (1.005, 0.02)])
@@ -133,7 +133,7 @@ def test_a_harder_correction_asks_for_more_blocks():
     ],
 )
 def test_an_interval_that_is_shown_decides_and_nothing_else(mean: float, decision: Decision):
-    known = LogRatio(mean, deviation=0.055 if decision is not Decision.EQUIVALENT else 0.02, launches=30, freedom=29.0)
+    known = LogRatio(mean, deviation=0.055 if decision is not Decision.EQUIVALENT else 0.02, launches=32, freedom=31.0)
     assert known.decide(0.05, 0.02) is decision
     low, high = known.bounds(0.05)
     assert (low > np.log1p(0.02)) == (decision is Decision.HIGHER)

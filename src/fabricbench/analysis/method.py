@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from fabricbench.analysis.findings import Replication
 from fabricbench.analysis.wording import percent
+from fabricbench.statistics.decision import EQUIVALENT_LAUNCHES
 
 LAUNCHES = """
 A launch, one start of the measuring program on the nodes, is the unit of replication; every sample is kept, warm-up
@@ -68,7 +69,7 @@ declared final spends it all at once.
 VERDICTS = """
 Verdicts: "faster" if a difference of at most {margin}, the margin that matters, is rejected; "ahead" if only "no
 difference" is: then it may be by less than matters; "equivalent" if a difference of the margin or more is rejected on
-both sides (two one-sided tests, Schuirmann, 1987), the interval lies within the margin, and 29 launches or more would
+both sides (two one-sided tests, Schuirmann, 1987), the interval lies within the margin, and {equivalent} launches or more would
 have met a slow mode of one launch in ten; else "not enough data", with the number of further blocks that would settle
 it with 80 % probability if ratio and noise stay as they are. A side of which more than a tenth of the launches gave
 nothing wins nothing.
@@ -133,7 +134,13 @@ def method(
     margin: float, confidence: float, *, replication: Replication, seed: int, more: Iterable[str] = ()
 ) -> tuple[str, ...]:
     """Return the paragraphs for what is repeated; `more` are those on what the report has besides."""
-    facts = {"level": percent(confidence), "error": percent(1.0 - confidence), "margin": percent(margin), "seed": seed}
+    facts = {
+        "level": percent(confidence),
+        "error": percent(1.0 - confidence),
+        "margin": percent(margin),
+        "seed": seed,
+        "equivalent": EQUIVALENT_LAUNCHES,
+    }
     compared = {Replication.BLOCKS: PAIRED, Replication.RUNS: RUNS, Replication.LAUNCHES: UNPAIRED}[replication]
     promise = () if replication is Replication.LAUNCHES else (FIRST_SCREEN,)
     texts = (LAUNCHES, SUMMARIES, compared, *promise, CORRECTION, LOOKS, VERDICTS, CROSSOVERS, LADDER, *more)

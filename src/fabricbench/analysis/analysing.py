@@ -112,7 +112,7 @@ def analyse(
                     margin,
                     run_directory=every_run[0].path,
                     blocks=blocks,
-                    doubts=headline.evidence,
+                    doubts=headline.evidence if headline.in_doubt else (),
                     has_workload=kernels is not None,
                     testbed=testbed_arguments(manifest),
                 ),

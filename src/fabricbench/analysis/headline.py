@@ -53,7 +53,7 @@ def write_headline(compared: Compared) -> Headline:
         sentence=answer.sentence,
         exceptions=answer.exceptions,
         detail=answer.detail,
-        evidence=_evidence(effects),
+        evidence=_evidence(shown),
         in_doubt=in_doubt,
         effects=tuple(shown),
         more_effects=tuple(one for one in effects if one not in shown),

@@ -156,7 +156,8 @@ class Run:
         """What earlier attempts of launches left, by launch and attempt."""
         found = [path for launch in self._launch_directories() for path in launch.glob(f"{ATTEMPT}*") if path.is_dir()]
         return tuple(
-            SetAside(path, _was_complete(path)) for path in sorted(found, key=lambda one: (one.parent, _number(one)))
+            SetAside(path, _was_complete(path))
+            for path in sorted(found, key=lambda one: (one.parent, attempt_number(one)))
         )
 
     @property
@@ -264,9 +265,10 @@ def _was_complete(directory: Path) -> bool:
         return False
 
 
-def _number(attempt: Path) -> int:
+def attempt_number(attempt: Path) -> int:
+    """Return the number of an attempt's folder, also of one that is being moved; 0 for a name without one."""
     digits = attempt.name.removeprefix(ATTEMPT).split(".")[0]
-    return int(digits) if digits.isdigit() else 0
+    return int(digits) if digits.isdecimal() else 0
 
 
 LAUNCH_NAMES = ("launch_id", "block", "position", "fabric", "is_valid")

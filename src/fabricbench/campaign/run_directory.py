@@ -20,7 +20,7 @@ from fabricbench.configuration import first_problem
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
 from fabricbench.record.atomic import explained, replace_text
-from fabricbench.record.launch import LAUNCH, RECORDS, LaunchSummary, is_converted, read_launch
+from fabricbench.record.launch import KERNEL_RECORDS, LAUNCH, RECORDS, LaunchSummary, is_converted, read_launch
 from fabricbench.record.manifest import MANIFEST
 from fabricbench.record.store import ATTEMPT, LAUNCHES, attempt_number
 
@@ -165,6 +165,14 @@ class RunDirectory:
     def holds_record(self, launch_id: str) -> bool:
         """Tell whether a launch has left something that can be converted."""
         return (self.launch(launch_id) / RECORDS).exists()
+
+    def blocks_with_data(self, plan: RunPlan) -> int:
+        """Return how many blocks there are up to the last of which anything was measured, cut short and set aside as well."""
+        return max((1 + one.block for one in plan.launches if _holds_data(self.launch(one.launch_id))), default=0)
+
+
+def _holds_data(directory: Path) -> bool:
+    return any(next(directory.rglob(name), None) is not None for name in (LAUNCH, RECORDS, KERNEL_RECORDS))
 
 
 def _next_attempt(directory: Path) -> Path:

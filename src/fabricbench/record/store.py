@@ -28,7 +28,7 @@ from fabricbench.record.launch import (
     write_launch,
 )
 from fabricbench.record.lines import Phase
-from fabricbench.record.manifest import Manifest, PlannedLaunch, looks_of, read_manifest, write_manifest
+from fabricbench.record.manifest import Manifest, PlannedLaunch, looks_of, paired_blocks, read_manifest, write_manifest
 
 __all__ = [
     "DamagedLaunch",
@@ -162,12 +162,15 @@ class Run:
 
     @property
     def looks(self) -> tuple[int, ...]:
-        """How many blocks had data at each look, the present one last: what `statistics.looks.level_of_look` takes.
+        """How many blocks held a whole pair at each look, the present one last: what `statistics.looks.level_of_look` takes.
 
-        Empty where nothing is measured. A look before the present one is each time that blocks were added.
+        Empty where no pair is whole. A look before the present one is each time that blocks were added (or given up).
         """
         earlier = looks_of(self.manifest)
-        present = max((len({launch.block for launch in self.launches}), *earlier))
+        planned = {launch.block for launch in self.manifest.planned}
+        paired = paired_blocks(self.manifest.planned, {launch.launch_id for launch in self.launches})
+        unplanned = {launch.block for launch in self.launches} - planned  # of a manifest without its plan
+        present = max((len(paired | unplanned), *earlier))
         return tuple(dict.fromkeys((*earlier, present))) if present else ()
 
     @property
@@ -175,6 +178,11 @@ class Run:
         """Planned launches without data."""
         there = {launch.launch_id for launch in self.launches}
         return tuple(launch for launch in self.manifest.planned if launch.launch_id not in there)
+
+    @property
+    def is_final(self) -> bool:
+        """Whether no look at other data follows: the run was declared final, and every planned launch has data."""
+        return self.manifest.is_final and not self.missing
 
     def cells(self) -> pl.DataFrame:
         """Return a row for each launch and cell: what was measured, how it ended, what was lost, which way it went.

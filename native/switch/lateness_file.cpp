@@ -25,6 +25,7 @@ std::string line_of(const LatenessWindow& window, std::int64_t realtime_offset_n
 LatenessFile::LatenessFile(std::string path, std::uint64_t largest_bytes)
     : path_(std::move(path)), largest_bytes_(largest_bytes) {
   if (path_.empty()) return;
+  file_.rdbuf()->pubsetbuf(nullptr, 0);  // a buffer would keep what could not be written and write it once more
   std::remove((path_ + ".old").c_str());
   file_.open(path_, std::ios::trunc);
   if (!file_) throw EnvironmentLacks::from_errno("cannot write the lateness file " + path_);
@@ -46,10 +47,13 @@ void LatenessFile::write(const std::string& lines) {
     std::rename(path_.c_str(), (path_ + ".old").c_str());
     file_.open(path_, std::ios::trunc);
     bytes_ = 0;
+    is_cut_ = false;
   }
+  if (is_cut_) file_.put('\n');
   file_ << lines << std::flush;
-  bytes_ += lines.size();
-  if (file_) return;
+  bytes_ += lines.size() + (is_cut_ ? 1 : 0);
+  is_cut_ = !file_;
+  if (!is_cut_) return;
   if (!has_complained_) {
     std::fprintf(stderr, "fabricbench-switch: cannot write the lateness file %s\n", path_.c_str());
     has_complained_ = true;

@@ -24,7 +24,8 @@ class LatenessFile {
   /// Begins empty; with an empty path nothing is kept. EnvironmentLacks where it cannot be written.
   explicit LatenessFile(std::string path, std::uint64_t largest_bytes = kLargestBytes);
 
-  /// Appends every window that is over. A full disk costs windows and not the network: it is said once.
+  /// Appends every window that is over. A full disk costs windows and not the network: it is said once. What is written
+  /// next begins with a newline, so that a line cut short takes no other with it; readers pass over such lines.
   void append(LatenessSeries& series);
 
  private:
@@ -35,6 +36,7 @@ class LatenessFile {
   std::ofstream file_;
   std::uint64_t bytes_ = 0;
   bool has_complained_ = false;
+  bool is_cut_ = false;
 };
 
 /// A window as a line; `realtime_offset_ns` is what to add to CLOCK_MONOTONIC.

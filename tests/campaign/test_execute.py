@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from fabricbench.campaign.events import (
@@ -25,6 +26,7 @@ from fabricbench.campaign.events import (
 )
 from fabricbench.campaign.execute import Execution
 from fabricbench.campaign.journal import Happened, Journal
+from fabricbench.campaign.order import groups_of
 from fabricbench.campaign.plan import RunPlan, plan_run
 from fabricbench.campaign.run_directory import RunDirectory
 from fabricbench.campaign.specification import Campaign, Experiment
@@ -381,3 +383,78 @@ def test_the_plan_of_each_launch_is_beside_its_records(setting: Setting):
     told = json.loads((setting.directory.launch(setting.ids[0]) / "plan.json").read_text())
     assert told["launch_id"] == setting.ids[0]
     assert [probe["id"] for probe in told["probes"]] == list(setting.plan.launches[0].cells)
+
+
+def test_a_full_disk_that_a_measured_launch_meets_when_it_is_adopted_is_said(
+    setting: Setting, monkeypatch: pytest.MonkeyPatch
+):
+    """As polars does on a disk without any room: an error of its own in which the system's number is lost."""
+    setting.run()
+    (setting.directory.launch(setting.ids[2]) / "launch.json").unlink()
+    records = make_record(setting, setting.ids[2])
+
+    def full(*_: object, **__: object) -> None:
+        raise pl.exceptions.ComputeError("parquet: the writer was closed")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(pl.DataFrame, "write_parquet", full)
+        patched.setattr("fabricbench.campaign.execute.is_full", lambda _: True)
+        with pytest.raises(EnvironmentLacks, match="no space left on the disk"):
+            setting.run()
+    setting.launcher.started.clear()
+    setting.run()
+    assert setting.launcher.started == []
+    assert not records.exists()
+
+
+def again_in_another_order(setting: Setting) -> tuple[int, list[str]]:
+    """Run with a first failure, under a seed by which the group that is run again has another order than the plan."""
+    for seed in range(5, 50):
+        setting.plan = plan_run(CAMPAIGN, setting.testbed, seed=seed)
+        setting.ids = [launch.launch_id for launch in setting.plan.launches]
+        again = groups_of(setting.plan.launches)[0][0].again(seed, 1)
+        order = [launch.launch_id for launch in again.launches]
+        if order != setting.ids[:2]:
+            break
+    setting.launcher.behave(setting.ids[1], "dies midway")
+    setting.run()
+    return seed, order
+
+
+def positions(setting: Setting) -> dict[str, int | None]:
+    return {one: read_launch(setting.directory.launch(one)).facts.position for one in setting.ids[:2]}
+
+
+def test_a_group_cut_off_while_it_was_run_again_is_resumed_in_the_order_in_which_it_began_again(setting: Setting):
+    _, order = again_in_another_order(setting)
+    for path in setting.directory.launch(order[1]).iterdir():
+        if path.is_file():
+            path.unlink()
+    (setting.directory.launch(order[0]) / "launch.json").unlink()
+    make_record(setting, order[0])
+    setting.launcher.started.clear()
+    setting.run()
+    assert setting.launcher.started == [order[1]]
+    assert positions(setting) == {order[0]: 0, order[1]: 1}
+
+
+def test_what_a_crash_kept_from_being_set_aside_is_set_aside_by_the_resume_and_no_place_is_taken_twice(
+    setting: Setting,
+):
+    _, order = again_in_another_order(setting)
+    journal = setting.directory.path / "journal.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    (at,) = [number for number, line in enumerate(lines) if b'"again"' in line]
+    journal.write_bytes(b"".join(lines[: at + 1]))
+    for launch_id in order:  # as it was when the group was to begin again: the first half whole, the second cut short
+        directory = setting.directory.launch(launch_id)
+        for path in directory.iterdir():
+            if path.is_file():
+                path.unlink()
+        for path in (directory / "attempt-1").iterdir():
+            path.rename(directory / path.name)
+        (directory / "attempt-1").rmdir()
+    setting.launcher.started.clear()
+    setting.run()
+    assert setting.launcher.started[:2] == order
+    assert positions(setting) == {order[0]: 0, order[1]: 1}

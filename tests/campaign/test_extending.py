@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
+from fabricbench.analysis.analysing import error_of_look
 from fabricbench.campaign import run as running
 from fabricbench.campaign.journal import Happened, Journal
-from fabricbench.campaign.plan import plan_run
+from fabricbench.campaign.plan import extend_plan, plan_run
 from fabricbench.campaign.run import resume_run, start_run
 from fabricbench.campaign.run_directory import RunDirectory
 from fabricbench.campaign.specification import Campaign, Experiment
 from fabricbench.campaign.venue import Standing
-from fabricbench.errors import RunIncomplete, UsageError
+from fabricbench.errors import EnvironmentLacks, RunIncomplete, UsageError
 from fabricbench.launch.launcher import Launcher
 from fabricbench.record.manifest import Extension, looks_of
 from fabricbench.record.store import Run
+from fabricbench.statistics.looks import level_of_look
 from fabricbench.testbed.model import Testbed
 from support.fake_launcher import FakeLauncher
 
@@ -127,3 +131,84 @@ def test_a_crash_between_plan_and_manifest_is_mended_by_the_next_resume(bench: B
     assert bench.launcher.started == []
     assert run.looks == (2, 3)
     assert [one.launch_id for one in run.manifest.planned] == bench.planned()
+
+
+def lose(bench: Bench, *launch_ids: str) -> None:
+    """Leave launches as if they had never been started."""
+    for launch_id in launch_ids:
+        shutil.rmtree(bench.path / "launches" / launch_id)
+
+
+def test_an_extension_that_added_half_a_block_is_no_look_of_its_own(bench: Bench):
+    bench.start()
+    bench.resume(blocks=3)
+    lose(bench, bench.planned()[-1])
+    assert Run.open(bench.path).looks == (2,)
+    bench.launcher.behave(bench.planned()[-1], "no start", "no start")
+    bench.launcher.behave("b03-slow", "no start", "no start")
+    with pytest.raises((RunIncomplete, EnvironmentLacks)):
+        bench.resume(blocks=4)
+    (_, second) = Run.open(bench.path).manifest.extensions
+    assert (second.planned, second.measured) == (3, 2)
+
+
+def test_blocks_of_which_nothing_is_measured_are_given_up_and_that_is_written_down(bench: Bench):
+    bench.start()
+    bench.resume(blocks=5)
+    before = bench.planned()
+    lose(bench, *before[5:])  # half of block 2 is there, of 3 and 4 nothing
+    run = bench.resume(blocks=3)
+    assert bench.planned() == before[:6] == [one.launch_id for one in run.manifest.planned]
+    assert bench.launcher.started == before[5:6]
+    assert RunDirectory(bench.path).read_plan().plan.blocks == 3
+    assert run.missing == ()
+    last = run.manifest.extensions[-1]
+    assert (last.blocks, last.planned, last.measured) == (3, 5, 2)
+    assert bench.resume(blocks=4).missing == ()
+    assert bench.planned() == before[:8]
+
+
+def test_blocks_that_hold_anything_measured_are_not_given_up(bench: Bench):
+    bench.start()
+    bench.resume(blocks=4)
+    lose(bench, *bench.planned()[7:])
+    kept = bench.path / "launches" / bench.planned()[6]
+    aside = kept / "attempt-1"
+    aside.mkdir()
+    for path in [each for each in kept.iterdir() if each.is_file()]:
+        path.rename(aside / path.name)
+    with pytest.raises(UsageError, match="3 blocks are fewer than the 4 that the run has"):
+        bench.resume(blocks=3)
+    assert len(bench.planned()) == 8
+
+
+def test_a_run_that_was_declared_final_gives_up_no_block(bench: Bench):
+    """Else one could look, stop there, and still spend the whole error."""
+    bench.start(is_final=True)
+    lose(bench, *bench.planned())
+    plan = RunDirectory(bench.path).read_plan().plan.model_copy(update={"blocks": 3})
+    with pytest.raises(UsageError, match="declared final"):
+        extend_plan(plan, Extension(blocks=2, planned=3, measured=0, unix_ns=0), fewest=0)
+
+
+def test_blocks_are_not_added_where_the_venue_cannot_be_had(bench: Bench, monkeypatch: pytest.MonkeyPatch):
+    bench.start()
+    plan = (bench.path / "plan.json").read_bytes()
+
+    def closed(_venue: Standing) -> NoReturn:
+        raise EnvironmentLacks("no lab can be had")
+
+    monkeypatch.setattr(Standing, "open", closed)
+    with pytest.raises(EnvironmentLacks, match="no lab"):
+        bench.resume(blocks=4)
+    assert (bench.path / "plan.json").read_bytes() == plan
+    assert not [one for one in Journal(bench.path).entries() if one.event is Happened.EXTENDED]
+
+
+def test_an_unfinished_final_run_has_not_the_whole_error(bench: Bench):
+    bench.start(is_final=True)
+    assert error_of_look([Run.open(bench.path)], 0.05) == 0.05
+    lose(bench, bench.planned()[-1])
+    run = Run.open(bench.path)
+    assert not run.is_final
+    assert error_of_look([run], 0.05) == level_of_look([1], 0.05) < 0.05

@@ -82,3 +82,19 @@ def test_a_run_that_could_not_begin_leaves_nothing_and_can_be_started_again(tmp_
         with pytest.raises(UsageError, match="this machine has no interface 'nowhere0'"):
             start_run(tmp_path / "run", QUICK, Standing(given=here), plan, notify=print)
         assert list((tmp_path / "run").iterdir()) == []
+
+
+def test_an_attempt_is_numbered_after_the_highest_there_is_and_overwrites_none(tmp_path: Path):
+    directory = RunDirectory(tmp_path)
+    launch = directory.prepare("b00-slow")
+    for name in ("attempt-2", "attempt-7", "attempt-old"):
+        (launch / name).mkdir()
+        (launch / name / "stderr.log").write_text(name)
+    (launch / "stderr.log").write_text("new")
+    directory.set_aside("b00-slow")
+    assert (launch / "attempt-8/stderr.log").read_text() == "new"
+    (launch / "attempt-7.moving").mkdir()
+    (launch / "attempt-7.moving/stderr.log").write_text("half moved")
+    directory.finish_setting_aside("b00-slow")
+    assert (launch / "attempt-9/stderr.log").read_text() == "half moved"
+    assert (launch / "attempt-7/stderr.log").read_text() == "attempt-7"

@@ -78,3 +78,20 @@ def test_a_switch_that_has_written_nothing_or_nonsense_tells_nothing(tmp_path: P
     garbled.write_text("{}\n[1]\n")
     for path in (tmp_path / "missing", garbled):
         assert read_lateness(path, {0: span(0, 20)}) == {}
+
+
+def test_lines_that_a_full_disk_cut_short_cost_no_others(path: Path):
+    whole = read_lateness(path, {0: span(0, 100), 1: span(120, 220), 2: span(125, 128)})
+    lines = path.read_text().splitlines(keepends=True)
+    for at in (0, 5, len(lines) - 4, len(lines)):
+        cut = [*lines[:at], '{"begin_unix_ns": 17\n', "\n", '{"begin_unix_ns": "x", "frames": []}\n', *lines[at:]]
+        path.write_text("".join(cut))
+        assert read_lateness(path, {0: span(0, 100), 1: span(120, 220), 2: span(125, 128)}) == whole
+    path.write_text("".join([lines[10], "[1]\n" * 3, *lines[11:]]))
+    assert read_lateness(path, {2: span(125, 128)}) == {2: whole[2]}
+
+
+def test_an_old_file_that_begins_with_a_cut_line_tells_of_what_follows_it(path: Path):
+    path.with_name(path.name + ".old").write_text('_ns": 17}\n' + "".join(path.read_text()))
+    path.write_text(window(22, QUIET))
+    assert set(read_lateness(path, {0: span(-50, 100), 1: span(0, 100), 2: span(120, 230)})) == {1, 2}

@@ -13,6 +13,7 @@ from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Pattern
 from fabricbench.record.export import summary_frame
 from fabricbench.record.frames import LATER_CELL_COLUMNS, LATER_SAMPLE_COLUMNS
+from fabricbench.record.manifest import PlannedLaunch, paired_blocks
 from fabricbench.record.store import Run, write_launch
 from support.synthetic_run import Noise, SyntheticCell, ladder_cells, write_synthetic_run
 
@@ -189,3 +190,20 @@ def test_a_run_of_an_earlier_version_still_opens(tmp_path: Path):
     assert cells["congestor"].null_count() == cells.height
     assert not opened.samples().collect()["missed"].any()
     assert read_sides([opened])[0].cells
+
+
+def test_a_block_counts_for_a_look_only_where_a_whole_pair_of_it_is_measured(run: Run):
+    assert run.looks == (3,)
+    shutil.rmtree(run.path / "launches/b02-slow")
+    assert Run.open(run.path).looks == (2,)
+
+
+def test_a_kernel_that_is_measured_on_all_fabrics_makes_a_block_count_though_another_is_not():
+    names = ("b00-a", "b00-a-x", "b00-a-y", "b00-a-x-y")  # fabrics `a` and `a-x`, the measurer and kernel `y`
+    fabrics = ("a", "a-x", "a", "a-x")
+    planned = [
+        PlannedLaunch(launch_id=name, block=0, position=at, fabric=fabric)
+        for at, (name, fabric) in enumerate(zip(names, fabrics, strict=True))
+    ]
+    assert paired_blocks(planned, {"b00-a-y", "b00-a-x-y", "b00-a"}) == {0}
+    assert paired_blocks(planned, {"b00-a-y", "b00-a-x"}) == set()

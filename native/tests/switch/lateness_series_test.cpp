@@ -1,9 +1,11 @@
 #include "switch/lateness_series.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -160,6 +162,38 @@ TEST_F(LatenessFiles, TwoFilesAreKeptAndTheOldestWindowsDropped) {
   EXPECT_EQ(now.back()["maximum"], 99);
   EXPECT_EQ(old.back()["maximum"].get<int>() + 1, now.front()["maximum"].get<int>());
   EXPECT_GT(old.front()["maximum"], 0);
+}
+
+TEST_F(LatenessFiles, ALineThatAFullDiskCutShortTakesNoOtherWithIt) {
+  constexpr int kBatch = 200;  // longer than a stream's buffer, as on a busy network
+  LatenessSeries series;
+  LatenessFile file(path);
+  const auto append = [&](int batch) {
+    for (int i = batch * kBatch; i < (batch + 1) * kBatch; ++i) series.add(i * kWindow, i);
+    file.append(series);
+  };
+  append(0);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto previous = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit full{std::filesystem::file_size(path) + 20, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &full);
+  append(1);
+  append(2);
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, previous);
+  append(3);
+  std::vector<int> readable;
+  std::ifstream written(path);
+  for (std::string line; std::getline(written, line);) {
+    if (json::accept(line)) readable.push_back(json::parse(line)["maximum"].get<int>());
+  }
+  std::vector<int> expected(2 * kBatch);
+  for (int i = 0; i < kBatch; ++i) {
+    expected[static_cast<std::size_t>(i)] = i;
+    expected[static_cast<std::size_t>(kBatch + i)] = 3 * kBatch + i;
+  }
+  EXPECT_EQ(readable, expected);
 }
 
 TEST_F(LatenessFiles, WithoutAPathNothingIsKept) {

@@ -181,7 +181,7 @@ def check_levels(margin: float, confidence: float) -> None:
 def error_of_look(runs: Sequence[Run], error: float, *, ahead: int = 0) -> float:
     """Return what this look at the runs may spend of the error, or one `ahead` of it: blocks that were added made a look each."""
     earlier = sum(max(len(run.looks) - 1, 0) for run in runs)
-    is_final = all(run.manifest.is_final for run in runs)
+    is_final = all(run.is_final for run in runs)
     return level_of_look(range(1, earlier + 2 + (0 if is_final else ahead)), error, is_final=is_final)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from shlex import quote
 
 from fabricbench.campaign.attempt import Attempt, Keeper
@@ -75,9 +76,9 @@ class Execution:
 
     def run(self) -> None:
         """Run what is left. Raises RunIncomplete, EnvironmentLacks or Interrupted; what was measured is kept in each case."""
-        self._adopt_finished()
+        blocks = self._last_ordered()
+        self._adopt_finished(launch for block in blocks for group in block for launch in group.launches)
         total = len(self._plan.launches)
-        blocks = groups_of(self._plan.launches)
         for group in (group for block in blocks for group in block):
             waits = self._missing(group) if self._goes_on(group) else group.launches
             self._waiting.update({launch.launch_id: launch for launch in waits})
@@ -141,7 +142,28 @@ class Execution:
         self._notify(GroupAgain(group, len(aside), reason))
         return group
 
-    def _adopt_finished(self) -> None:
+    def _last_ordered(self) -> list[list[Group]]:
+        """Return the groups of each block, one that was run again in the order in which it was begun again last.
+
+        A crash may have come before all of such a group was set aside; the rest is now, for it has places of the order before.
+        """
+        orders: dict[str, list[str]] = {}
+        started: set[str] = set()
+        for entry in self._journal.entries():
+            if entry.event is Happened.AGAIN:
+                order = entry.facts.get("order", [])
+                orders[entry.facts.get("group", "")] = order
+                started.difference_update(order)
+            elif entry.event is Happened.STARTED and entry.launch_id is not None:
+                started.add(entry.launch_id)
+        blocks = groups_of(self._plan.launches)
+        for group in (group for block in blocks for group in block):
+            for launch in group.launches:
+                if launch.launch_id in orders.get(group.name, []) and launch.launch_id not in started:
+                    self._keeper.set_aside(launch)
+        return [[group.in_order(orders.get(group.name, [])) for group in block] for block in blocks]
+
+    def _adopt_finished(self, launches: Iterable[LaunchPlan]) -> None:
         """Find what is finished and when it began; what a crash kept out of the journal is written there now."""
         begun: dict[str, float] = {}
         told: set[str] = set()
@@ -151,8 +173,11 @@ class Execution:
                 told.discard(entry.launch_id)
             elif entry.launch_id is not None and entry.event in (Happened.FINISHED, Happened.ADOPTED):
                 told.add(entry.launch_id)
-        for launch in self._plan.launches:
-            summary = self._keeper.finished(launch)
+        for launch in launches:
+            try:
+                summary = self._keeper.finished(launch)
+            except Exception as error:  # it stores what was measured and not stored before a crash
+                raise self._explained(error, self._directory.launch(launch.launch_id)) from error
             if summary is None:
                 continue
             # By this machine's clock where the journal knows it: that of the first node may be another.
@@ -185,14 +210,16 @@ class Execution:
                 hint=f"go on with `fabricbench resume {quote(str(self._directory.path))}`",
             ) from None
         except Exception as error:
-            if is_full(self._directory.path):
-                raise no_space(self._directory.path) from error
-            if isinstance(error, OSError):
-                raise explained(error, attempt.directory) from error
-            raise
+            raise self._explained(error, attempt.directory) from error
         if failure is None:
             self._finished[launch.launch_id] = begun
         return failure
+
+    def _explained(self, error: Exception, path: Path) -> Exception:
+        """Return what to raise for an error: on a full disk writers fail in words of their own, without the system's number."""
+        if is_full(self._directory.path):
+            return no_space(self._directory.path)
+        return explained(error, path) if isinstance(error, OSError) else error
 
     def _conclude(self, attempt: Attempt, outcome: Outcome) -> Failure | None:
         """Store what an attempt wrote, whole or not, and say how it went."""

@@ -71,6 +71,14 @@ class Group:
         """Return the group in a fresh random order, the `number`-th time that it is run again, in the same places of its block."""
         launches = list(self.launches)
         Random(f"{seed} block {self.block} {self.subject} again {number}").shuffle(launches)  # noqa: S311 - order, not secrecy
+        return self._placed(launches)
+
+    def in_order(self, order: Sequence[str]) -> Group:
+        """Return the group in the order of these launch ids; as it is where they are not its own."""
+        named = {launch.launch_id: launch for launch in self.launches}
+        return self._placed([named[each] for each in order]) if sorted(named) == sorted(order) else self
+
+    def _placed(self, launches: Sequence[LaunchPlan]) -> Group:
         places = sorted(launch.position for launch in launches)
         placed = (one.model_copy(update={"position": place}) for one, place in zip(launches, places, strict=True))
         return Group(self.block, self.subject, tuple(placed))

@@ -127,12 +127,15 @@ def plan_run(
     )
 
 
-def extend_plan(plan: RunPlan, extension: Extension) -> RunPlan:
-    """Return the plan with more blocks, as the same seed orders them; UsageError where it cannot have them."""
+def extend_plan(plan: RunPlan, extension: Extension, *, fewest: int | None = None) -> RunPlan:
+    """Return the plan with more blocks, as the same seed orders them; UsageError where it cannot have them.
+
+    With fewer down to `fewest` (None: all that it has), beyond which nothing is measured, it gives up the last blocks.
+    """
     blocks = extension.blocks
     if blocks == plan.blocks:
         return plan
-    if blocks < plan.blocks:
+    if blocks < (plan.blocks if fewest is None else max(fewest, FEWEST_BLOCKS)):
         raise UsageError(
             f"{blocks} blocks are fewer than the {plan.blocks} that the run has",
             hint="--blocks says how many there are to be in all; nothing measured is ever taken away",
@@ -143,12 +146,13 @@ def extend_plan(plan: RunPlan, extension: Extension) -> RunPlan:
             f"the run was declared final: its verdicts have spent the whole error on {plan.blocks} blocks",
             hint="measure anew, with as many blocks as you need and without --final",
         )
+    kept = tuple(launch for launch in plan.launches if launch.block < blocks)
     halves = halves_of(plan.launches, [fabric.name for fabric in plan.fabrics])
     added = tuple(order_blocks(halves, range(plan.blocks, blocks), plan.seed))
     return plan.model_copy(
         update={
             "blocks": blocks,
-            "launches": (*plan.launches, *added),
+            "launches": (*kept, *added),
             "extensions": (*plan.extensions, extension),
         }
     )

@@ -17,7 +17,15 @@ from fabricbench.campaign.starts import start_of
 from fabricbench.campaign.venue import Venue
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.launch.launcher import Launcher
-from fabricbench.record.manifest import MANIFEST, Extension, Manifest, PlannedLaunch, read_manifest, write_manifest
+from fabricbench.record.manifest import (
+    MANIFEST,
+    Extension,
+    Manifest,
+    PlannedLaunch,
+    paired_blocks,
+    read_manifest,
+    write_manifest,
+)
 
 Notify = Callable[[Event], None]
 
@@ -48,35 +56,37 @@ def start_run(
 def resume_run(path: Path, *, notify: Notify, blocks: int | None = None) -> None:
     """Go on with a run: what is finished stays, all else is run. UsageError where the directory holds no run, or one that runs.
 
-    With `blocks` the run is extended first to so many in all; UsageError where it cannot be.
+    With `blocks` the run gets so many in all, or gives up those beyond, of which nothing is measured; UsageError where it cannot.
     """
     directory = RunDirectory(path)
     directory.read_plan()  # before the lock, which would leave a file in a folder that holds no run
     with directory.locked():
         stored = directory.read_plan()
-        if blocks is not None:
-            stored = _extended(directory, stored, blocks)
+        extension = None if blocks is None else _extension(directory, stored.plan, blocks)
+        if extension is not None:
+            fewest = directory.blocks_with_data(stored.plan)
+            stored = stored.model_copy(update={"plan": extend_plan(stored.plan, extension, fewest=fewest)})
         Journal(directory.path).append(Happened.RESUMED)
-        _execute(directory, stored, notify)
+        _execute(directory, stored, notify, extension)
 
 
-def _extended(directory: RunDirectory, stored: StoredPlan, blocks: int) -> StoredPlan:
-    """Add blocks to the plan on the disk and say so in the journal, which tells when somebody may have looked."""
-    plan = stored.plan
-    measured = {launch.block for launch in plan.launches if directory.finished(launch) is not None}
-    extension = Extension(blocks=blocks, planned=plan.blocks, measured=len(measured), unix_ns=time.time_ns())
-    extended = extend_plan(plan, extension)
-    if extended is not plan:
-        stored = stored.model_copy(update={"plan": extended})
-        directory.write_plan(stored)
-        Journal(directory.path).append(Happened.EXTENDED, **extension.model_dump(exclude={"unix_ns"}))
-    return stored
+def _extension(directory: RunDirectory, plan: RunPlan, blocks: int) -> Extension | None:
+    """Return the step to so many blocks, with what somebody may have looked at before it; None where there are as many."""
+    if blocks == plan.blocks:
+        return None
+    measured = {launch.launch_id for launch in plan.launches if directory.finished(launch) is not None}
+    paired = paired_blocks(plan.launches, measured)
+    return Extension(blocks=blocks, planned=plan.blocks, measured=len(paired), unix_ns=time.time_ns())
 
 
-def _execute(directory: RunDirectory, stored: StoredPlan, notify: Notify) -> None:
+def _execute(directory: RunDirectory, stored: StoredPlan, notify: Notify, extension: Extension | None = None) -> None:
+    """Run what is left. `extension` is the plan's last one where it is not on the disk yet: it is written once the venue is had."""
     for launch in stored.plan.launches:
         start_of(launch, stored.plan).program(directory.path)  # what is missing is to be said now, not in the middle
     with stored.venue.open() as launcher:
+        if extension is not None:
+            directory.write_plan(stored)
+            Journal(directory.path).append(Happened.EXTENDED, **extension.model_dump(exclude={"unix_ns"}))
         if not (directory.path / MANIFEST).exists():
             write_manifest(directory.path, _manifest(stored, launcher))
         else:

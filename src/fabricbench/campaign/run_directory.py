@@ -20,9 +20,9 @@ from fabricbench.configuration import first_problem
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
 from fabricbench.record.atomic import explained, replace_text
-from fabricbench.record.launch import LAUNCH, RECORDS, LaunchSummary, is_converted, read_launch
+from fabricbench.record.launch import KERNEL_RECORDS, LAUNCH, RECORDS, LaunchSummary, is_converted, read_launch
 from fabricbench.record.manifest import MANIFEST
-from fabricbench.record.store import ATTEMPT, LAUNCHES
+from fabricbench.record.store import ATTEMPT, LAUNCHES, attempt_number
 
 PLAN = "plan.json"
 LOCK = ".lock"
@@ -142,13 +142,13 @@ class RunDirectory:
             if aside is None and not left:
                 return
             if aside is None:
-                number = 1 + sum(path.name.startswith(ATTEMPT) for path in directory.iterdir())
-                aside = directory / f"{ATTEMPT}{number}{MOVING}"
+                aside = _next_attempt(directory).with_suffix(MOVING)
                 aside.mkdir()
             # launch.json first: without it no reader takes the rest for a launch.
             for path in sorted(left, key=lambda each: each.name != LAUNCH):
                 path.rename(aside / path.name)
-            aside.rename(aside.with_suffix(""))
+            whole = aside.with_suffix("")
+            aside.rename(_next_attempt(directory) if whole.exists() else whole)
         except FileNotFoundError:
             return  # the launch was never started
         except OSError as error:
@@ -165,3 +165,17 @@ class RunDirectory:
     def holds_record(self, launch_id: str) -> bool:
         """Tell whether a launch has left something that can be converted."""
         return (self.launch(launch_id) / RECORDS).exists()
+
+    def blocks_with_data(self, plan: RunPlan) -> int:
+        """Return how many blocks there are up to the last of which anything was measured, cut short and set aside as well."""
+        return max((1 + one.block for one in plan.launches if _holds_data(self.launch(one.launch_id))), default=0)
+
+
+def _holds_data(directory: Path) -> bool:
+    return any(next(directory.rglob(name), None) is not None for name in (LAUNCH, RECORDS, KERNEL_RECORDS))
+
+
+def _next_attempt(directory: Path) -> Path:
+    """Return the path of the next attempt: after the highest number there is, for people may have removed one before it."""
+    numbers = [attempt_number(path) for path in directory.iterdir() if path.name.startswith(ATTEMPT)]
+    return directory / f"{ATTEMPT}{1 + max(numbers, default=0)}"

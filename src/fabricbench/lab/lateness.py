@@ -47,19 +47,15 @@ def read_lateness(path: Path, spans: Mapping[int, Span]) -> dict[int, LatenessDu
     """Return, for each span, how late frames were that left during it.
 
     One without a frame, or of which windows were dropped because it is too long ago, is left out; so is everything where
-    the switch has written nothing, or what cannot be read (its disk was full).
+    the switch has written nothing. A line that cannot be read (its disk was full) is passed over.
     """
-    try:
-        return _read(path, spans) if spans else {}
-    except (ValueError, KeyError, TypeError):
+    if not spans:
         return {}
-
-
-def _read(path: Path, spans: Mapping[int, Span]) -> dict[int, LatenessDuring]:
     first, last = min(begin for begin, _ in spans.values()), max(end for _, end in spans.values())
     old, lines = _lines(path.with_name(path.name + OLD_SUFFIX)), _lines(path)
     windows = _between(old + lines, first, last)
-    kept_from = _begin(old[0]) if old else first
+    # Nothing was dropped where there is no old file; one of which no line can be read does not say how much was.
+    kept_from = next((window.begin_ns for window in map(_window, old) if window is not None), last) if old else first
     found = {key: lateness_between(windows, span) for key, span in spans.items() if span[0] >= kept_from}
     return {key: lateness for key, lateness in found.items() if lateness is not None}
 
@@ -110,20 +106,30 @@ def _lines(path: Path) -> list[bytes]:
 
 def _between(lines: Sequence[bytes], begin_ns: int, end_ns: int) -> list[Window]:
     """Return the windows that touch a span, of lines in the order of time: a long file is not read for a short span."""
-    at = max(0, bisect_left(lines, begin_ns, key=_begin) - 1)
+
+    def readable_until(at: int) -> int:
+        return next((each for each in range(at, 0, -1) if _window(lines[each]) is not None), 0)
+
+    def begin_until(at: int) -> int:
+        window = _window(lines[readable_until(at)])
+        return window.begin_ns if window is not None else -1
+
+    at = readable_until(bisect_left(range(len(lines)), begin_ns, key=begin_until) - 1)
     windows = []
-    for line in lines[at:]:
-        if (window := _window(line)).begin_ns >= end_ns:
+    for window in map(_window, lines[at:]):
+        if window is None:
+            continue
+        if window.begin_ns >= end_ns:
             break
         windows.append(window)
     return windows
 
 
-def _begin(line: bytes) -> int:
-    return _window(line).begin_ns
-
-
-def _window(line: bytes) -> Window:
-    told = json.loads(line)
-    frames = tuple((int(late_ns), int(number)) for late_ns, number in told["frames"])
-    return Window(told["begin_unix_ns"], told["end_unix_ns"], told["maximum"], frames)
+def _window(line: bytes) -> Window | None:
+    """Return the window of a line; None where a full disk cut it short."""
+    try:
+        told = json.loads(line)
+        frames = tuple((int(late_ns), int(number)) for late_ns, number in told["frames"])
+        return Window(int(told["begin_unix_ns"]), int(told["end_unix_ns"]), int(told["maximum"]), frames)
+    except (ValueError, KeyError, TypeError):
+        return None

@@ -1,7 +1,8 @@
-"""The manifest: what a run is, written before its first launch, and again only where blocks are added."""
+"""The manifest: what a run is, written before its first launch, and again only where blocks are added or given up."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -29,9 +30,9 @@ class PlannedLaunch(Model):
 
 
 class Extension(Model):
-    """Blocks that were added to a run, up to `blocks` in all, where `planned` were planned before.
+    """Blocks that were added to a run, up to `blocks` in all, where `planned` were planned before, or that it gave up unmeasured.
 
-    `measured` is how many of them held data: somebody could have looked at those and added blocks because of what they said.
+    `measured` is how many held a whole pair: somebody could have looked at those and decided because of what they said.
     """
 
     blocks: int
@@ -45,7 +46,7 @@ class Manifest(Model):
 
     `campaign` is the campaign as data (its own model is the campaign's affair), `versions` maps what (fabricbench, python, mpi,
     compiler) to its version, `inventory` maps hosts to `doctor`'s facts, `command` is what was typed, where it is known.
-    `extensions` tells how blocks were added later; a run that `is_final` takes none.
+    `extensions` tells how blocks were added or given up later; a run that `is_final` takes none.
     """
 
     schema_name: Literal["fabricbench/run/1"] = Field(default="fabricbench/run/1", alias="schema")
@@ -65,12 +66,24 @@ class Manifest(Model):
 
 
 def looks_of(manifest: Manifest) -> tuple[int, ...]:
-    """Return how many blocks had data at each extension, each number once, ascending: the looks that verdicts must pay for.
+    """Return how many blocks held a whole pair at each extension, each number once, ascending: looks that verdicts must pay for.
 
     Whoever adds blocks may do it because of what the data said, so every extension of a run that held data is one look; adding
     twice with nothing measured in between is one look.
     """
     return tuple(sorted({extension.measured for extension in manifest.extensions if extension.measured > 0}))
+
+
+def paired_blocks(planned: Iterable[PlannedLaunch], measured: Collection[str]) -> set[int]:
+    """Return the blocks that hold a whole pair: of some subject (the measurer, or a kernel) every planned fabric is measured.
+
+    `measured` are launch ids. Half a pair has no ratio, so that nobody learns from it which fabric is faster.
+    """
+    groups: dict[tuple[int, str], list[str]] = {}
+    for launch in planned:
+        subject = launch.launch_id.removeprefix(f"b{launch.block:02d}-{launch.fabric}")
+        groups.setdefault((launch.block, subject), []).append(launch.launch_id)
+    return {block for (block, _), ids in groups.items() if all(each in measured for each in ids)}
 
 
 def write_manifest(directory: Path, manifest: Manifest) -> None:

@@ -28,7 +28,7 @@ from fabricbench.record.launch import (
     write_launch,
 )
 from fabricbench.record.lines import Phase
-from fabricbench.record.manifest import Manifest, PlannedLaunch, looks_of, read_manifest, write_manifest
+from fabricbench.record.manifest import Manifest, PlannedLaunch, looks_of, paired_blocks, read_manifest, write_manifest
 
 __all__ = [
     "DamagedLaunch",
@@ -156,17 +156,21 @@ class Run:
         """What earlier attempts of launches left, by launch and attempt."""
         found = [path for launch in self._launch_directories() for path in launch.glob(f"{ATTEMPT}*") if path.is_dir()]
         return tuple(
-            SetAside(path, _was_complete(path)) for path in sorted(found, key=lambda one: (one.parent, _number(one)))
+            SetAside(path, _was_complete(path))
+            for path in sorted(found, key=lambda one: (one.parent, attempt_number(one)))
         )
 
     @property
     def looks(self) -> tuple[int, ...]:
-        """How many blocks had data at each look, the present one last: what `statistics.looks.level_of_look` takes.
+        """How many blocks held a whole pair at each look, the present one last: what `statistics.looks.level_of_look` takes.
 
-        Empty where nothing is measured. A look before the present one is each time that blocks were added.
+        Empty where no pair is whole. A look before the present one is each time that blocks were added (or given up).
         """
         earlier = looks_of(self.manifest)
-        present = max((len({launch.block for launch in self.launches}), *earlier))
+        planned = {launch.block for launch in self.manifest.planned}
+        paired = paired_blocks(self.manifest.planned, {launch.launch_id for launch in self.launches})
+        unplanned = {launch.block for launch in self.launches} - planned  # of a manifest without its plan
+        present = max((len(paired | unplanned), *earlier))
         return tuple(dict.fromkeys((*earlier, present))) if present else ()
 
     @property
@@ -174,6 +178,11 @@ class Run:
         """Planned launches without data."""
         there = {launch.launch_id for launch in self.launches}
         return tuple(launch for launch in self.manifest.planned if launch.launch_id not in there)
+
+    @property
+    def is_final(self) -> bool:
+        """Whether no look at other data follows: the run was declared final, and every planned launch has data."""
+        return self.manifest.is_final and not self.missing
 
     def cells(self) -> pl.DataFrame:
         """Return a row for each launch and cell: what was measured, how it ended, what was lost, which way it went.
@@ -264,9 +273,10 @@ def _was_complete(directory: Path) -> bool:
         return False
 
 
-def _number(attempt: Path) -> int:
+def attempt_number(attempt: Path) -> int:
+    """Return the number of an attempt's folder, also of one that is being moved; 0 for a name without one."""
     digits = attempt.name.removeprefix(ATTEMPT).split(".")[0]
-    return int(digits) if digits.isdigit() else 0
+    return int(digits) if digits.isdecimal() else 0
 
 
 LAUNCH_NAMES = ("launch_id", "block", "position", "fabric", "is_valid")

@@ -38,7 +38,7 @@ def missing_launches(material: Material) -> Iterator[Warning]:
         if names:
             text = (
                 f"{count(len(names), 'planned launch')} without data ({named(names)}); `fabricbench resume "
-                f"{quote(str(of_run.path))}` measures them"
+                f"{quote(str(of_run.path))}` measures them; until then a verdict is a look that is not paid for"
             )
             yield warn(Severity.WARNING, "incomplete run", text)
         for launch in of_run.damaged:

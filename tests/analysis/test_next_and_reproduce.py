@@ -82,7 +82,7 @@ def test_a_doubtful_instrument_comes_first_and_three_lines_are_the_most():
     assert "quieter host" in lines[0] and "67 times" in lines[0]  # noqa: PT018
     assert not any("--blocks" in line for line in lines)  # more of the same would be more of what is in doubt
     assert lines[1] == (
-        'sizes inside the bracket 64 B to 1 KiB (tcp stream): add message_bytes = ["128B", "256B", "512B"]'
+        'sizes inside the bracket 64 B to 1 KiB (tcp stream), in a campaign file: message_bytes = ["128B", "256B", "512B"]'
     )
 
 

@@ -143,7 +143,7 @@ def _sizes(crossovers: Sequence[Bracket]) -> Iterable[str]:
             sizes = ", ".join(f'"{format_bytes(size).replace(" ", "")}"' for size in inside)
             yield (
                 f"sizes inside the bracket {format_bytes(one.lower_bytes)} to {format_bytes(one.upper_bytes)} "
-                f"({one.layer} {one.pattern}): add message_bytes = [{sizes}]"
+                f"({one.layer} {one.pattern}), in a campaign file: message_bytes = [{sizes}]"
             )
             return
 

@@ -23,7 +23,7 @@ CampaignArgument = Annotated[
     str,
     typer.Argument(
         metavar="CAMPAIGN",
-        help="quick, standard, full, patterns, collectives, congestion, map, oneway, or a TOML file (docs/campaigns.md).",
+        help="quick, standard, full, patterns, collectives, congestion, map, oneway, npb, or a TOML file (docs/campaigns.md).",
     ),
 ]
 TestbedOption = Annotated[

@@ -45,7 +45,7 @@ def _tell_of_looks(directory: Path) -> None:
     if len(run.looks) < 2:
         return
     seen = ", ".join(map(str, run.looks[:-1]))
-    share = level_of_look(run.looks, 1.0, is_final=run.manifest.is_final)
+    share = level_of_look(run.looks, 1.0, is_final=run.is_final)
     sys.stderr.write(
         f"note: blocks were added when {seen} had been measured, so this is look number {len(run.looks)}: "
         f"its verdicts may spend {share:.3g} of the error that all looks share\n"

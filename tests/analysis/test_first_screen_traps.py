@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from fabricbench.analysis.comparing import pair
 from fabricbench.analysis.effects import Doubt
 from fabricbench.analysis.findings import CellKey, Comparison, Grade, Headline, Verdict
 from fabricbench.analysis.measured import CellMeasured, Side
@@ -157,3 +158,21 @@ def test_neighbouring_blocks_that_resemble_each_other_put_the_answer_in_doubt():
     assert any("neighbouring blocks resemble each other" in text for text in headline.evidence)
     independent, _ = screen(MPI_TCP, [lambda _: -np.log(2)], blocks=29)
     assert independent.sentence.startswith("b is faster: ")
+
+
+def test_a_change_counts_the_effects_of_the_fabric_that_it_names():
+    random = np.random.default_rng(5)
+    values = 10.0 + random.normal(0.0, 0.005, (4, len(MPI_TCP), 12))
+    slower = np.array([0.1 if key.metric.is_lower_better else -0.1 for key in MPI_TCP])
+    is_mpi = np.array([key.layer is Layer.MPI for key in MPI_TCP])
+    values[1] += (slower * is_mpi)[:, np.newaxis]  # of the first fabric MPI alone became slower
+    values[3] += 0.5 * slower[:, np.newaxis]
+    sides = sides_of(MPI_TCP, values, ["x-old", "x-new", "y-old", "y-new"])
+    for side in sides:
+        side.fabric = side.fabric.model_copy(update={"condition_of": side.name[0]})
+    pairings = [pair(sides[0], sides[1]), pair(sides[2], sides[3])]
+    headline, _ = first_screen(sides, pairings=pairings)
+    assert headline.sentence.startswith("x became slower in 2 of 4 effects: ")
+    assert headline.changes is not None
+    assert (headline.changes.slower, headline.changes.faster) == (18, 0)
+    assert [effect.what.partition(": ")[0] for effect in headline.effects] == ["x"] * 4 + ["y"] * 4

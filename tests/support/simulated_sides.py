@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from fabricbench.analysis.comparing import all_pairs, compare_all
+from fabricbench.analysis.comparing import Pairing, all_pairs, compare_all
 from fabricbench.analysis.crossovers import find_crossovers
 from fabricbench.analysis.effects import Compared, Doubt, Judge
 from fabricbench.analysis.findings import CellKey, Comparison, Headline
@@ -83,10 +83,15 @@ def trusting(_side: Side, _cell: CellMeasured, _is_tail: bool) -> tuple[Doubt, .
 
 
 def first_screen(
-    sides: Sequence[Side], *, margin: float = 0.02, confidence: float = 0.95, judge: Judge = trusting
+    sides: Sequence[Side],
+    *,
+    margin: float = 0.02,
+    confidence: float = 0.95,
+    judge: Judge = trusting,
+    pairings: Sequence[Pairing] | None = None,
 ) -> tuple[Headline, list[Comparison]]:
     """The headline of sides, and the comparisons of their cells."""
-    pairings = all_pairs(sides)
+    pairings = all_pairs(sides) if pairings is None else pairings
     cells, curves = compare_all(pairings, margin, confidence)
     crossovers = find_crossovers(pairings, cells, confidence)
     compared = Compared(

@@ -233,7 +233,7 @@ def _change(compared: Compared, leading: Sequence[Effect], rates: ErrorRates) ->
         (one, pair) for one in leading for pair in one.pairs if pair.verdict.is_decided and one.grade is not Grade.VOID
     ]
     slower = [found for found in decided if found[1].verdict.leader == "A"]
-    chosen = max(slower or decided, key=lambda found: abs(found[1].times - 1), default=None)
+    chosen = max(slower or decided, key=lambda found: abs(log(found[1].times)), default=None)
     tail = (
         "One run a side cannot tell a change from what else differed between the two sessions."
         if replication is Replication.LAUNCHES
@@ -259,8 +259,10 @@ def _change(compared: Compared, leading: Sequence[Effect], rates: ErrorRates) ->
     )
     which = "slower" if pair.verdict.leader == "A" else "faster"
     name = name_of_change(compared.pairings, pair)
-    alike = [found for found in decided if found[1].verdict.leader == pair.verdict.leader]
-    extent = "" if len(alike) >= WINNING_SHARE * len(leading) else f" in {len(alike)} of {len(leading)} effects"
+    ends = (pair.fabric_a, pair.fabric_b)
+    mine = [(one, other) for one in leading for other in one.pairs if (other.fabric_a, other.fabric_b) == ends]
+    alike = [found for found in mine if found in decided and found[1].verdict.leader == pair.verdict.leader]
+    extent = "" if len(alike) >= WINNING_SHARE * len(mine) else f" in {len(alike)} of {len(mine)} effects"
     lead = f"{name} {'measured' if tail else 'became'} {which}{extent}"
     return Answer(
         f"{lead}: {subject} {past} {numbers}.",

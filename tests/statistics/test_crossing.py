@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fabricbench.statistics.characteristics import crossing_characteristics
-from fabricbench.statistics.crossing import Crossing, crossings, sizes_inside
+from fabricbench.statistics.crossing import Crossing, crossings
 from fabricbench.statistics.hockney import fit, misfits
 from fabricbench.statistics.simulation import Curves, Noise, noisier, simulate_curves, step_curves, straight_curves
 
@@ -129,10 +129,3 @@ def test_curves_of_another_shape_earn_no_point_and_their_brackets_hold_the_truth
     found = crossing_characteristics(43, 60, curves, POWERS, blocks, noisier(Noise(), noise))
     assert found.bracket_right >= 0.95
     assert found.earned <= 0.02
-
-
-def test_the_sizes_to_measure_next_lie_inside_evenly_and_are_round():
-    assert sizes_inside(64, 512, 3) == [104, 184, 304]
-    assert sizes_inside(4096, 16384, 3) == [5888, 8192, 11776]
-    assert sizes_inside(64, 72, 3) == []
-    assert sizes_inside(64, 80, 3) == [72]

@@ -11,19 +11,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fabricbench.analysis.effects import MET_BY_USERS
 from fabricbench.analysis.findings import CellKey, LeftOut, is_basic
 from fabricbench.analysis.kernels import kernel_of
 from fabricbench.analysis.measured import Side, in_order
 from fabricbench.analysis.wording import count, enumeration, named_cell
-from fabricbench.model import Layer, Metric
+from fabricbench.model import Metric
 from fabricbench.patterns import PATTERNS, Family
 from fabricbench.record.decision_table import DecisionTable, Weight
 from fabricbench.statistics.ratios import MINIMUM_LAUNCHES
 
 Floats = NDArray[np.float64]
-
-MET_BY_USERS = (Layer.MPI, Layer.TCP)
-"""The layers that programs of users talk to: the others explain what these show."""
 
 
 @dataclass(frozen=True)

@@ -46,12 +46,6 @@ them by half to nine tenths of its height."""
 POINTS_PER_DOUBLING = 64
 """Resolution of the interval: 1.1 % of the size."""
 
-LEAST_STEP = 8
-"""Suggested sizes are multiples of this many bytes."""
-
-DIGITS = 16
-"""Suggested sizes are rounded to about this part of themselves."""
-
 
 @dataclass(frozen=True)
 class Crossing:
@@ -88,14 +82,6 @@ def crossings(
             bracket = Crossing(float(sizes[left]), float(sizes[right]), bool(signs[right] > 0))
             found.append(_located(bracket, sizes, times, left, right, confidence))
     return found
-
-
-def sizes_inside(lower: float, upper: float, count: int) -> list[int]:
-    """Return up to `count` sizes to measure between two, evenly spaced in the logarithm, multiples of 8 bytes, without the two."""
-    wanted = np.geomspace(lower, upper, count + 2)[1:-1]
-    steps = np.maximum(2.0 ** np.floor(np.log2(wanted / DIGITS)), LEAST_STEP)
-    rounded = (np.round(wanted / steps) * steps).astype(int)
-    return sorted({int(size) for size in rounded if lower < size < upper})
 
 
 def _located(bracket: Crossing, sizes: Floats, times: Floats, left: int, right: int, confidence: float) -> Crossing:

@@ -5,6 +5,7 @@ The analysis is imported when it is first asked for: SciPy alone takes longer to
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from fabricbench.analysis.findings import Findings
@@ -21,15 +22,27 @@ def load(path: Path | str) -> Run:
 
 def compare(
     *runs: Run | Path | str,
+    before: Sequence[Run | Path | str] = (),
+    after: Sequence[Run | Path | str] = (),
     baseline: str | None = None,
     margin: float = DEFAULT_MARGIN,
     confidence: float = DEFAULT_CONFIDENCE,
 ) -> Findings:
-    """Compare the fabrics of a run, or two runs, and return everything that was found.
+    """Compare the fabrics of a run, or runs before and after a change, and return everything that was found.
 
-    `baseline` names the fabric that all others are set against; `margin` is the smallest difference that matters, as a share.
+    Every two fabrics are compared; `baseline` names the one that comes first. Two runs are one before and one after; several of
+    each go into `before` and `after`. `margin` is the smallest difference that matters, as a share.
     """
     from fabricbench.analysis import analyse  # noqa: PLC0415
 
-    opened = [run if isinstance(run, Run) else load(run) for run in runs]
-    return analyse(opened, baseline=baseline, margin=margin, confidence=confidence)
+    def opened(some: Sequence[Run | Path | str]) -> list[Run]:
+        return [run if isinstance(run, Run) else load(run) for run in some]
+
+    return analyse(
+        opened(runs),
+        before=opened(before),
+        after=opened(after),
+        baseline=baseline,
+        margin=margin,
+        confidence=confidence,
+    )

@@ -16,6 +16,11 @@ from fabricbench.analysis.findings import (
     WeighedTest,
 )
 from fabricbench.report.decision_tables import decision_lines, decision_tables
+from fabricbench.report.first_screen import build_screen
+from fabricbench.report.formats import markdown
+from fabricbench.report.html import render_html
+from fabricbench.report.terminal import render_terminal
+from support.example_findings import small_findings
 
 ONE = Interval(value=1, low=1, high=1)
 COST = SystemCost(nodes=40_000, fabric=640, fixed=0, energy=0)
@@ -124,3 +129,15 @@ def test_nothing_decided_says_why_and_no_decision_says_nothing():
     nothing = Findings.model_construct(decision=None)
     assert decision_lines(nothing) == ()
     assert decision_tables(nothing) == []
+
+
+def test_a_decision_stands_on_the_first_screen_in_every_form_and_nothing_stands_there_without_one():
+    decided = small_findings().model_copy(update={"decision": findings().decision})
+    (first, *_) = decision_lines(decided)
+    assert build_screen(decided).decision[0] == first
+    assert "DECIDE" in render_terminal(decided, 100, color=False, is_brief=True)
+    assert "- Decide: " in markdown.render(decided).decode()
+    assert 'id="decide"' in render_html(decided)
+    bare = decided.model_copy(update={"decision": None})
+    assert build_screen(bare).decision == ()
+    assert 'id="decide"' not in render_html(bare)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from fabricbench.analysis.findings import Changes, Effect, Findings, Grade, Interval, PairEffect, Reading, Replication
+from fabricbench.report.decision_tables import decision_lines
 from fabricbench.report.words import (
     NOTHING,
     interval_words,
@@ -22,6 +23,8 @@ from fabricbench.report.words import (
 GRADE_SIGNS = {Grade.CLEAR: "✓", Grade.DOUBTFUL: "▲", Grade.OPEN: "○", Grade.VOID: "✕"}
 """A shape beside each grade's word, for print without colour."""
 IMPOSSIBLE = "impossible"
+DECISION_LINES = 3
+"""Of a decision on the first screen; the rest stands in its section."""
 BEFORE_AFTER = ("before", "after")
 TIE, WORSE = "~", ">"
 """Between two fabrics in their order: not told apart by any test, and told apart."""
@@ -110,6 +113,8 @@ class Screen:
     """Before and after: what differs in the configurations, a line each; `counts` follows them."""
     counts: str
     detail: str
+    decision: tuple[str, ...]
+    """What the weights and prices come to, where the reader gave any: who is first, who is cheapest, what it would take."""
     next_steps: tuple[str, ...]
     reproduce: tuple[str, ...]
     conditions: str
@@ -147,6 +152,7 @@ def build_screen(findings: Findings) -> Screen:
         changes=tuple(map(typographic, changes.configuration)) if changes else (),
         counts=count_words(changes) if changes else "",
         detail=typographic(headline.detail),
+        decision=tuple(map(typographic, decision_lines(findings)[:DECISION_LINES])),
         next_steps=tuple(map(typographic, headline.next_steps)),
         reproduce=headline.reproduce,
         conditions=typographic(headline.conditions),

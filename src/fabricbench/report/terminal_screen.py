@@ -56,7 +56,11 @@ def screen_parts(findings: Findings, width: int, extent: Extent) -> list[Rendera
         parts += [Text(f"\nEvery pair: {screen.ratio_head.lower()}", style="bold"), _pairs(screen)]
     if screen.detail and extent > Extent.ANSWER:
         parts += [Text(""), Text(screen.detail)]
-    parts += _labelled("NEXT", screen.next_steps) + _labelled("REPRODUCE", screen.reproduce)
+    parts += (
+        _labelled("DECIDE", screen.decision)
+        + _labelled("NEXT", screen.next_steps)
+        + _labelled("REPRODUCE", screen.reproduce)
+    )
     if screen.conditions and extent > Extent.ANSWER:
         parts.append(Text(screen.conditions, style="dim"))
     return parts

@@ -80,7 +80,7 @@ def _first_screen(screen: Screen) -> Iterable[str]:
         yield from ("What explains it:", "", *_effects(screen, screen.more_rows), "")
     if not screen.has_pairs:
         yield from _pairs(screen)
-    for label, lines in (("Next", screen.next_steps), ("Reproduce", screen.reproduce)):
+    for label, lines in (("Decide", screen.decision), ("Next", screen.next_steps), ("Reproduce", screen.reproduce)):
         yield from (f"- {label}: {_text(line)}" for line in lines)
     yield ""
     yield from (line for text in (screen.detail, screen.conditions) if text for line in (_text(text), ""))

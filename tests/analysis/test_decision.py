@@ -136,7 +136,7 @@ def test_a_decision_pairs_blocks_and_drift_cancels(tmp_path: Path):
 
 
 def test_before_and_after_is_no_choice(tmp_path: Path):
-    runs = [written(tmp_path / name, {"a": 100}, {"a": 100}) for name in ("one", "two")]
+    runs = [written(tmp_path / name, {"a": 100}, {"a": level}) for name, level in (("one", 100), ("two", 101))]
     assert find_decision(read_sides(runs), DecisionTable(), 0.95) is None
     assert find_decision(read_sides([runs[0]]), DecisionTable(), 0.95) is None
 

@@ -121,7 +121,7 @@ def test_a_lead_that_may_be_smaller_than_matters_is_called_a_lead(make_run: Make
 
 
 def test_noise_is_called_not_enough_data_with_the_blocks_it_would_take(make_run: MakeRun):
-    headline = analyse([make_run(two(1.0), noise=Noise(launch=0.02, sample=0.05), blocks=6)]).headline
+    headline = analyse([make_run(two(1.0), noise=Noise(launch=0.01, sample=0.05), blocks=12)]).headline
     assert headline.sentence == "Not enough data to say whether other or one is faster."
     assert any("more blocks would settle" in step for step in headline.next_steps)
     assert {effect.grade for effect in headline.effects} == {Grade.OPEN}

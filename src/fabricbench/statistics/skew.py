@@ -133,7 +133,7 @@ def unseen_share(launches: int, risk: float = 0.05) -> float:
     """Return the largest share of launches in a slow mode of which so many launches would have met none, with that risk.
 
     1 - risk**(1/n), the exact upper limit of a share that was never seen (Clopper and Pearson, Biometrika 26 (1934)): 39 % for 6
-    launches, 9.8 % for 29.
+    launches, 8.9 % for 32.
     """
     return 1.0 if launches < 1 else float(1.0 - risk ** (1.0 / launches))
 

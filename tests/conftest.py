@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from support.calling import Call, call_of
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write golden files instead of comparing with them")
@@ -25,6 +27,12 @@ def check_golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
         assert path.read_text(encoding="utf-8") == text, f"{name} differs; if that is meant: pytest --update-golden"
 
     return check
+
+
+@pytest.fixture
+def fabricbench(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Call:
+    """Call the program in this process."""
+    return call_of(capsys, monkeypatch)
 
 
 def pytest_sessionstart() -> None:

@@ -5,33 +5,17 @@ from __future__ import annotations
 import csv
 import json
 import re
-import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from fabricbench import cli
 from fabricbench.analysis.findings import Comparison
 from fabricbench.model import Layer, Metric
+from support.calling import Call
 from support.synthetic_run import Noise
 
 from .conftest import MakeRun, twin_cells, twin_testbed, two
-
-Call = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def fabricbench(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
-    def call(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["fabricbench", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        streams = capsys.readouterr()
-        return int(end.value.code or 0), streams.out, streams.err
-
-    return call
 
 
 def test_compare_writes_one_json_object_for_each_cell_and_curve(make_run: MakeRun, fabricbench: Call):
@@ -115,7 +99,7 @@ def test_check_exits_0_1_and_5(make_run: MakeRun, fabricbench: Call):
     ).path
     code, out, _ = fabricbench("check", "--baseline", old, same, "--max-regression", "5%")
     assert code == 0
-    assert out.startswith("passed: 68 of 68 cells within 5 %\n")
+    assert out.startswith("passed: 68 of 68 tests within 5 %\n")
     code, out, err = fabricbench("check", "--baseline", old, worse)
     assert code == 1
     assert "tcp round trip time blocking 64 B" in out
@@ -160,7 +144,7 @@ def test_selfcheck_passes_where_nothing_differs_and_says_what_it_could_have_foun
 def test_selfcheck_exits_1_naming_the_cells_and_5_without_data(make_run: MakeRun, fabricbench: Call):
     code, out, err = fabricbench("selfcheck", make_run(twin_cells(1.5), "twins", testbed=twin_testbed()).path)
     assert code == 1
-    assert re.search(r"one differs from again, which is the same fabric, in 28 of 28 cells, by (50|49\.\d) %", out)
+    assert re.search(r"one differs from again, which is the same fabric, in 28 of 28 tests, by (50|49\.\d) %", out)
     assert "a second failure decides" in err
     assert "fails in 5 % of checks by chance" in out
     code, out, err = fabricbench("selfcheck", make_run(two(1.0), "short", blocks=4).path)
@@ -173,7 +157,7 @@ def test_check_says_what_it_can_decide_and_what_it_needs(make_run: MakeRun, fabr
     runs = [make_run(two(1.0), f"noisy{seed}", seed=seed, noise=noisy).path for seed in (1, 2)]
     code, out, err = fabricbench("check", "--baseline", *runs)
     assert code == 5
-    assert re.search(r"can decide: with 8 and 8 launches it catches a cell that became [\d.]+ % slower with 80 %", out)
+    assert re.search(r"can decide: with 8 and 8 launches it catches a test that became [\d.]+ % slower with 80 %", out)
     assert re.search(r"would need about \d+ blocks a side to decide", out)
     assert "limit: one run a side" in out
     assert "the old one has too few for any number of new ones to decide" in err

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fabricbench import cli
 from fabricbench.analysis.gate import check_regressions
 from fabricbench.campaign import run as running
 from fabricbench.cli.check import blocks_to_add
@@ -18,23 +15,10 @@ from fabricbench.cli.run_arguments import spread
 from fabricbench.model import Layer, Pattern
 from fabricbench.record.manifest import Extension
 from fabricbench.record.store import Run, write_manifest
+from support.calling import Call
 from support.synthetic_run import Noise, SyntheticCell, write_synthetic_run
 
 NOISE = Noise(launch=0.02, sample=0.02)
-
-Call = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def fabricbench(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Call:
-    def call(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["fabricbench", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        streams = capsys.readouterr()
-        return int(end.value.code or 0), streams.out, streams.err
-
-    return call
 
 
 def measured(path: Path, blocks: int, seed: int, slower: float = 1.0) -> Path:

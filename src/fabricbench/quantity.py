@@ -132,6 +132,12 @@ def format_duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
+def count(number: int, noun: str) -> str:
+    """Return `1 launch`, `3 launches`, `2 more blocks`."""
+    ending = "" if number == 1 else "es" if noun.endswith(("ch", "s")) else "s"
+    return f"{number:,} {noun}{ending}"
+
+
 def _significant(value: float, digits: int) -> str:
     if value == 0:
         return "0"

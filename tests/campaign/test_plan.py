@@ -193,7 +193,7 @@ def test_a_budget_is_spent_between_launches_not_within_them(testbed: Testbed):
     assert plan.blocks > whole.blocks
     assert max(cell.stopping.maximum_seconds for cell in plan.cells) < 0.3
     assert plan.estimated_seconds <= whole.estimated_seconds
-    assert any("more launches tell more than longer cells" in note for note in plan.notes)
+    assert any("more launches tell more than longer tests" in note for note in plan.notes)
     assert f"{plan.blocks} blocks instead of 20 to use {format_duration(whole.estimated_seconds)}" in plan.notes
 
 
@@ -203,7 +203,7 @@ def test_blocks_that_are_asked_for_stay_and_a_budget_shortens_the_cells(testbed:
     assert plan.blocks == 20
     assert 0.05 < plan.cells[0].stopping.maximum_seconds < 0.5
     assert plan.estimated_seconds <= whole.estimated_seconds * 0.8
-    with pytest.raises(UsageError, match=r"20 blocks of 2 cells take at least"):
+    with pytest.raises(UsageError, match=r"20 blocks of 2 tests take at least"):
         plan_run(LONG, testbed, seed=1, budget_seconds=whole.estimated_seconds * 0.2, blocks=20)
 
 

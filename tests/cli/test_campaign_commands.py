@@ -103,7 +103,7 @@ def test_a_plan_starts_nothing_and_says_everything_as_json(files: tuple[str, str
 
 def test_a_plan_reads_well_too(files: tuple[str, str], inside: Inside):
     answer = inside("plan", files[0], "--testbed", files[1], "--seed", "7")
-    assert "2 blocks, 4 launches of 2 ranks, 2 cells, at most" in answer.stdout
+    assert "2 blocks, 4 launches of 2 ranks, 2 tests, at most" in answer.stdout
     assert "RUNDIR/launches/LAUNCH/plan.json" in answer.stdout
     assert answer.stderr == ""
 
@@ -160,7 +160,7 @@ def test_a_plan_for_a_lab_needs_no_lab(inside: Inside):
         (
             ("quick", "--testbed", "local", "--blocks", "90", "--budget", "1min"),
             2,
-            "90 blocks of 41 cells take at least",
+            "90 blocks of 41 tests take at least",
         ),
         (("quick", "--testbed", "local", "--gate", "wide"), 2, "--gate"),
     ],
@@ -180,17 +180,17 @@ def test_a_run_ends_with_its_verdict_on_stdout_and_is_not_run_over(files: tuple[
     assert answer.returncode == 0, answer.stderr
     assert "loopback" in answer.stdout
     assert f"fabricbench report {directory}" in answer.stderr
-    assert answer.stderr.count("cells measured") == 4
+    assert answer.stderr.count("tests measured") == 4
     again = fabricbench("run", files[0], "--testbed", files[1], "-o", directory)
     assert again.returncode == 2
     assert "it holds a run" in again.stderr
     resumed = fabricbench("resume", directory)
     assert resumed.returncode == 0
     assert "4 of them done already" in resumed.stderr
-    assert "cells measured" not in resumed.stderr
+    assert "tests measured" not in resumed.stderr
     more = fabricbench("resume", directory, "--blocks", "3")
     assert more.returncode == 0, more.stderr
-    assert more.stderr.count("cells measured") == 2
+    assert more.stderr.count("tests measured") == 2
     assert "blocks were added when 2 had been measured, so this is look number 2" in more.stderr
 
 

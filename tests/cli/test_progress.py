@@ -23,8 +23,8 @@ def test_a_group_that_is_run_again_is_told_and_its_finished_launches_no_longer_c
     progress.show(LaunchFinished(group.launches[0], 1.0, 6, 0, ()))
     first, second = (launch.launch_id for launch in group.launches)
     assert written.getvalue().splitlines()[1:] == [
-        f"[1/4] {first} 1.0 s, 6 cells measured",
+        f"[1/4] {first} 1.0 s, 6 tests measured",
         f"{second} failed: ended with exit code 9; it is tried again when its block is over",
         f"{first}, {second} are measured again together: {second} failed; 1 that was finished kept aside",
-        f"[1/4] {first} 1.0 s, 6 cells measured",
+        f"[1/4] {first} 1.0 s, 6 tests measured",
     ]

@@ -65,6 +65,14 @@ def test_the_name_of_the_file_chooses_the_format(file: str, start: str, tmp_path
     assert (tmp_path / file).read_text().startswith(start)
 
 
+def test_an_ending_that_no_format_has_is_refused(tmp_path: Path):
+    result = report(tmp_path, "-o", tmp_path / "a.docx")
+    assert isinstance(result.exception, UsageError)
+    assert "end in .docx" in str(result.exception)
+    assert list(tmp_path.iterdir()) == []
+    assert report(tmp_path, "--format", "html", "-o", tmp_path / "a.docx").exit_code == 0
+
+
 def test_csv_has_its_other_tables_beside_it(tmp_path: Path):
     result = report(tmp_path, "-o", tmp_path / "a.csv")
     names = [Path(line).name for line in result.stdout.split()]

@@ -25,8 +25,9 @@ from fabricbench.analysis.operations import find_coefficients, find_operations, 
 from fabricbench.analysis.reproduce import reproduce, testbed_arguments
 from fabricbench.analysis.summary import distribution, summarise
 from fabricbench.analysis.topologies import find_topologies
-from fabricbench.analysis.wording import count, enumeration, percent
+from fabricbench.analysis.wording import enumeration, percent
 from fabricbench.errors import UsageError
+from fabricbench.quantity import count
 from fabricbench.record.decision_table import DecisionTable, decision_of
 from fabricbench.record.store import Run, StoredLaunch
 from fabricbench.statistics.looks import level_of_look

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from fabricbench.analysis.findings import CellKey, Comparison, Replication, Verdict
 from fabricbench.analysis.gaps import mispaired_blocks
 from fabricbench.analysis.measured import Side, clock_deviation, in_order
-from fabricbench.analysis.wording import count
 from fabricbench.model import Layer, Metric
+from fabricbench.quantity import count
 from fabricbench.statistics.correction import benjamini_hochberg
 from fabricbench.statistics.decision import (
     DECISIONS,

@@ -109,13 +109,8 @@ def _node_price(pair: tuple[str, str], times: Interval, terms: Terms) -> BreakEv
     value = above(times.value)
     if value is None:
         return None
-    return BreakEven(
-        kind=BreakEvenKind.NODE_PRICE,
-        fabric=pair[0],
-        against=pair[1],
-        value=Interval(value=value, low=above(times.high), high=above(times.low)),
-        now=terms.table.node_price,
-    )
+    interval = Interval(value=value, low=above(times.high), high=above(times.low))
+    return _of(pair, BreakEvenKind.NODE_PRICE, interval, terms.table.node_price)
 
 
 def _fabric_price(pair: tuple[str, str], times: Interval, terms: Terms) -> BreakEven | None:
@@ -132,13 +127,8 @@ def _fabric_price(pair: tuple[str, str], times: Interval, terms: Terms) -> Break
     value = below(times.value)
     if not value:
         return None
-    return BreakEven(
-        kind=BreakEvenKind.FABRIC_PRICE,
-        fabric=pair[0],
-        against=pair[1],
-        value=Interval(value=value, low=below(times.low), high=below(times.high)),
-        now=price.per_node,
-    )
+    interval = Interval(value=value, low=below(times.low), high=below(times.high))
+    return _of(pair, BreakEvenKind.FABRIC_PRICE, interval, price.per_node)
 
 
 def _time(pair: tuple[str, str], columns: tuple[int, int], weighed: Weighed, terms: Terms) -> BreakEven | None:
@@ -159,13 +149,9 @@ def _time(pair: tuple[str, str], columns: tuple[int, int], weighed: Weighed, ter
     value = share(float(times.ratio[0]))
     if value is None:
         return None
-    return BreakEven(
-        kind=BreakEvenKind.TIME,
-        fabric=pair[0],
-        against=pair[1],
-        value=Interval(value=value, low=share(float(times.high[0])), high=share(float(times.low[0]))),
-        now=terms.table.network_share if columns[1] == 0 else None,  # it was given of the time on the first fabric
-    )
+    interval = Interval(value=value, low=share(float(times.high[0])), high=share(float(times.low[0])))
+    # The share of the time was given of that on the first fabric.
+    return _of(pair, BreakEvenKind.TIME, interval, terms.table.network_share if columns[1] == 0 else None)
 
 
 def _weight(pair: tuple[str, str], columns: tuple[int, int], weighed: Weighed, terms: Terms) -> BreakEven | None:
@@ -186,11 +172,13 @@ def _weight(pair: tuple[str, str], columns: tuple[int, int], weighed: Weighed, t
     share = share_of_no_difference(groups[0], groups[1], offset, terms.confidence)
     if share is None:
         return None
-    return BreakEven(
-        kind=BreakEvenKind.LEAD if cost is None else BreakEvenKind.WEIGHT,
-        fabric=pair[0],
-        against=pair[1],
-        value=Interval(value=share[0], low=share[1], high=share[2]),
-        now=float(weighed.shares[is_ahead].sum()),
-        tests=tuple(name_of(key) for key, chosen in zip(weighed.keys, is_ahead, strict=True) if chosen),
-    )
+    kind = BreakEvenKind.LEAD if cost is None else BreakEvenKind.WEIGHT
+    interval = Interval(value=share[0], low=share[1], high=share[2])
+    ahead = tuple(name_of(key) for key, chosen in zip(weighed.keys, is_ahead, strict=True) if chosen)
+    return _of(pair, kind, interval, float(weighed.shares[is_ahead].sum()), ahead)
+
+
+def _of(
+    pair: tuple[str, str], kind: BreakEvenKind, value: Interval, now: float | None, tests: tuple[str, ...] = ()
+) -> BreakEven:
+    return BreakEven(kind=kind, fabric=pair[0], against=pair[1], value=value, now=now, tests=tests)

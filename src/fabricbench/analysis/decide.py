@@ -15,7 +15,8 @@ from fabricbench.analysis.findings import CellKey, DecisionFindings, FabricScore
 from fabricbench.analysis.measured import Side
 from fabricbench.analysis.ranking import places, ranks
 from fabricbench.analysis.weighing import Floats, Weighed, name_of, weigh
-from fabricbench.analysis.wording import count, enumeration
+from fabricbench.analysis.wording import enumeration
+from fabricbench.quantity import count
 from fabricbench.record.decision_table import DecisionTable, FabricPrice, prices_of
 from fabricbench.statistics.ratios import MINIMUM_LAUNCHES, Ratios, paired_ratios
 from fabricbench.statistics.scores import PairTests, chances_of_first, mean_draws, pair_tests

@@ -209,7 +209,7 @@ def _with_something(sides: list[Side], runs: Sequence[Run]) -> list[Side]:
         raise UsageError(
             (
                 f"there is nothing to analyse in {' and '.join(str(run.path) for run in runs)}: no valid launch "
-                "has a measured cell"
+                "has a measured test"
             ),
             hint="see the launches' stderr.log, or run `fabricbench resume` to measure what is missing",
         )

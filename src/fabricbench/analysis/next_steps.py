@@ -13,10 +13,10 @@ from shlex import join, quote
 from typing import Protocol
 
 from fabricbench.analysis.findings import Comparison, Replication, Verdict
-from fabricbench.analysis.wording import count, percent, what
+from fabricbench.analysis.wording import percent, what
 from fabricbench.model import Layer, Pattern
 from fabricbench.patterns import PATTERNS, Family
-from fabricbench.quantity import format_bytes
+from fabricbench.quantity import count, format_bytes
 from fabricbench.statistics.decision import EQUIVALENT_LAUNCHES, POWER
 
 MOST_STEPS = 3

@@ -13,8 +13,9 @@ from fabricbench.analysis.comparing import Pairing, verdict_of
 from fabricbench.analysis.crossovers import cell_key
 from fabricbench.analysis.effects import MET_BY_USERS, Compared, ErrorRates, layer_name, log_ratio_of
 from fabricbench.analysis.findings import Comparison, Crossover, Effect, PairEffect, Verdict, is_basic
-from fabricbench.analysis.wording import count, enumeration, percent, size_text, slower_by
+from fabricbench.analysis.wording import enumeration, percent, size_text, slower_by
 from fabricbench.model import Layer
+from fabricbench.quantity import count
 
 MOST_EXCEPTIONS = 3
 

@@ -15,9 +15,10 @@ from fabricbench.analysis.effects import MET_BY_USERS
 from fabricbench.analysis.findings import CellKey, LeftOut, is_basic
 from fabricbench.analysis.kernels import kernel_of
 from fabricbench.analysis.measured import Side, in_order
-from fabricbench.analysis.wording import count, enumeration, named_cell
+from fabricbench.analysis.wording import enumeration, named_cell
 from fabricbench.model import Metric
 from fabricbench.patterns import PATTERNS, Family
+from fabricbench.quantity import count
 from fabricbench.record.decision_table import DecisionTable, Weight
 from fabricbench.statistics.ratios import MINIMUM_LAUNCHES
 

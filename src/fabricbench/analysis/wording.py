@@ -181,12 +181,6 @@ def enumeration(items: Sequence[str]) -> str:
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}" if items else ""
 
 
-def count(number: int, noun: str) -> str:
-    """Return `1 launch`, `3 launches`, `2 more blocks`."""
-    ending = "" if number == 1 else "es" if noun.endswith(("ch", "s")) else "s"
-    return f"{number:,} {noun}{ending}"
-
-
 def percent(share: float) -> str:
     """Return a share as a percentage with three significant digits: `2 %`, `0.346 %`."""
     return f"{100.0 * share:.3g} %"

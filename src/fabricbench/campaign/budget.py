@@ -106,12 +106,12 @@ def fit_budget(
     factor = _factor(lambda factor: block_seconds(shortened(factor)), budget_seconds / kept)
     given = shortened(factor)
     changed = {number: seconds for number, seconds in given.items() if seconds < NOTEWORTHY * own[number]}
-    why = "" if is_blocks_fixed else f": more launches tell more than longer cells (noise: {noise.name})"
+    why = "" if is_blocks_fixed else f": more launches tell more than longer tests (noise: {noise.name})"
     return Scaling(kept, changed, tuple(_notes(blocks, kept, own, changed, format_duration(budget_seconds), why)))
 
 
 def _refuse(budget_seconds: float, blocks: int, shortest: float, cells: int, fixed_seconds: float) -> NoReturn:
-    what = f"{cells} cells{' and the kernels' if fixed_seconds else ''}" if cells else "the kernels"
+    what = f"{cells} tests{' and the kernels' if fixed_seconds else ''}" if cells else "the kernels"
     raise UsageError(
         f"a budget of {format_duration(budget_seconds)} is too small: {blocks} blocks of {what} "
         f"take at least {format_duration(blocks * shortest)}",
@@ -173,7 +173,7 @@ def _notes(
     if changed:
         low, high = (format_seconds(each(changed.values())) for each in (min, max))
         was = format_seconds(max(own[number] for number in changed))
-        how_many = "each cell" if len(changed) == len(own) else f"{len(changed)} of {len(own)} cells"
+        how_many = "each test" if len(changed) == len(own) else f"{len(changed)} of {len(own)} tests"
         length = low if low == high else f"{low} to {high}"
         verb = "is" if len(changed) == len(own) else "are"
         notes.append(f"{how_many} {verb} measured for {length} instead of up to {was} to fit {budget}{why}")

@@ -57,7 +57,7 @@ class Seats:
         if isinstance(asked, tuple):
             both = sorted({*asked} & {*members})
             if both:
-                raise UnfitRanksError(f"rank {both[0]} takes part in the cell that is to be congested")
+                raise UnfitRanksError(f"rank {both[0]} takes part in the test that is to be congested")
             self._check_apart(congestor.pattern, asked)
             return asked
         hosts = self._others_first(members)

@@ -106,7 +106,7 @@ def _prove_cell(cell: Cell, end: CellEnd, payload: Payload, interface: str | Non
     fabric_received = carried.received if carried is not None else 0
     own = interface if cell.layer is not Layer.MEMORY else None
     others = {name: each.sent + each.received for name, each in end.interfaces.items() if name != own}
-    what = f"cell {cell.id} ({cell.layer} {cell.pattern} of {format_bytes(cell.message_bytes)})"
+    what = f"test {cell.id} ({cell.layer} {cell.pattern} of {format_bytes(cell.message_bytes)})"
     moved = max(end.measured * cell.bytes_per_sample, payload.total)
     violations = list(_elsewhere(what, others, moved, end.seconds))
     if fabric.has_interface and cell.layer is not Layer.MEMORY:

@@ -42,7 +42,7 @@ BudgetOption = Annotated[
     typer.Option(
         "--budget",
         metavar="TIME",
-        help="Use this time, 5min say: as many blocks as fit, of cells as long as tells most.",
+        help="Use this time, 5min say: as many blocks as fit, of tests as long as tells most.",
     ),
 ]
 BlocksOption = Annotated[

@@ -46,10 +46,10 @@ def register(app: typer.Typer) -> None:
         form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.TEXT,
         output: Annotated[Path | None, typer.Option("--output", "-o", help="A file instead of stdout.")] = None,
     ) -> None:
-        """Gate: exit with 1 if a cell became slower by more than allowed, with 5 if the data cannot say, else with 0.
+        """Gate: exit with 1 if a test became slower by more than allowed, with 5 if the data cannot say, else with 0.
 
-        A cell passes when its interval excludes a slowdown beyond the allowed one, and regresses when the interval lies
-        wholly beyond it (corrected for the number of cells). Told as well: what the gate could decide with these data.
+        A test passes when its interval excludes a slowdown beyond the allowed one, and regresses when the interval lies
+        wholly beyond it (corrected for the number of tests). Told as well: what the gate could decide with these data.
 
         Example: `fabricbench check --baseline runs/old runs/new --max-regression 5%`
 

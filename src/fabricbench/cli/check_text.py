@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fabricbench.analysis.findings import BASIC_PATTERNS, Replication
 from fabricbench.analysis.gate import GateCell, GateReport, GateVerdict
-from fabricbench.analysis.wording import count, percent
+from fabricbench.analysis.wording import percent
 from fabricbench.cli.tables import Format, Table, as_csv, as_json, as_markdown, as_text, bounded_text, value_text
 from fabricbench.errors import GateFailed, Inconclusive
-from fabricbench.quantity import format_bytes
+from fabricbench.quantity import count, format_bytes
 
 COLUMNS = ("fabric", "what", "old", "new", "slowdown, interval unadjusted", "verdict")
 
@@ -24,7 +24,7 @@ def render(report: GateReport, form: Format) -> str:
         return as_csv(rows, list(rows[0]) if rows else [])
     passed = sum(one.verdict is GateVerdict.PASSED for one in report.cells)
     title = (
-        f"{report.verdict.value}: {passed} of {count(len(report.cells), 'cell')} within "
+        f"{report.verdict.value}: {passed} of {count(len(report.cells), 'test')} within "
         f"{percent(report.maximum_regression)}"
     )
     told = [one for one in report.cells if one.verdict is not GateVerdict.PASSED]
@@ -42,11 +42,11 @@ def decides(report: GateReport) -> list[str]:
     if power is None:
         return [f"can decide: nothing, with {have}: three on each side are the least"]
     catches = (
-        f"can decide: with {have} it catches a cell that became {_slower(power.caught_typical)} slower with 80 % (the "
+        f"can decide: with {have} it catches a test that became {_slower(power.caught_typical)} slower with 80 % (the "
         f"noisiest, {power.noisiest}: {_slower(power.caught_worst)})"
     )
     passes = (
-        f"and passes with 80 % {_passing(power.passed_typical)} (the noisiest: {_passing(power.passed_worst)}); a cell that "
+        f"and passes with 80 % {_passing(power.passed_typical)} (the noisiest: {_passing(power.passed_worst)}); a test that "
         f"did not change passes with {_chance(power.unchanged_typical)} (the noisiest: {_chance(power.unchanged_worst)})"
     )
     lines = [catches, passes]
@@ -118,12 +118,12 @@ def conclude(report: GateReport) -> None:
     if report.verdict is GateVerdict.REGRESSED:
         control = any(one.is_control and one.verdict is GateVerdict.REGRESSED for one in report.cells)
         hint = "memory, the control, became slower too: the machine changed, measure again" if control else None
-        raise GateFailed(f"{count(len(of[GateVerdict.REGRESSED]), 'cell')} slower by more than {allowed}", hint=hint)
+        raise GateFailed(f"{count(len(of[GateVerdict.REGRESSED]), 'test')} slower by more than {allowed}", hint=hint)
     if report.verdict is GateVerdict.INCONCLUSIVE:
         open_cells = len(of[GateVerdict.INCONCLUSIVE]) + len(report.unmatched)
         raise Inconclusive(
             (
-                f"{count(open_cells, 'cell')} could be slower by more than {allowed} or not: the intervals are "
+                f"{count(open_cells, 'test')} could be slower by more than {allowed} or not: the intervals are "
                 "too wide, or data are missing"
             ),
             hint=f"{_way_on(report)}, or allow more",

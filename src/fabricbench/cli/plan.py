@@ -65,7 +65,7 @@ def register(app: typer.Typer) -> None:
             Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")
         ] = None,
     ) -> None:
-        """Print what `run` would start with the same arguments: order, commands, cells, how long it takes, what it will find.
+        """Print what `run` would start with the same arguments: order, commands, tests, how long it takes, what it will find.
 
         Example: `fabricbench plan quick --testbed lab:fast-ethernet,myrinet --budget 5min`
         """
@@ -133,7 +133,7 @@ def _lines(prepared: Prepared, commands: dict[str, Command], allowed: float | No
     fabrics = ", ".join(fabric.name for fabric in plan.fabrics)
     yield f"campaign {plan.campaign} on {testbed.name}: {len(testbed.nodes)} nodes, fabrics {fabrics}"
     yield (
-        f"{plan.blocks} blocks, {len(plan.launches)} launches of {_ranks(plan)} ranks, {len(plan.cells)} cells, "
+        f"{plan.blocks} blocks, {len(plan.launches)} launches of {_ranks(plan)} ranks, {len(plan.cells)} tests, "
         f"at most {format_duration(plan.estimated_seconds)}, seed {plan.seed}"
     )
     yield from (f"note: {note}" for note in plan.notes)
@@ -151,7 +151,7 @@ def _lines(prepared: Prepared, commands: dict[str, Command], allowed: float | No
         what = f"{launch.fabric} {launch.kernel.name}" if launch.kernel else launch.fabric
         yield f"  {what}: {str(commands[launch.launch_id]).replace(launch.launch_id, 'LAUNCH')}"
     yield ""
-    yield "cells, by number:"
+    yield "tests, by number:"
     yield from _cell_lines(plan.cells)
 
 
@@ -175,4 +175,4 @@ def _cell_lines(cells: Sequence[PlanProbe]) -> Iterator[str]:
 
 def _launch_line(launch: LaunchPlan) -> str:
     order = " ".join(str(cell) for cell in launch.cells)
-    return f"  {launch.launch_id:24} at most {format_duration(launch.estimated_seconds):>10}  cells {order}"
+    return f"  {launch.launch_id:24} at most {format_duration(launch.estimated_seconds):>10}  tests {order}"

@@ -27,10 +27,10 @@ def power_lines(power: Power) -> Iterator[str]:
     """Yield the table of what is found, and what it rests on; nothing where fabrics are not compared."""
     if not power.found:
         if power.left_out:
-            yield f"what it will find cannot be said: nothing is known of the noise of its cells ({UNKNOWN})"
+            yield f"what it will find cannot be said: nothing is known of the noise of its tests ({UNKNOWN})"
         return
     yield ""
-    title = f"what {power.blocks} blocks find with 80 %, a difference of at least (in brackets: if all cells differ):"
+    title = f"what {power.blocks} blocks find with 80 %, a difference of at least (in brackets: if all tests differ):"
     rows = [
         (
             f"{found.kind} over {_listed(found.layers)}",
@@ -49,10 +49,10 @@ def power_lines(power: Power) -> Iterator[str]:
 
 
 def gate_lines(gate: GateNeed, power: Power) -> Iterator[str]:
-    """Yield how many blocks a gate needs, by kind of cell and in all."""
+    """Yield how many blocks a gate needs, by kind of test and in all."""
     yield ""
     if not gate.by_kind:
-        yield f"what a gate needs cannot be said: nothing is known of the noise of the cells ({UNKNOWN})"
+        yield f"what a gate needs cannot be said: nothing is known of the noise of the tests ({UNKNOWN})"
         return
     rows = [(f"{kind} over {_listed(layers)}", _blocks(blocks)) for kind, layers, blocks in gate.by_kind]
     title = f"blocks that each run needs for a gate of {_percent(gate.allowed)} to pass an unchanged system with 80 %:"
@@ -81,7 +81,7 @@ def found_note(power: Power) -> list[str]:
 def _left_out(cells: int) -> list[str]:
     if not cells:
         return []
-    what, whose = ("1 cell is", "its") if cells == 1 else (f"{cells} cells are", "their")
+    what, whose = ("1 test is", "its") if cells == 1 else (f"{cells} tests are", "their")
     return _wrapped(f"{what} not in the table: nothing is known of {whose} noise ({UNKNOWN}).")
 
 

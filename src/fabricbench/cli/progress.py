@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from fabricbench.quantity import format_duration
+from fabricbench.quantity import count, format_duration
 
 if TYPE_CHECKING:
     from fabricbench.campaign.events import Event, LaunchFinished
@@ -79,7 +79,7 @@ class RunProgress:
         self._done += 1
         self._update(completed=self._done)
         failed = f", {event.failed} not" if event.failed else ""
-        line = f"{event.launch.launch_id} {event.seconds:.1f} s, {event.cells} cells measured{failed}"
+        line = f"{event.launch.launch_id} {event.seconds:.1f} s, {count(event.cells, 'test')} measured{failed}"
         if event.violations:
             self._say(f"{line}, INVALID, it is kept but not used: {event.violations[0]}", style="bold red")
         elif not self._console.is_terminal:

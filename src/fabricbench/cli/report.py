@@ -137,11 +137,18 @@ def _reference(name: str) -> Reference:
 
 
 def _format_of(output: Path | None) -> FormatName:
-    """Return the format that a file's name asks for; HTML where it asks for none."""
+    """Return the format that a file's name asks for; HTML where it asks for none; UsageError where it asks for an unknown one."""
     from fabricbench.report.formats import FORMATS  # noqa: PLC0415
 
+    if output is None or output.suffix == "":
+        return FormatName.HTML
     suffixes = {written.suffix: FormatName(name) for name, written in FORMATS.items()}
-    return suffixes.get(output.suffix if output else "", FormatName.HTML)
+    if output.suffix not in suffixes:
+        raise UsageError(
+            f"no format is written to files that end in {output.suffix}: {', '.join(suffixes)} are known",
+            hint="name the file so, or say which with --format html",
+        )
+    return suffixes[output.suffix]
 
 
 def _write(content: bytes, path: Path) -> Path:

@@ -13,17 +13,18 @@ from fabricbench.analysis.selfcheck import (
     Selfcheck,
     SelfcheckResult,
 )
-from fabricbench.analysis.wording import count, percent
+from fabricbench.analysis.wording import percent
 from fabricbench.cli.tables import Format, Table, as_csv, as_json, as_markdown, as_text
 from fabricbench.errors import GateFailed, Inconclusive
+from fabricbench.quantity import count
 
-PLAIN_COLUMNS = ("fabric", "against", "launches", "cells", "that differ", "largest difference", "finds with 80 %")
+PLAIN_COLUMNS = ("fabric", "against", "launches", "tests", "that differ", "largest difference", "finds with 80 %")
 DEPENDENCE_COLUMNS = ("launches of", "launches", "lag-1 autocorrelation", "p adj.", "drift, first to last", "p adj.")
 METHOD_COLUMNS = (
     "fabric",
     "way",
     "launches",
-    "cells",
+    "tests",
     "trials",
     "with a wrong verdict",
     "wrong verdicts",
@@ -94,7 +95,7 @@ def conclude(found: Selfcheck) -> None:
 def _difference(one: PlainComparison) -> str:
     typical = median(_factor(cell.ratio) for cell in one.named) - 1.0
     cells = _enumerated(one.named)
-    how_many = f"{len(one.named)} of {count(one.cells, 'cell')}, by {percent(typical)} in the median of these ({cells})"
+    how_many = f"{len(one.named)} of {count(one.cells, 'test')}, by {percent(typical)} in the median of these ({cells})"
     if one.way == "twins":
         return (
             f"{one.fabric} differs from {one.twin}, which is the same fabric, in {how_many}: verdicts between fabrics "

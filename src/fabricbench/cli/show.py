@@ -49,13 +49,13 @@ def register(app: typer.Typer) -> None:
             typer.Option("--format", help="Default: text on a terminal, else csv. text is always the summary."),
         ] = None,
         summary: Annotated[
-            bool, typer.Option("--summary", help="A row for each fabric and cell instead of every sample.")
+            bool, typer.Option("--summary", help="A row for each fabric and test instead of every sample.")
         ] = False,
         output: Annotated[
             Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")
         ] = None,
     ) -> None:
-        """Show every sample of a run, or the summary of its cells.
+        """Show every sample of a run, or the summary of its tests.
 
         Example: `fabricbench show runs/today --summary` or `fabricbench show runs/today --format csv -o samples.csv`
         """

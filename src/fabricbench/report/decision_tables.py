@@ -11,6 +11,7 @@ from fabricbench.analysis.findings import (
     Findings,
     Interval,
 )
+from fabricbench.quantity import count
 from fabricbench.report.tables import Table, table
 from fabricbench.report.words import NOTHING, factor_words, share_words
 
@@ -109,7 +110,7 @@ def _break_even_table(found: DecisionFindings) -> Table:
 
 def _first(found: DecisionFindings) -> str:
     """Return who is first and how sure that is; those that no test separates are named together."""
-    what = f"Over the {_count(len(found.tests), 'test')} weighed{'' if found.has_weights else ' equally'}"
+    what = f"Over the {count(len(found.tests), 'test')} weighed{'' if found.has_weights else ' equally'}"
     top, reference = found.ranks[0], found.fabrics[0].fabric
     best = next(one for one in found.fabrics if one.fabric == top[0])
     probably = _probably(best.probability_first)
@@ -132,7 +133,7 @@ def _cheapest(found: DecisionFindings) -> Iterable[str]:
         yield f"No test separates what the same work costs with {_list(top)}{also}."
         return
     beside = "" if best.fabric == reference else f", {factor_words(best.cost_of_work)} what it costs with {reference}"
-    yield f"The same work is cheapest with {best.fabric}{probably}{beside} ({_count(found.nodes, 'node')}{years})."
+    yield f"The same work is cheapest with {best.fabric}{probably}{beside} ({count(found.nodes, 'node')}{years})."
 
 
 def _probably(probability: float | None) -> str:
@@ -187,7 +188,7 @@ def _now(one: BreakEven, found: DecisionFindings) -> str:
 
 
 def _nodes(found: DecisionFindings) -> str:
-    return f"Cost of {_count(found.nodes, 'node')}"
+    return f"Cost of {count(found.nodes, 'node')}"
 
 
 def _times(times: Interval | None, *, is_reference: bool = False) -> str:
@@ -211,10 +212,6 @@ def _money(amount: float, currency: str) -> str:
     """Return an amount as prices are written: no cents beyond a hundred."""
     text = f"{amount:,.0f}" if amount >= 100 else f"{amount:.2f}"
     return f"{text} {currency}".strip()
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _list(items: Sequence[str]) -> str:

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from fabricbench.analysis.caution.material import Material, name_of, named, warn
 from fabricbench.analysis.findings import Severity, Warning  # noqa: A004 - the field's word
 from fabricbench.analysis.gaps import find_gaps, wide
-from fabricbench.analysis.wording import count, percent
+from fabricbench.analysis.wording import percent
 from fabricbench.model import Pattern
-from fabricbench.quantity import format_duration
+from fabricbench.quantity import count, format_duration
 from fabricbench.statistics.order import median_interval
 
 Floats = NDArray[np.float64]

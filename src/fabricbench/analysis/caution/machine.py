@@ -12,9 +12,9 @@ from fabricbench.analysis.caution.material import Material, name_of, named, warn
 from fabricbench.analysis.findings import CellKey, LadderStep, Replication, Severity, Warning  # noqa: A004 - the field's word
 from fabricbench.analysis.instrument import TAIL_ONLY, Doubt, doubt_of, impossible, lateness_of, times
 from fabricbench.analysis.measured import CellMeasured, Side
-from fabricbench.analysis.wording import count, enumeration, faster, how_much, what
+from fabricbench.analysis.wording import enumeration, faster, how_much, what
 from fabricbench.model import Layer
-from fabricbench.quantity import format_seconds
+from fabricbench.quantity import count, format_seconds
 from fabricbench.statistics.ratios import MINIMUM_LAUNCHES
 
 Floats = NDArray[np.float64]
@@ -101,7 +101,7 @@ def _switch_over_its_life(side: Side) -> Iterator[Warning]:
     if late:
         text = (
             f"the emulated switch released frames up to {format_seconds(max(late) * 1e-9)} late (p99 since its start, "
-            "whatever was measured; not told per cell by this run's version)"
+            "whatever was measured; not told per test by this run's version)"
         )
         yield warn(Severity.NOTE, side.name, text)
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from fabricbench.analysis.caution.material import Material, name_of, warn
 from fabricbench.analysis.findings import Severity, Warning  # noqa: A004 - the field's word
-from fabricbench.analysis.wording import count, percent
+from fabricbench.analysis.wording import percent
+from fabricbench.quantity import count
 
 MISSED_SHARE = 0.2
 """Of the samples: a cell that loses more to late starts was measured while the ranks were held up."""

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from fabricbench.analysis.caution.material import Material, name_of, named, warn
 from fabricbench.analysis.findings import Severity, Warning  # noqa: A004 - the field's word
 from fabricbench.analysis.measured import CellMeasured
-from fabricbench.analysis.wording import count, percent
+from fabricbench.analysis.wording import percent
 from fabricbench.model import Layer, Metric
+from fabricbench.quantity import count
 from fabricbench.statistics.correction import benjamini_hochberg
 from fabricbench.statistics.dependence import Trend, trend
 from fabricbench.statistics.shape import has_two_modes

@@ -47,7 +47,7 @@ def collectives(findings: Findings, *, is_interactive: bool = False) -> Figure |
     panels = tuple(_coefficient_panel(findings, *pair, group) for pair, group in groups.items())
     n = span_words(one.launches for one in findings.coefficients)
     caption = sentences(
-        "(t_B − t_A) / t_A: below 0 the second fabric takes less time, and the cell has its colour; above 0 the first one. "
+        "(t_B − t_A) / t_A: below 0 the second fabric takes less time, and the square has its colour; above 0 the first one. "
         "Without colour: = is equivalent within the margin, ? is not enough data; paler: ahead, perhaps by less than the margin. "
         "Intervals and verdicts: under the pointer, in the table.",
         f"n = {n} pairs of launches, {findings.confidence * 100:g} % intervals, each of its row alone.",

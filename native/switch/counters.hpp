@@ -35,7 +35,8 @@ struct PortCounters {
   Traffic received;
   Traffic sent;
   Traffic dropped;
-  Counter ring_lost_frames;  // the kernel found the receive ring full; written by the status thread
+  Counter ring_lost_frames;     // the kernel found the receive ring full; written by the status thread
+  Counter out_of_order_frames;  // admitted to this egress port after a frame with a later ready_ns
 };
 
 }  // namespace fabricbench::emulated_switch

@@ -1,5 +1,5 @@
-// The forwarding loop over real ports: opens rings and sockets, turns (forwarding_loop.hpp) while there is traffic, as a
-// wake-up costs more than many links' whole delay, and sleeps in poll() after a lull.
+// The forwarding loop over real ports: opens rings and sockets, turns (forwarding_loop.hpp) while there is traffic, as
+// a wake-up costs more than many links' whole delay, and sleeps in poll() after a lull.
 #pragma once
 
 #include <atomic>

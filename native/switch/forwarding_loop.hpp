@@ -18,6 +18,7 @@
 #include "switch/forwarding.hpp"
 #include "switch/received_frame.hpp"
 #include "switch/send_cost.hpp"
+#include "switch/sending.hpp"
 #include "switch/timing.hpp"
 
 namespace fabricbench::emulated_switch {
@@ -85,6 +86,11 @@ class ForwardingLoop {
   /// on a link of 10 Gbit/s during one send, so that rings run empty, and little enough (2 us) to keep nothing waiting.
   static constexpr int kBatch = 16;
 
+  /// A full socket buffer empties while the receiving node's stack works: a frame is tried again after this time, and
+  /// given up when it is that late, as it keeps a slot of its ring and those behind it waiting.
+  static constexpr std::int64_t kRetryNs = 20'000;
+  static constexpr std::int64_t kGiveUpNs = 5'000'000;
+
   /// A frame in its slot of the ring of the port it came in by.
   struct Held {
     std::uint32_t from;
@@ -107,6 +113,7 @@ class ForwardingLoop {
     Fifo<Outgoing> outgoing;             // in the order of release_ns
     std::int64_t offered_ready_ns = 0;   // of the last frame from here: no later one can be ready before it
     std::int64_t admitted_ready_ns = 0;  // the latest of what was admitted to here
+    std::int64_t not_before_ns = 0;      // the socket's buffer was full: the next try
   };
 
   /// Takes frames and finds the horizon: before it, no frame can become ready that is not known.
@@ -200,7 +207,8 @@ class ForwardingLoop {
     for (std::size_t i = 0; i < ports_.size(); ++i) {
       if (ports_[i].outgoing.empty()) continue;
       const Outgoing& outgoing = ports_[i].outgoing.front();
-      const std::int64_t call_ns = outgoing.release_ns - ahead_ns(outgoing.frame.bytes);
+      const std::int64_t call_ns =
+          std::max(outgoing.release_ns - ahead_ns(outgoing.frame.bytes), ports_[i].not_before_ns);
       if (call_ns < first_ns) {
         first_ns = call_ns;
         first = i;
@@ -209,29 +217,40 @@ class ForwardingLoop {
     if (first_ns > now_ns_) return false;
     // One only: a send may run the receiving node's network stack and take 10 us, and frames have arrived in the
     // meantime.
-    const Outgoing outgoing = ports_[first].outgoing.front();
-    ports_[first].outgoing.pop();
-    send(ports_[first], board_.ports[first], outgoing);
-    release(outgoing.frame);
+    Port& port = ports_[first];
+    const Outgoing outgoing = port.outgoing.front();
+    if (send(port, board_.ports[first], outgoing)) {
+      port.outgoing.pop();
+      release(outgoing.frame);
+    }
     return true;
   }
 
-  void send(Port& port, PortCounters& counters, const Outgoing& outgoing) {
+  /// Returns whether the frame is done with, sent or given up.
+  bool send(Port& port, PortCounters& counters, const Outgoing& outgoing) {
     const std::span frame(ports_[outgoing.frame.from].ring.data(outgoing.frame.slot), outgoing.frame.bytes);
     const std::int64_t ahead = ahead_ns(outgoing.frame.bytes);
     const bool is_sampled = send_cost_.wants_sample(frame.size());
     const std::int64_t called_ns = clock_.now_ns();
-    const bool is_sent = is_sampled ? port.sender.send_stamped(frame) : port.sender.send(frame);
-    (is_sent ? counters.sent : counters.dropped).count(frame.size());
-    if (is_sent) {
-      const std::int64_t late_ns = called_ns + ahead - outgoing.release_ns;
-      board_.lateness.add(late_ns);
-      board_.lateness_series.add(called_ns, late_ns);
+    const std::int64_t late_ns = called_ns + ahead - outgoing.release_ns;
+    const Sending sending = is_sampled ? port.sender.send_stamped(frame) : port.sender.send(frame);
+    if (sending == Sending::later && late_ns < kGiveUpNs) {
+      counters.send_retries.add(1);
+      port.not_before_ns = called_ns + kRetryNs;
+      return false;
     }
-    if (!is_sampled) return;
+    if (sending != Sending::done) {
+      counters.unsent.count(frame.size());
+      return true;
+    }
+    counters.sent.count(frame.size());
+    board_.lateness.add(late_ns);
+    board_.lateness_series.add(called_ns, late_ns);
+    if (!is_sampled) return true;
     if (const auto stamp_ns = port.sender.take_stamp_ns()) {
       send_cost_.learn(frame.size(), *stamp_ns - stamp_offset_ns_ - called_ns);
     }
+    return true;
   }
 
   [[nodiscard]] std::int64_t ahead_ns(std::uint32_t frame_bytes) const {

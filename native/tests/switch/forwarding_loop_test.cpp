@@ -32,6 +32,8 @@ struct World {
   std::vector<std::vector<Schedule>> arriving{kPorts};
   std::vector<std::vector<std::array<std::uint8_t, 16>>> frames{kPorts};
   std::vector<std::vector<std::uint32_t>> sent{kPorts};  // by egress port: ingress port x 2^24 + number
+  std::vector<std::int64_t> full_until_ns = std::vector<std::int64_t>(kPorts, 0);  // a socket's buffer
+  std::vector<bool> is_down = std::vector<bool>(kPorts, false);
   std::size_t on_their_way = 0;
 
   void add(std::uint32_t from, const Schedule& one) {
@@ -77,14 +79,16 @@ struct FakeSender {
   World* world;
   std::size_t port;
 
-  bool send(std::span<const std::uint8_t> frame) {
+  Sending send(std::span<const std::uint8_t> frame) {
     world->now_ns += kSendNs;
+    if (world->now_ns < world->full_until_ns[port]) return Sending::later;
+    if (world->is_down[port]) return Sending::refused;
     std::uint32_t name = 0;
     std::memcpy(&name, &frame[6], sizeof name);
     world->sent[port].push_back(name);
-    return true;
+    return Sending::done;
   }
-  bool send_stamped(std::span<const std::uint8_t> frame) { return send(frame); }
+  Sending send_stamped(std::span<const std::uint8_t> frame) { return send(frame); }
   static std::optional<std::int64_t> take_stamp_ns() { return std::nullopt; }
 };
 
@@ -175,6 +179,68 @@ INSTANTIATE_TEST_SUITE_P(ForwardingLoop, AsymmetricLoad,
                                          Load{2'000'000'000, 1500, 500, 200'000, Switching::store_and_forward},
                                          Load{10'000'000'000, 64, 0, 0, Switching::cut_through},
                                          Load{100'000'000, 64, 25'000, 0, Switching::store_and_forward}));
+
+constexpr std::int64_t kGapNs = 100'000;
+
+World one_sender(int frames) {
+  World world;
+  for (int i = 0; i < frames; ++i) world.add(1, {kStartNs + i * kGapNs, 1500, 0});
+  return world;
+}
+
+TEST(ForwardingLoop, AFullSocketBufferDelaysFramesAndIsNoDropOfTheFabric) {
+  const Config config = config_of(1'000'000'000, 500, Switching::store_and_forward);
+  World world = one_sender(20);
+  for (int i = 0; i < 20; ++i) world.add(2, {kStartNs + i * kGapNs, 1500, 3});
+  world.full_until_ns[0] = kStartNs + 1'000'000;
+  auto board = std::make_unique<Board>(kPorts);
+  run(world, config, *board);
+  EXPECT_EQ(board->ports[0].sent.frames.value(), 20U);
+  EXPECT_EQ(board->ports[0].dropped.frames.value(), 0U);
+  EXPECT_EQ(board->ports[0].unsent.frames.value(), 0U);
+  EXPECT_GT(board->ports[0].send_retries.value(), 0U);
+  EXPECT_EQ(board->ports[3].sent.frames.value(), 20U);
+  EXPECT_EQ(board->ports[3].send_retries.value(), 0U);
+  EXPECT_TRUE(world.sent[0] == ideal_order(world, config, 0));
+}
+
+TEST(ForwardingLoop, WhatTheSocketNeverTakesIsTheEmulatorsOwnFailure) {
+  const Config config = config_of(1'000'000'000, 500, Switching::store_and_forward);
+  World world = one_sender(20);
+  world.full_until_ns[0] = kStartNs + 1'000'000'000;
+  auto board = std::make_unique<Board>(kPorts);
+  run(world, config, *board);
+  EXPECT_EQ(board->ports[0].unsent.frames.value(), 20U);
+  EXPECT_EQ(board->ports[0].unsent.bytes.value(), 20U * 1500);
+  EXPECT_EQ(board->ports[0].dropped.frames.value(), 0U);
+  EXPECT_EQ(board->ports[0].sent.frames.value(), 0U);
+}
+
+TEST(ForwardingLoop, AnInterfaceThatIsDownIsNotTriedAgain) {
+  const Config config = config_of(1'000'000'000, 500, Switching::store_and_forward);
+  World world = one_sender(20);
+  world.is_down[0] = true;
+  auto board = std::make_unique<Board>(kPorts);
+  run(world, config, *board);
+  EXPECT_EQ(board->ports[0].unsent.frames.value(), 20U);
+  EXPECT_EQ(board->ports[0].send_retries.value(), 0U);
+  EXPECT_EQ(board->ports[0].dropped.frames.value(), 0U);
+}
+
+TEST(ForwardingLoop, AFullPortBufferIsADropOfTheFabric) {
+  Config config = config_of(1'000'000'000, 500, Switching::store_and_forward);
+  config.timing.port_buffer_bytes = 10 * 1538;
+  World world;
+  for (int i = 0; i < 20; ++i) {
+    world.add(1, {kStartNs, 1500, 0});
+    world.add(2, {kStartNs, 1500, 0});
+  }
+  auto board = std::make_unique<Board>(kPorts);
+  run(world, config, *board);
+  EXPECT_GT(board->ports[0].dropped.frames.value(), 5U);
+  EXPECT_EQ(board->ports[0].dropped.frames.value() + board->ports[0].sent.frames.value(), 40U);
+  EXPECT_EQ(board->ports[0].unsent.frames.value(), 0U);
+}
 
 }  // namespace
 }  // namespace fabricbench::emulated_switch

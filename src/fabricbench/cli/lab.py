@@ -191,7 +191,7 @@ def _print_status(lab: LabStatus) -> None:
             str(sum(port.received_frames for port in ports)),
             str(sum(port.sent_frames for port in ports)),
             str(sum(port.dropped_frames for port in ports)),
-            str(sum(port.ring_lost_frames for port in ports)),
+            str(sum(port.ring_lost_frames + port.unsent_frames for port in ports)),
             f"{format_seconds(late.p50 * 1e-9)}, {format_seconds(late.p99 * 1e-9)}" if late and late.count else "-",
         )
     console.print(nodes, "", switches, "")

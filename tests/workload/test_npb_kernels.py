@@ -17,6 +17,7 @@ from fabricbench.native import build_info, native_file
 from fabricbench.record.kernel_lines import KernelRun
 from fabricbench.record.kernel_reading import KernelRecord, read_kernel_record
 from fabricbench.workload.npb import BENCHMARKS, PROGRAM, NpbRun, npb_program, read_list, why_unusable
+from fabricbench.workload.npb_operations import official_operations
 
 pytestmark = pytest.mark.mpi
 
@@ -123,6 +124,14 @@ def test_a_kernel_is_right_and_gives_the_same_bits_again(kernel: str, ranks: int
     assert f"{kernel.upper()} class S" in outcome.stdout
     for run in record.runs:
         check_profile(run, ranks)
+        count = official_operations(kernel, "S", printed_size(run), run.iterations)
+        assert run.operations == pytest.approx(count, rel=1e-12)
+
+
+def printed_size(run: KernelRun) -> str:
+    """The size as an official program prints it: EP the numbers that it draws, IS its keys."""
+    power = re.fullmatch(r"2\^(\d+)", run.size)
+    return run.size if power is None else str(2 ** (int(power[1]) + (run.operation_unit != "keys ranked")))
 
 
 @pytest.mark.parametrize(("kernel", "problem_class", "ranks"), larger_cases())

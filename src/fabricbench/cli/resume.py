@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from fabricbench.cli.interruption import interruptible
+from fabricbench.cli.output import say
 from fabricbench.cli.progress import RunProgress
 from fabricbench.cli.verdict import show_verdict
 
@@ -46,7 +46,7 @@ def _tell_of_looks(directory: Path) -> None:
         return
     seen = ", ".join(map(str, run.looks[:-1]))
     share = level_of_look(run.looks, 1.0, is_final=run.is_final)
-    sys.stderr.write(
+    say(
         f"note: blocks were added when {seen} had been measured, so this is look number {len(run.looks)}: "
-        f"its verdicts may spend {share:.3g} of the error that all looks share\n"
+        f"its verdicts may spend {share:.3g} of the error that all looks share"
     )

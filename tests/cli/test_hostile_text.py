@@ -11,7 +11,7 @@ import pytest
 from rich.text import Text
 
 from fabricbench.printable import PrintableConsole, one_line, printable
-from support.calling import Call, call_of
+from support.calling import Call
 from support.synthetic_run import ladder_cells, write_synthetic_run
 
 ACTING = "\x1b[31mRED\x1b]0;title\x07\x9b2J\u202elast\u2066\u2028\x7f"
@@ -20,11 +20,6 @@ ACTING = "\x1b[31mRED\x1b]0;title\x07\x9b2J\u202elast\u2066\u2028\x7f"
 
 def acting_in(text: str) -> list[str]:
     return [f"{ord(one):x}" for one in text if one in set(ACTING) - set("[31mREDtitle]0;2Jlast")]
-
-
-@pytest.fixture
-def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Call:
-    return call_of(capsys, monkeypatch)
 
 
 @pytest.fixture(scope="module")
@@ -65,24 +60,24 @@ def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("selfcheck",),
     ],
 )
-def test_a_report_shows_what_acts_without_acting(hostile_run: Path, call: Call, arguments: tuple[str, ...]):
+def test_a_report_shows_what_acts_without_acting(hostile_run: Path, fabricbench: Call, arguments: tuple[str, ...]):
     command, *options = arguments
-    _, out, err = call(command, hostile_run, *options)
+    _, out, err = fabricbench(command, hostile_run, *options)
     assert out
     assert acting_in(out + err) == []
 
 
-def test_the_gate_and_an_error_do_not_act(hostile_run: Path, call: Call, tmp_path: Path):
-    _, out, err = call("check", hostile_run, "--baseline", hostile_run)
+def test_the_gate_and_an_error_do_not_act(hostile_run: Path, fabricbench: Call, tmp_path: Path):
+    _, out, err = fabricbench("check", hostile_run, "--baseline", hostile_run)
     assert acting_in(out + err) == []
-    code, out, err = call("show", tmp_path / ACTING)
+    code, out, err = fabricbench("show", tmp_path / ACTING)
     assert code == 2
     assert "\\u001b[31mRED" in err
     assert acting_in(out + err) == []
 
 
-def test_data_stays_the_same_data(hostile_run: Path, call: Call):
-    _, out, _ = call("report", hostile_run, "--format", "json", "-o", "-")
+def test_data_stays_the_same_data(hostile_run: Path, fabricbench: Call):
+    _, out, _ = fabricbench("report", hostile_run, "--format", "json", "-o", "-")
     assert ACTING in set(strings_in(json.loads(out)))
 
 

@@ -23,6 +23,12 @@ def register(app: typer.Typer) -> None:
             int | None,
             typer.Option("--blocks", min=1, help="Add blocks, up to so many in all; a look that verdicts pay for."),
         ] = None,
+        trust_plan: Annotated[
+            bool,
+            typer.Option(
+                "--trust-plan", help="Start what the plan asks for, though somebody else wrote it (docs/trust.md)."
+            ),
+        ] = False,
     ) -> None:
         """Go on with a run, by the same plan and seed: what is finished stays, what was cut short is kept aside and run again.
 
@@ -31,7 +37,7 @@ def register(app: typer.Typer) -> None:
         from fabricbench.campaign.run import resume_run  # noqa: PLC0415 - keeps the start of the program fast
 
         with RunProgress() as progress, interruptible(run_directory, progress.show) as notify:
-            resume_run(run_directory, notify=notify, blocks=blocks)
+            resume_run(run_directory, notify=notify, blocks=blocks, is_trusted=trust_plan)
         _tell_of_looks(run_directory)
         show_verdict(run_directory)
 

@@ -25,6 +25,7 @@ from fabricbench.campaign.events import (
     RunStarted,
 )
 from fabricbench.campaign.execute import Execution
+from fabricbench.campaign.failure import is_full
 from fabricbench.campaign.journal import Happened, Journal
 from fabricbench.campaign.order import groups_of
 from fabricbench.campaign.plan import RunPlan, plan_run
@@ -405,6 +406,19 @@ def test_a_full_disk_that_a_measured_launch_meets_when_it_is_adopted_is_said(
     setting.run()
     assert setting.launcher.started == []
     assert not records.exists()
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
+def test_what_may_not_be_allocated_is_full_whoever_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int):
+    assert not is_full(tmp_path)
+
+    def refuse(*_: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "posix_fallocate", refuse)
+        assert is_full(tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def again_in_another_order(setting: Setting) -> tuple[int, list[str]]:

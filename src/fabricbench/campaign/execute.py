@@ -151,8 +151,9 @@ class Execution:
         started: set[str] = set()
         for entry in self._journal.entries():
             if entry.event is Happened.AGAIN:
-                order = entry.facts.get("order", [])
-                orders[entry.facts.get("group", "")] = order
+                order = entry.facts.get("order")
+                order = [str(each) for each in order] if isinstance(order, list) else []
+                orders[str(entry.facts.get("group"))] = order
                 started.difference_update(order)
             elif entry.event is Happened.STARTED and entry.launch_id is not None:
                 started.add(entry.launch_id)
@@ -234,7 +235,7 @@ class Execution:
         )
         if failure is not None:
             self._journal.append(Happened.FAILED, launch.launch_id, reason=failure.reason)
-            if NO_SPACE in outcome.stderr_tail or is_full(self._directory.path):
+            if any(words in outcome.stderr_tail for words in NO_SPACE) or is_full(self._directory.path):
                 raise no_space(self._directory.path)
             return failure
         assert stored is not None  # noqa: S101 - without a record there is a failure

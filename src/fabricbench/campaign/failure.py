@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import shutil
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
 from shlex import quote
+from tempfile import TemporaryFile
 
 from fabricbench.campaign.order import LaunchPlan
 from fabricbench.errors import EnvironmentLacks, RunIncomplete
 from fabricbench.launch.command import Command
 from fabricbench.launch.watch import STDERR_FILE, Outcome
 from fabricbench.quantity import format_duration
+from fabricbench.record.atomic import FULL
 from fabricbench.record.launch import LaunchSummary
 
-NO_SPACE = "No space left on device"
+NO_SPACE = tuple(map(os.strerror, sorted(FULL)))
+"""What writers say on a full disk, or beyond a quota."""
 
 LEAST_FREE_BYTES = 128 * 1024
 """With less than this no launch can be stored. On a full disk a log stays empty and writers fail in words of their own."""
@@ -118,8 +121,13 @@ def run_incomplete(failures: Sequence[Failure], launches: int, directory: Path) 
 
 
 def is_full(directory: Path) -> bool:
-    """Tell whether the disk that holds the directory is too full to store a launch."""
-    return shutil.disk_usage(directory).free < LEAST_FREE_BYTES
+    """Tell whether a launch could not be stored in the directory, for lack of space or of what a quota allows this user."""
+    try:
+        with TemporaryFile(dir=directory) as file:  # asking the file system alone would not see quotas
+            os.posix_fallocate(file.fileno(), 0, LEAST_FREE_BYTES)
+    except OSError as error:
+        return error.errno in FULL
+    return False
 
 
 def no_space(directory: Path) -> EnvironmentLacks:

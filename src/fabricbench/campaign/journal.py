@@ -14,7 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import Field
 
 from fabricbench.model import Model
 from fabricbench.record.atomic import explained
@@ -41,7 +41,7 @@ class Entry(Model):
     """One event. `attempt` counts a launch's starts from 1."""
 
     event: Happened
-    unix_ns: int
+    unix_ns: int = Field(ge=0, lt=2**63)
     launch_id: str | None = None
     attempt: int | None = None
     facts: dict[str, Any] = {}
@@ -79,7 +79,7 @@ class Journal:
         for line in lines:
             try:
                 found.append(Entry.model_validate(json.loads(line)))
-            except (ValueError, ValidationError):
+            except (ValueError, RecursionError):
                 continue
         return found
 

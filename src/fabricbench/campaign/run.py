@@ -14,6 +14,7 @@ from fabricbench.campaign.plan import RunPlan, extend_plan
 from fabricbench.campaign.run_directory import RunDirectory, StoredPlan
 from fabricbench.campaign.specification import Campaign
 from fabricbench.campaign.starts import start_of
+from fabricbench.campaign.trust import check_trust, is_sealed, seal_plan
 from fabricbench.campaign.venue import Venue
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.launch.launcher import Launcher
@@ -42,6 +43,7 @@ def start_run(
     with directory.locked():
         stored = StoredPlan(campaign=campaign, plan=plan, venue=venue, command=command)
         directory.write_plan(stored)
+        seal_plan(directory)
         Journal(directory.path).append(Happened.PLANNED, launches=len(plan.launches), seed=plan.seed)
         try:
             _execute(directory, stored, notify)
@@ -53,15 +55,20 @@ def start_run(
             raise
 
 
-def resume_run(path: Path, *, notify: Notify, blocks: int | None = None) -> None:
+def resume_run(path: Path, *, notify: Notify, blocks: int | None = None, is_trusted: bool = False) -> None:
     """Go on with a run: what is finished stays, all else is run. UsageError where the directory holds no run, or one that runs.
 
     With `blocks` the run gets so many in all, or gives up those beyond, of which nothing is measured; UsageError where it cannot.
+    UsageError, too, where the plan was not written by this user and asks for more than our own programs, unless it `is_trusted`.
     """
     directory = RunDirectory(path)
+    directory.check_confined()
     directory.read_plan()  # before the lock, which would leave a file in a folder that holds no run
     with directory.locked():
         stored = directory.read_plan()
+        if is_trusted:
+            seal_plan(directory)  # said once is enough
+        check_trust(directory, stored, is_trusted=is_trusted)
         extension = None if blocks is None else _extension(directory, stored.plan, blocks)
         if extension is not None:
             fewest = directory.blocks_with_data(stored.plan)
@@ -85,7 +92,10 @@ def _execute(directory: RunDirectory, stored: StoredPlan, notify: Notify, extens
         start_of(launch, stored.plan).program(directory.path)  # what is missing is to be said now, not in the middle
     with stored.venue.open() as launcher:
         if extension is not None:
+            is_ours = is_sealed(directory)
             directory.write_plan(stored)
+            if is_ours:
+                seal_plan(directory)
             Journal(directory.path).append(Happened.EXTENDED, **extension.model_dump(exclude={"unix_ns"}))
         if not (directory.path / MANIFEST).exists():
             write_manifest(directory.path, _manifest(stored, launcher))

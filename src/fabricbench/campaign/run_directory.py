@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,8 @@ from fabricbench.record.manifest import MANIFEST
 from fabricbench.record.store import ATTEMPT, LAUNCHES, attempt_number
 
 PLAN = "plan.json"
+SEAL = "plan.seal"
+"""Tells who wrote the plan (`trust`)."""
 LOCK = ".lock"
 MOVING = ".moving"
 """Ends the name of an attempt's folder until all of it is there."""
@@ -64,6 +67,24 @@ class RunDirectory:
             raise UsageError(f"{self.path} is a file", hint="give a directory that does not exist") from error
         except OSError as error:
             raise explained(error, self.path) from error
+
+    def check_confined(self) -> None:
+        """Raise UsageError where something in the directory is neither a file nor a folder, or a link that leads out of it.
+
+        Who goes on with a run writes into its folders and appends to its files; none of them may stand for another place.
+        """
+        whole = self.path.resolve()
+        for folder, folders, files in os.walk(self.path):
+            for path in (Path(folder, name) for name in (*folders, *files)):
+                if path.is_symlink() and not path.resolve().is_relative_to(whole):
+                    raise UsageError(
+                        f"{path} is a link to {path.readlink()}, outside of the run directory",
+                        hint="nothing outside is ever written to: replace the link by what it stands for, or remove it",
+                    )
+                if not path.is_symlink() and not path.is_dir() and not path.is_file():
+                    raise UsageError(
+                        f"{path} is neither a file nor a folder", hint="remove it: no run has such a thing"
+                    )
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -105,7 +126,7 @@ class RunDirectory:
 
     def discard(self) -> None:
         """Remove what was written of a run that did not begin; the directory stays, as it may have been there before."""
-        for name in (PLAN, JOURNAL, LOCK):
+        for name in (PLAN, SEAL, JOURNAL, LOCK):
             (self.path / name).unlink(missing_ok=True)
 
     def launch(self, launch_id: str) -> Path:

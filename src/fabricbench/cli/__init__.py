@@ -8,6 +8,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from fabricbench.cli.output import say
 from fabricbench.errors import EnvironmentLacks, FabricbenchError, UsageError
 
 # Each module here defines `register(app)`. One line for each subcommand.
@@ -69,7 +70,7 @@ def _told(error: Exception) -> FabricbenchError | None:
 
 
 def _end(error: FabricbenchError) -> NoReturn:
-    sys.stderr.write(f"fabricbench: {error.message}\n")
+    say(f"fabricbench: {error.message}")
     if error.hint:
-        sys.stderr.write(f"  what to do: {error.hint}\n")
+        say(f"  what to do: {error.hint}")
     sys.exit(error.exit_code)

@@ -30,7 +30,7 @@ class SshLauncher:
 
     def in_node(self, node: str, tokens: Sequence[str]) -> list[str]:
         """Return the tokens behind ssh, which hands them to a shell: so they are quoted once."""
-        return ["ssh", "-o", "BatchMode=yes", node, shlex.join(tokens)]
+        return ["ssh", "-o", "BatchMode=yes", "--", node, shlex.join(tokens)]
 
     def conditions(self, _fabric: Fabric) -> Mapping[str, str]:
         """Return nothing: MPI waits as it likes."""

@@ -18,6 +18,8 @@ from fabricbench.testbed.model import Testbed
 MANIFEST = "manifest.json"
 FORMAT = "fabricbench/run/"
 FORMAT_VERSION = 1
+MOST_DIGITS = 9
+"""Of a version that is read; Python refuses to convert some thousands of them."""
 
 
 class PlannedLaunch(Model):
@@ -130,4 +132,6 @@ def _format_version(text: bytes) -> int | None:
     mark = f'"{FORMAT}'.encode()
     _, found, rest = text.partition(mark)
     digits = rest.split(b'"', 1)[0]
-    return int(digits) if found and digits.isdigit() else None
+    if not found or not digits.isdigit():
+        return None
+    return int(digits[:MOST_DIGITS])  # which is newer than any all the same

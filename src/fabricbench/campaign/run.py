@@ -40,6 +40,7 @@ def start_run(
     directory = RunDirectory(path)
     directory.create()
     with directory.locked():
+        directory.check_empty()  # again: another run may have begun in it between the two
         stored = StoredPlan(campaign=campaign, plan=plan, venue=venue, command=command)
         directory.write_plan(stored)
         Journal(directory.path).append(Happened.PLANNED, launches=len(plan.launches), seed=plan.seed)

@@ -29,6 +29,7 @@ from fabricbench.record.frames import (
 )
 from fabricbench.record.kernel_lines import KernelHeader, KernelRun
 from fabricbench.record.lines import Clock, Footer, Header
+from fabricbench.record.outcome import LaunchOutcome, outcome_of, signal_name, signal_number
 from fabricbench.record.probe_plan import PlanProbe, ProbePlan
 from fabricbench.record.reading import Damage, Record, read_record
 
@@ -41,6 +42,12 @@ SAMPLES = "samples.parquet"
 CHANNELS = "channels.parquet"
 """Only where a cell has channels of its own to tell of."""
 LAUNCH = "launch.json"
+
+DEAD = "dead"
+"""The state of an emulated switch whose process is gone, as the lab tells it."""
+
+WRONG_RESULT = 1
+"""Exit code of a kernel that ran to its end with a wrong result: its cell says so."""
 
 MEASURE_AGAIN = "`fabricbench resume` measures that launch again"
 
@@ -66,6 +73,7 @@ class CellLateness(Model):
 class LaunchFacts(Model):
     """What only the one who ran the launch knows. `is_valid` is False where the path proof failed; `invalid_because` says why.
 
+    `outcome` is how it ended, None in runs of earlier versions; `signal` and `died_on` (a node) are there where a signal ended it.
     `conditions` are what a reader must know of how programs were started (how MPI waits, say): what -> fact. `lateness` is that
     of the launch's emulated switch, by the cell's number; a cell of which nothing is known is left out.
     """
@@ -75,11 +83,19 @@ class LaunchFacts(Model):
     is_valid: bool = True
     invalid_because: tuple[str, ...] = ()
     exit_code: int | None = None
+    outcome: LaunchOutcome | None = None
+    signal: str | None = None
+    died_on: str | None = None
     path_proof: dict[str, Any] = {}
     conditions: dict[str, str] = {}
     switches_before: dict[str, Any] = {}
     switches_after: dict[str, Any] = {}
     lateness: dict[int, CellLateness] = {}
+
+    def has_dead_switch(self, fabric: str) -> bool:
+        """Tell whether the emulated switch of a fabric was dead when the launch had ended."""
+        status = self.switches_after.get(fabric)
+        return isinstance(status, dict) and status.get("state") == DEAD
 
 
 class KernelPart(Model):
@@ -114,6 +130,33 @@ class LaunchSummary(Model):
         """The block that the launch belongs to, from the runner or from the launch's name."""
         named = re.match(r"b(\d+)-", self.launch_id)
         return self.facts.block if self.facts.block is not None else int(named.group(1)) if named else 0
+
+    @property
+    def outcome(self) -> LaunchOutcome:
+        """How the launch ended; of a run of an earlier version it follows from the exit code."""
+        if self.facts.outcome is not None and self.complete:
+            return self.facts.outcome
+        well = (0,) if self.kernel is None else (0, WRONG_RESULT)
+        code = self.facts.exit_code
+        return outcome_of(is_whole=self.complete, is_well=code in well, exit_code=code)
+
+    @property
+    def end_in_words(self) -> str:
+        """How a program ended that died after its record, or of which nobody knows."""
+        facts = self.facts
+        if self.outcome is not LaunchOutcome.DIED_AFTER_RECORD:
+            return "its record is whole, and nobody saw how its program ended"
+        by_signal = facts.signal or signal_name(signal_number(facts.exit_code))
+        if by_signal is None:
+            return "its record was whole, and its program hung until its time limit"
+        return f"its record was whole when {by_signal} ended its program" + (
+            f" on {facts.died_on}" if facts.died_on else ""
+        )
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the launch counts: run, resume and report ask this and nothing else."""
+        return self.outcome.counts
 
 
 def write_launch(

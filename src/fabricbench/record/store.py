@@ -17,6 +17,7 @@ from fabricbench.model import Metric
 from fabricbench.record.frames import CELL_SCHEMA, CHANNEL_SCHEMA, SAMPLE_SCHEMA
 from fabricbench.record.launch import (
     KERNEL_RECORDS,
+    LAUNCH,
     RECORDS,
     LaunchFacts,
     LaunchSummary,
@@ -117,8 +118,13 @@ class Run:
 
     @property
     def launches(self) -> tuple[StoredLaunch, ...]:
-        """The converted launches, by block and position."""
-        return self._stored[0]
+        """The finished launches, by block and position."""
+        return tuple(launch for launch in self._stored[0] if launch.summary.is_finished)
+
+    @property
+    def unfinished(self) -> tuple[StoredLaunch, ...]:
+        """Launches that left something and do not count: cut short, or failed. Their directories read like those of others."""
+        return tuple(launch for launch in self._stored[0] if not launch.summary.is_finished)
 
     @property
     def damaged(self) -> tuple[DamagedLaunch, ...]:
@@ -130,17 +136,38 @@ class Run:
         planned = {launch.launch_id: launch for launch in self.manifest.planned}
         found, damaged = [], []
         for directory in filter(is_converted, self._launch_directories()):
+            place = planned.get(directory.name)
             try:
                 summary = read_launch(directory)
+                self._check_place(directory, summary, place)
             except UsageError as error:
                 damaged.append(DamagedLaunch(directory.name, error.message))
                 continue
-            place = planned.get(directory.name)
             position = summary.facts.position
             if position is None and place is not None:
                 position = place.position
             found.append(StoredLaunch(directory, summary, position))
         return tuple(sorted(found, key=lambda one: (one.block, one.position or 0, one.launch_id))), tuple(damaged)
+
+    def _check_place(self, directory: Path, summary: LaunchSummary, place: PlannedLaunch | None) -> None:
+        """Raise UsageError for a launch that is not the one that its folder and the manifest say."""
+        fabrics = [fabric.name for fabric in self.manifest.testbed.fabrics]
+        found = None
+        if summary.launch_id != directory.name:
+            found = f"is of launch {summary.launch_id}, not of the one that its folder is named after"
+        elif summary.fabric not in fabrics:
+            found = f"is of the fabric {summary.fabric}, which the manifest does not have: it has {', '.join(fabrics)}"
+        elif place is None and self.manifest.planned:
+            found = "is of a launch that the manifest does not plan"
+        elif place is not None and (place.fabric, place.block) != (summary.fabric, summary.block):
+            found = (
+                f"is of block {summary.block} on {summary.fabric}, and the manifest plans it in block {place.block} on "
+                f"{place.fabric}"
+            )
+        if found is not None:
+            raise UsageError(
+                f"{directory / LAUNCH} {found}", hint="put the folder back where it came from, or remove it"
+            )
 
     @property
     def unconverted(self) -> tuple[Path, ...]:
@@ -268,7 +295,7 @@ CELL_NAMES = ("layer", "pattern", "receive", "message_bytes", "variant", "metric
 
 def _was_complete(directory: Path) -> bool:
     try:
-        return is_converted(directory) and read_launch(directory).complete
+        return is_converted(directory) and read_launch(directory).is_finished
     except UsageError:
         return False
 

@@ -13,7 +13,6 @@ from pathlib import Path
 import polars as pl
 
 from fabricbench.errors import UsageError
-from fabricbench.model import Metric
 from fabricbench.record.frames import CELL_SCHEMA, CHANNEL_SCHEMA, SAMPLE_SCHEMA
 from fabricbench.record.launch import (
     KERNEL_RECORDS,
@@ -30,6 +29,7 @@ from fabricbench.record.launch import (
 )
 from fabricbench.record.lines import Phase
 from fabricbench.record.manifest import Manifest, PlannedLaunch, looks_of, paired_blocks, read_manifest, write_manifest
+from fabricbench.record.values import IS_TIME, counted_samples, launch_value, rate
 
 __all__ = [
     "DamagedLaunch",
@@ -249,9 +249,9 @@ class Run:
 
         A time is the sample's over its operations (ns); a throughput its payload over its time (bit/s), a message rate that in
         messages of the cell's size (message/s). Samples that missed their start are left out. Columns: those of `cells()` that
-        name the launch and the cell, then n, mean, minimum, maximum, median, total_bytes, total_time_ns, and `q<probability>` for
-        each of `probabilities` (interpolated linearly, Hyndman and Fan 1996, type 7). The mean of a rate is all that was moved
-        over all time (the harmonic mean). One launch is in memory at a time.
+        name the launch and the cell, then n, mean, minimum, maximum, launch_value (`record.values`: what comparisons take),
+        median, total_bytes, total_time_ns, and `q<probability>` for each of `probabilities` (interpolated linearly,
+        Hyndman and Fan 1996, type 7). The mean of a rate is all that was moved over all time (the harmonic mean). One launch is in memory at a time.
         """
         cells = self.cells().filter(pl.col("status") == "done")
         frames = [
@@ -309,24 +309,6 @@ def attempt_number(attempt: Path) -> int:
 LAUNCH_NAMES = ("launch_id", "block", "position", "fabric", "is_valid")
 
 
-IS_TIME = pl.col("metric").cast(pl.String).is_in([metric.value for metric in Metric if metric.is_time])
-SCALE = (
-    pl.when(pl.col("metric") == Metric.MESSAGE_RATE.value)
-    .then(1.0e9 / pl.max_horizontal(pl.col("message_bytes"), pl.lit(1)))
-    .otherwise(8.0e9)
-)
-"""What bytes over nanoseconds are multiplied by, to be a rate in its metric's unit."""
-
-
-def sample_value() -> pl.Expr:
-    """Return a sample's value in its metric's unit, from the columns of a sample and its cell.
-
-    A rate over a time of 0 ns, shorter than the clock can tell, has no value (null).
-    """
-    rate = pl.when(pl.col("time_ns") > 0).then(pl.col("bytes") * SCALE / pl.col("time_ns"))
-    return pl.when(IS_TIME).then(pl.col("time_ns") / pl.col("operations_per_sample")).otherwise(rate)
-
-
 def quantile_name(probability: float) -> str:
     """Return the column that holds a quantile: `q0.999`."""
     return f"q{probability:g}"
@@ -340,22 +322,19 @@ def _quantiles(directory: Path, cells: pl.DataFrame, probabilities: Sequence[flo
         pl.col("value").mean().alias("mean"),
         pl.col("value").min().alias("minimum"),
         pl.col("value").max().alias("maximum"),
+        launch_value().alias("launch_value"),
         pl.col("value").median().alias("median"),
         total_bytes.alias("total_bytes"),
         total_ns.alias("total_time_ns"),
         *(pl.col("value").quantile(p, "linear").alias(quantile_name(p)) for p in probabilities),
     ]
-    metric = cells.lazy().select("cell", "metric", "operations_per_sample", "message_bytes")
     return (
-        scan_samples(directory)
-        .filter(pl.col("phase") == phase.value, ~pl.col("missed"))
-        .join(metric, on="cell")
-        .with_columns(value=sample_value())
+        counted_samples(directory, cells, phase)
         .group_by("cell")
         .agg(spread)
         .join(named, on="cell")
         .with_columns(
-            mean=pl.when(IS_TIME).then("mean").otherwise(pl.col("total_bytes") * SCALE / pl.col("total_time_ns"))
+            mean=pl.when(IS_TIME).then("mean").otherwise(rate(pl.col("total_bytes"), pl.col("total_time_ns")))
         )
         .select(*LAUNCH_NAMES, "cell", *CELL_NAMES, *(column.meta.output_name() for column in spread))
         .sort("cell")
@@ -364,7 +343,7 @@ def _quantiles(directory: Path, cells: pl.DataFrame, probabilities: Sequence[flo
 
 
 def _empty_quantiles(cells: pl.DataFrame, probabilities: Sequence[float]) -> pl.DataFrame:
-    numbers = ("mean", "minimum", "maximum", "median")
+    numbers = ("mean", "minimum", "maximum", "launch_value", "median")
     return cells.select(*LAUNCH_NAMES, "cell", *CELL_NAMES).with_columns(
         pl.lit(0, dtype=pl.UInt32).alias("n"),
         *(pl.lit(0.0).alias(name) for name in numbers),

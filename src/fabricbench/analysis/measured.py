@@ -18,10 +18,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fabricbench.analysis.findings import CellKey
-from fabricbench.analysis.reproduce import data_hash
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Metric, Pattern, Receive
 from fabricbench.patterns import PATTERNS
+from fabricbench.record.integrity import data_hash
 from fabricbench.record.launch import CellLateness
 from fabricbench.record.probe_plan import PlanCongestor
 from fabricbench.record.store import Run, StoredLaunch
@@ -191,7 +191,7 @@ def read_sides(runs: Sequence[Run] = (), *, before: Sequence[Run] = (), after: S
 def _shared_names(runs: Sequence[Run]) -> list[str]:
     """Return the fabrics that all runs have; UsageError where there is none, or one run stands for two."""
     # A copy is the same data, wherever it lies.
-    marks = [data_hash(run) for run in runs] if len(runs) > 1 else [""]
+    marks = [data_hash(run.path) for run in runs] if len(runs) > 1 else [""]
     twice = [run.path for run, mark in zip(runs, marks, strict=True) if marks.count(mark) > 1]
     if twice:
         raise UsageError(

@@ -44,6 +44,7 @@ from fabricbench.launch.launcher import Launcher
 from fabricbench.launch.watch import Outcome, run_watched
 from fabricbench.quantity import format_duration
 from fabricbench.record.atomic import explained
+from fabricbench.record.integrity import LAUNCH
 from fabricbench.record.outcome import LaunchOutcome
 
 
@@ -185,7 +186,8 @@ class Execution:
             recorded = summary.header.started_unix_ns / 1e9 if summary.header is not None else 0.0
             self._finished[launch.launch_id] = begun.get(launch.launch_id, recorded)
             if launch.launch_id not in told:
-                self._journal.append(Happened.ADOPTED, launch.launch_id, outcome=summary.outcome)
+                hashes = self._journal.hashes(self._directory.launch(launch.launch_id) / LAUNCH)
+                self._journal.append(Happened.ADOPTED, launch.launch_id, sha256=hashes, outcome=summary.outcome)
 
     def _try(self, launch: LaunchPlan) -> Failure | None:
         self._waiting.pop(launch.launch_id, None)
@@ -240,7 +242,8 @@ class Execution:
             return failure
         assert stored is not None  # noqa: S101 - without a record there is a failure
         ended = stored.summary.outcome
-        self._journal.append(Happened.FINISHED, launch.launch_id, seconds=round(outcome.seconds, 3), outcome=ended)
+        seconds, hashes = round(outcome.seconds, 3), self._journal.hashes(attempt.directory / LAUNCH)
+        self._journal.append(Happened.FINISHED, launch.launch_id, sha256=hashes, seconds=seconds, outcome=ended)
         if ended is LaunchOutcome.DIED_AFTER_RECORD:
             self._notify(Notice(f"{launch.launch_id} counts: {stored.summary.end_in_words}"))
         self._observed.append((launch.fabric, launch.estimated_seconds, outcome.seconds))

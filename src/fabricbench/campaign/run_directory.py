@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import Field, ValidationError
 
-from fabricbench.campaign.journal import JOURNAL
+from fabricbench.campaign.journal import Journal
 from fabricbench.campaign.order import LaunchPlan
 from fabricbench.campaign.plan import RunPlan
 from fabricbench.campaign.specification import Campaign
@@ -20,9 +20,9 @@ from fabricbench.configuration import first_problem
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
 from fabricbench.record.atomic import explained, replace_text, synced
-from fabricbench.record.launch import KERNEL_RECORDS, LAUNCH, RECORDS, LaunchSummary, is_converted, read_launch
-from fabricbench.record.manifest import MANIFEST
-from fabricbench.record.store import ATTEMPT, LAUNCHES, attempt_number
+from fabricbench.record.integrity import JOURNAL, LAUNCH, LAUNCHES, MANIFEST, Seals, launch_path, seals
+from fabricbench.record.launch import KERNEL_RECORDS, RECORDS, LaunchSummary, is_converted, read_launch
+from fabricbench.record.store import ATTEMPT, attempt_number
 
 PLAN = "plan.json"
 LOCK = ".lock"
@@ -89,7 +89,9 @@ class RunDirectory:
 
     def write_plan(self, stored: StoredPlan) -> None:
         """Write the plan, whole or not at all."""
-        replace_text(self.path / PLAN, stored.model_dump_json(by_alias=True, indent=1) + "\n")
+        text = stored.model_dump_json(by_alias=True, indent=1) + "\n"
+        Journal(self.path).append_written(PLAN, text)
+        replace_text(self.path / PLAN, text)
 
     def read_plan(self) -> StoredPlan:
         """Return the plan; UsageError where this is no run that can be resumed."""
@@ -122,7 +124,7 @@ class RunDirectory:
         if not is_converted(directory):
             return None
         try:
-            return read_launch(directory)
+            return read_launch(directory, self._seals().get(launch_path(launch.launch_id), ()))
         except UsageError:
             return None
 
@@ -130,6 +132,9 @@ class RunDirectory:
         """Return a launch that is stored and counts, whatever the journal says; None if there is none."""
         summary = self.stored(launch)
         return summary if summary is not None and summary.is_finished else None
+
+    def _seals(self) -> Seals:
+        return seals(self.path)
 
     def prepare(self, launch_id: str) -> Path:
         """Return an empty directory for a launch; what an earlier attempt left is kept aside in `attempt-N`."""

@@ -23,10 +23,12 @@ from fabricbench.record.frames import (
     Schema,
     cells_frame,
     channels_frame,
+    check_cells,
     in_schema,
     lacking,
     samples_frame,
 )
+from fabricbench.record.integrity import CELLS, CHANNELS, LAUNCH, SAMPLES, DamagedFile, check_sha256, file_sha256
 from fabricbench.record.kernel_lines import KernelHeader, KernelRun
 from fabricbench.record.lines import Clock, Footer, Header
 from fabricbench.record.outcome import LaunchOutcome, outcome_of, signal_name, signal_number
@@ -37,11 +39,6 @@ PLAN = "plan.json"
 RECORDS = "records.jsonl"
 KERNEL_RECORDS = "kernel.jsonl"
 """The raw record of a kernel; its content is in `launch.json`."""
-CELLS = "cells.parquet"
-SAMPLES = "samples.parquet"
-CHANNELS = "channels.parquet"
-"""Only where a cell has channels of its own to tell of."""
-LAUNCH = "launch.json"
 
 DEAD = "dead"
 """The state of an emulated switch whose process is gone, as the lab tells it."""
@@ -50,6 +47,12 @@ WRONG_RESULT = 1
 """Exit code of a kernel that ran to its end with a wrong result: its cell says so."""
 
 MEASURE_AGAIN = "`fabricbench resume` measures that launch again"
+
+PARQUET_SCHEMAS: dict[str, tuple[Schema, Mapping[str, Any]]] = {
+    CELLS: (CELL_SCHEMA, LATER_CELL_COLUMNS),
+    SAMPLES: (SAMPLE_SCHEMA, LATER_SAMPLE_COLUMNS),
+    CHANNELS: (CHANNEL_SCHEMA, {}),
+}
 
 ROW_GROUP_ROWS = 262_144
 """Small enough that a reader who streams holds little, large enough that compression works."""
@@ -108,7 +111,8 @@ class KernelPart(Model):
 class LaunchSummary(Model):
     """`launch.json`: the record's header, clocks and footer, what of the record was lost, and the facts of the runner.
 
-    `channel_rows` is how many rows `channels.parquet` has; 0: there is no such file. `kernel` is there where one was run.
+    `channel_rows` is how many rows `channels.parquet` has; 0: there is no such file. `kernel` is there where one was run. `sha256`
+    has the hash of each Parquet file beside it; none in runs of earlier versions.
     """
 
     launch_id: str
@@ -124,6 +128,12 @@ class LaunchSummary(Model):
     footer: Footer | None
     facts: LaunchFacts = LaunchFacts()
     kernel: KernelPart | None = None
+    sha256: dict[str, str] = {}
+
+    @property
+    def parquet(self) -> tuple[str, ...]:
+        """The names of the Parquet files beside it."""
+        return (CELLS, SAMPLES, CHANNELS) if self.channel_rows else (CELLS, SAMPLES)
 
     @property
     def block(self) -> int:
@@ -187,6 +197,7 @@ def write_launch(
     if channels.height:
         with replaced(directory / CHANNELS) as path:
             channels.write_parquet(path, row_group_size=ROW_GROUP_ROWS)
+    summary = summary.model_copy(update={"sha256": {name: file_sha256(directory / name) for name in summary.parquet}})
     _write_summary(directory, summary)
     if summary.complete and not keep_records:
         for raw in (records, directory / KERNEL_RECORDS):
@@ -194,29 +205,50 @@ def write_launch(
     return summary
 
 
-def read_launch(directory: Path) -> LaunchSummary:
-    """Return a converted launch's `launch.json`; UsageError if that or one of the Parquet files beside it cannot be read."""
+def read_launch(directory: Path, sealed: tuple[str, ...] = ()) -> LaunchSummary:
+    """Return a converted launch's `launch.json`, once every file of it is as it was written and holds what it should.
+
+    `sealed` are the hashes that the journal has for `launch.json`. DamagedFile names the first file that is altered or cannot be
+    read, so that nothing behind it meets a damaged one.
+    """
     path = directory / LAUNCH
     try:
+        if sealed:
+            check_sha256(file_sha256(path), sealed)
         summary = LaunchSummary.model_validate_json(path.read_bytes())
-        path = directory / CELLS
-        _check_columns(path, CELL_SCHEMA, LATER_CELL_COLUMNS)
-        path = directory / SAMPLES
-        _check_columns(path, SAMPLE_SCHEMA, LATER_SAMPLE_COLUMNS)
-        if summary.channel_rows:
-            path = directory / CHANNELS
-            _check_columns(path, CHANNEL_SCHEMA, {})
-    except (OSError, ValueError, pl.exceptions.PolarsError) as error:
-        reason = first_problem(error) if isinstance(error, ValidationError) else str(error).splitlines()[0]
-        raise UsageError(f"{path} cannot be read: {reason}", hint=MEASURE_AGAIN) from error
+        for name in summary.parquet:
+            path = directory / name
+            if summary.sha256:
+                check_sha256(file_sha256(path), (summary.sha256.get(name, "no hash"),))
+            _check_content(path, summary)
+    except (OSError, ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        raise DamagedFile(path, _reason(error), hint=MEASURE_AGAIN) from error
     return summary
 
 
-def _check_columns(path: Path, wanted: Schema, later: Mapping[str, Any]) -> None:
-    """Raise ValueError where a Parquet file lacks columns; polars raises errors of its own where the file was cut short."""
+def _reason(error: BaseException) -> str:
+    if isinstance(error, ValidationError):
+        return first_problem(error)
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+def _check_content(path: Path, summary: LaunchSummary) -> None:
+    """Raise ValueError, or what polars raises, where a Parquet file cannot be decoded or holds something else than it should."""
+    wanted, later = PARQUET_SCHEMAS[path.name]
     missing = lacking(pl.read_parquet_schema(path), wanted, later)
     if missing:
         raise ValueError(f"it lacks {', '.join(missing)}")
+    frame = in_schema(pl.scan_parquet(path), wanted, later)
+    if path.name == CELLS:
+        check_cells(frame.collect())
+        return
+    rows = summary.samples if path.name == SAMPLES else summary.channel_rows
+    # The largest of each column makes polars decode all of them, a piece at a time.
+    found = frame.select(pl.len().alias("rows"), pl.all().max().name.prefix("largest ")).collect(engine="streaming")
+    if found["rows"][0] != rows:
+        raise ValueError(f"it has {found['rows'][0]} rows, {LAUNCH} says {rows}")
 
 
 def read_cells(directory: Path) -> pl.DataFrame:

@@ -14,9 +14,18 @@ import polars as pl
 
 from fabricbench.errors import UsageError
 from fabricbench.record.frames import CELL_SCHEMA, CHANNEL_SCHEMA, SAMPLE_SCHEMA
+from fabricbench.record.integrity import (
+    LAUNCH,
+    LAUNCHES,
+    MANIFEST,
+    Seals,
+    check_sha256,
+    file_sha256,
+    launch_path,
+    seals,
+)
 from fabricbench.record.launch import (
     KERNEL_RECORDS,
-    LAUNCH,
     RECORDS,
     LaunchFacts,
     LaunchSummary,
@@ -44,7 +53,6 @@ __all__ = [
     "write_manifest",
 ]
 
-LAUNCHES = "launches"
 ATTEMPT = "attempt-"
 """Begins the name of a folder, within a launch's, that holds an earlier attempt: cut short, or measured too far from its pair."""
 DEFAULT_PROBABILITIES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999)
@@ -135,10 +143,11 @@ class Run:
     def _stored(self) -> tuple[tuple[StoredLaunch, ...], tuple[DamagedLaunch, ...]]:
         planned = {launch.launch_id: launch for launch in self.manifest.planned}
         found, damaged = [], []
+        sealed = self.seals
         for directory in filter(is_converted, self._launch_directories()):
             place = planned.get(directory.name)
             try:
-                summary = read_launch(directory)
+                summary = read_launch(directory, sealed.get(launch_path(directory.name), ()))
                 self._check_place(directory, summary, place)
             except UsageError as error:
                 damaged.append(DamagedLaunch(directory.name, error.message))
@@ -148,6 +157,22 @@ class Run:
                 position = place.position
             found.append(StoredLaunch(directory, summary, position))
         return tuple(sorted(found, key=lambda one: (one.block, one.position or 0, one.launch_id))), tuple(damaged)
+
+    @cached_property
+    def seals(self) -> Seals:
+        """The hashes that the journal holds."""
+        return seals(self.path)
+
+    @property
+    def altered_manifest(self) -> str | None:
+        """Why the manifest is not as it was written; None if it is, or nobody can tell."""
+        try:
+            check_sha256(file_sha256(self.path / MANIFEST), self.seals[MANIFEST])
+        except KeyError:
+            return None
+        except ValueError as error:
+            return str(error)
+        return None
 
     def _check_place(self, directory: Path, summary: LaunchSummary, place: PlannedLaunch | None) -> None:
         """Raise UsageError for a launch that is not the one that its folder and the manifest say."""
@@ -251,7 +276,8 @@ class Run:
         messages of the cell's size (message/s). Samples that missed their start are left out. Columns: those of `cells()` that
         name the launch and the cell, then n, mean, minimum, maximum, launch_value (`record.values`: what comparisons take),
         median, total_bytes, total_time_ns, and `q<probability>` for each of `probabilities` (interpolated linearly,
-        Hyndman and Fan 1996, type 7). The mean of a rate is all that was moved over all time (the harmonic mean). One launch is in memory at a time.
+        Hyndman and Fan 1996, type 7). The mean of a rate is all that was moved over all time (the harmonic mean).
+        One launch is in memory at a time.
         """
         cells = self.cells().filter(pl.col("status") == "done")
         frames = [

@@ -48,6 +48,8 @@ def missing_launches(material: Material) -> Iterator[Warning]:
                 f"{quote(str(of_run.path))}` measures them; until then a verdict is a look that is not paid for"
             )
             yield warn(Severity.WARNING, "incomplete run", text)
+        if of_run.altered_manifest is not None:
+            yield warn(Severity.WARNING, "manifest.json", of_run.altered_manifest)
         for launch in of_run.damaged:
             yield warn(Severity.WARNING, f"launch {launch.launch_id}", f"left out of everything here: {launch.reason}")
         for outcome, why in NOT_COUNTED.items():

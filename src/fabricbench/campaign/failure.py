@@ -69,10 +69,12 @@ class Failure:
 def failure_of(
     launch: LaunchPlan, command: Command, outcome: Outcome, summary: LaunchSummary | None, *, is_well: bool
 ) -> Failure | None:
-    """Return why an attempt failed; None if it came to its end with a whole record.
+    """Return why an attempt failed; None if what it left is finished.
 
     `summary` is None without any record, `is_well` tells whether the exit code means that all went well.
     """
+    if summary is not None and summary.is_finished:
+        return None
     has_started = summary is not None and summary.header is not None
     if outcome.is_hung:
         ended, reason = Ended.HUNG, f"hung: ended at its time limit after {format_duration(outcome.seconds)}"
@@ -81,11 +83,9 @@ def failure_of(
     elif summary is None:
         ended = Ended.WITHOUT_RECORD
         reason = "ended well but wrote no record: is the run directory the same on the node of rank 0?"
-    elif not summary.complete:
+    else:
         damage = summary.damage[0].reason if summary.damage else "it has no header or no footer"
         ended, reason = Ended.WITH_HALF_A_RECORD, f"its record is not whole: {damage}"
-    else:
-        return None
     return Failure(launch, command, ended, reason, has_started, outcome.stderr_tail)
 
 

@@ -18,11 +18,12 @@ from fabricbench.campaign.trust import check_trust, is_sealed, seal_plan
 from fabricbench.campaign.venue import Venue
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.launch.launcher import Launcher
+from fabricbench.record.integrity import MANIFEST
 from fabricbench.record.manifest import (
-    MANIFEST,
     Extension,
     Manifest,
     PlannedLaunch,
+    manifest_text,
     paired_blocks,
     read_manifest,
     write_manifest,
@@ -41,6 +42,7 @@ def start_run(
     directory = RunDirectory(path)
     directory.create()
     with directory.locked():
+        directory.check_empty()  # again: another run may have begun in it between the two
         stored = StoredPlan(campaign=campaign, plan=plan, venue=venue, command=command)
         directory.write_plan(stored)
         seal_plan(directory)
@@ -98,7 +100,7 @@ def _execute(directory: RunDirectory, stored: StoredPlan, notify: Notify, extens
                 seal_plan(directory)
             Journal(directory.path).append(Happened.EXTENDED, **extension.model_dump(exclude={"unix_ns"}))
         if not (directory.path / MANIFEST).exists():
-            write_manifest(directory.path, _manifest(stored, launcher))
+            _describe(directory.path, _manifest(stored, launcher))
         else:
             _bring_up_to_date(directory.path, stored.plan)
         Execution(directory, stored.plan, launcher, notify).run()
@@ -109,7 +111,12 @@ def _bring_up_to_date(path: Path, plan: RunPlan) -> None:
     manifest = read_manifest(path)
     if manifest.extensions != plan.extensions:
         grown = {"planned": _planned(plan), "extensions": plan.extensions}
-        write_manifest(path, manifest.model_copy(update=grown))
+        _describe(path, manifest.model_copy(update=grown))
+
+
+def _describe(path: Path, manifest: Manifest) -> None:
+    Journal(path).append_written(MANIFEST, manifest_text(manifest))
+    write_manifest(path, manifest)
 
 
 def _planned(plan: RunPlan) -> tuple[PlannedLaunch, ...]:

@@ -12,7 +12,7 @@ from typing import Literal
 
 from pydantic import Field, ValidationError
 
-from fabricbench.campaign.journal import JOURNAL
+from fabricbench.campaign.journal import Journal
 from fabricbench.campaign.order import LaunchPlan
 from fabricbench.campaign.plan import RunPlan
 from fabricbench.campaign.specification import Campaign
@@ -20,10 +20,10 @@ from fabricbench.campaign.venue import AnyVenue
 from fabricbench.configuration import first_problem
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
-from fabricbench.record.atomic import explained, replace_text
-from fabricbench.record.launch import KERNEL_RECORDS, LAUNCH, RECORDS, LaunchSummary, is_converted, read_launch
-from fabricbench.record.manifest import MANIFEST
-from fabricbench.record.store import ATTEMPT, LAUNCHES, attempt_number
+from fabricbench.record.atomic import explained, replace_text, synced
+from fabricbench.record.integrity import JOURNAL, LAUNCH, LAUNCHES, MANIFEST, Seals, launch_path, seals
+from fabricbench.record.launch import KERNEL_RECORDS, RECORDS, LaunchSummary, is_converted, read_launch
+from fabricbench.record.store import ATTEMPT, attempt_number
 
 PLAN = "plan.json"
 SEAL = "plan.seal"
@@ -53,6 +53,16 @@ class RunDirectory:
 
     def create(self) -> None:
         """Create the directory; UsageError if there is something in it already, which is never overwritten."""
+        self.check_empty()
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise UsageError(f"{self.path} is a file", hint="give a directory that does not exist") from error
+        except OSError as error:
+            raise explained(error, self.path) from error
+
+    def check_empty(self) -> None:
+        """Raise UsageError if there is something in the directory, whose name begins with no dot."""
         if self.path.is_dir() and any(not path.name.startswith(".") for path in self.path.iterdir()):
             is_run = any((self.path / name).exists() for name in (MANIFEST, PLAN))
             raise UsageError(
@@ -61,12 +71,6 @@ class RunDirectory:
                 if is_run
                 else "give a directory that is empty or does not exist",
             )
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-        except (FileExistsError, NotADirectoryError) as error:
-            raise UsageError(f"{self.path} is a file", hint="give a directory that does not exist") from error
-        except OSError as error:
-            raise explained(error, self.path) from error
 
     def check_confined(self) -> None:
         """Raise UsageError where something in the directory is neither a file nor a folder, or a link that leads out of it.
@@ -106,7 +110,9 @@ class RunDirectory:
 
     def write_plan(self, stored: StoredPlan) -> None:
         """Write the plan, whole or not at all."""
-        replace_text(self.path / PLAN, stored.model_dump_json(by_alias=True, indent=1) + "\n")
+        text = stored.model_dump_json(by_alias=True, indent=1) + "\n"
+        Journal(self.path).append_written(PLAN, text)
+        replace_text(self.path / PLAN, text)
 
     def read_plan(self) -> StoredPlan:
         """Return the plan; UsageError where this is no run that can be resumed."""
@@ -133,22 +139,31 @@ class RunDirectory:
         """Return a launch's directory."""
         return self.path / LAUNCHES / launch_id
 
-    def finished(self, launch: LaunchPlan) -> LaunchSummary | None:
-        """Return a launch that was measured to its end and stored, whatever the journal says; None if it was not."""
+    def stored(self, launch: LaunchPlan) -> LaunchSummary | None:
+        """Return a launch that was stored and can be read, however it ended; None if there is none."""
         directory = self.launch(launch.launch_id)
         if not is_converted(directory):
             return None
         try:
-            summary = read_launch(directory)
+            return read_launch(directory, self._seals().get(launch_path(launch.launch_id), ()))
         except UsageError:
             return None
-        return summary if summary.complete else None
+
+    def finished(self, launch: LaunchPlan) -> LaunchSummary | None:
+        """Return a launch that is stored and counts, whatever the journal says; None if there is none."""
+        summary = self.stored(launch)
+        return summary if summary is not None and summary.is_finished else None
+
+    def _seals(self) -> Seals:
+        return seals(self.path)
 
     def prepare(self, launch_id: str) -> Path:
         """Return an empty directory for a launch; what an earlier attempt left is kept aside in `attempt-N`."""
         directory = self.launch(launch_id)
         try:
             directory.mkdir(parents=True, exist_ok=True)
+            for path in (directory.parent, directory.parent.parent):
+                synced(path)  # the journal must not tell of a launch whose folder a power cut takes away
         except OSError as error:
             raise explained(error, directory) from error
         self.set_aside(launch_id)

@@ -26,9 +26,9 @@ def replaced(path: Path) -> Iterator[Path]:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         yield temporary
-        _sync(temporary)
+        synced(temporary)
         temporary.replace(path)
-        _sync(path.parent)
+        synced(path.parent)
     except Exception as error:
         raise explained(error, path) from error
     finally:
@@ -70,7 +70,8 @@ def error_number(error: Exception) -> int | None:
     return int(found.group(1)) if found else None
 
 
-def _sync(path: Path) -> None:
+def synced(path: Path) -> None:
+    """Return once a file, or what a folder holds, is on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

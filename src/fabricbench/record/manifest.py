@@ -19,7 +19,7 @@ from fabricbench.testbed.model import Testbed
 FORMAT = "fabricbench/run/"
 FORMAT_VERSION = 1
 MOST_DIGITS = 9
-"""Of a version that is read; Python refuses to convert some thousands of them."""
+"""More than that is no version that anybody wrote."""
 
 
 class PlannedLaunch(Model):
@@ -137,6 +137,4 @@ def _format_version(text: bytes) -> int | None:
     mark = f'"{FORMAT}'.encode()
     _, found, rest = text.partition(mark)
     digits = rest.split(b'"', 1)[0]
-    if not found or not digits.isdigit():
-        return None
-    return int(digits[:MOST_DIGITS])  # which is newer than any all the same
+    return int(digits) if found and digits.isdigit() and len(digits) <= MOST_DIGITS else None

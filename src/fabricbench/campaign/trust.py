@@ -12,14 +12,13 @@ import os
 import secrets
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 from shlex import join, quote
 
 from fabricbench.campaign.npb_table import OFFICIAL, OWN
 from fabricbench.campaign.run_directory import PLAN, SEAL, RunDirectory, StoredPlan
 from fabricbench.campaign.starts import start_of
 from fabricbench.errors import EnvironmentLacks, FabricbenchError, UsageError
-from fabricbench.lab.ledger import labs_directory
+from fabricbench.lab.ledger import state_directory
 from fabricbench.record.atomic import replace_text
 from fabricbench.testbed.model import Launcher
 
@@ -93,8 +92,9 @@ def _seal(key: bytes, directory: RunDirectory) -> str:
 def _key(*, is_made: bool) -> bytes | None:
     """Return this user's key; None where there is none, and none can be made or is to be."""
     try:
-        path = _state_directory() / KEY
+        path = state_directory() / KEY
         if is_made:
+            path.parent.mkdir(parents=True, exist_ok=True)
             with suppress(FileExistsError):
                 descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
                 with os.fdopen(descriptor, "wb") as file:
@@ -103,7 +103,3 @@ def _key(*, is_made: bool) -> bytes | None:
     except (OSError, EnvironmentLacks):
         return None
     return key if len(key) == KEY_BYTES else None
-
-
-def _state_directory() -> Path:
-    return labs_directory().parent

@@ -73,9 +73,14 @@ def host_key() -> str:
     return f"{re.sub('[^A-Za-z0-9-]', '-', name)[:_MOST_OF_A_HOST_NAME]}.{digest}"
 
 
+def state_directory() -> Path:
+    """Return where fabricbench keeps what outlives a run, for this user: not made yet."""
+    return _state_home() / "fabricbench"
+
+
 def labs_directory() -> Path:
     """Return the directory of this host's part of the ledger, made if need be. Raises EnvironmentLacks."""
-    directory = _state_home() / "fabricbench" / "labs" / host_key()
+    directory = state_directory() / "labs" / host_key()
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -6,17 +6,19 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from fabricbench.campaign.events import Event
+from fabricbench.campaign.events import Event, Notice
 from fabricbench.campaign.execute import Execution
 from fabricbench.campaign.inventory import read_inventories, read_versions
 from fabricbench.campaign.journal import Happened, Journal
 from fabricbench.campaign.plan import RunPlan, extend_plan
+from fabricbench.campaign.quietness import other_load
 from fabricbench.campaign.run_directory import RunDirectory, StoredPlan
 from fabricbench.campaign.specification import Campaign
 from fabricbench.campaign.starts import start_of
 from fabricbench.campaign.trust import check_trust, is_sealed, seal_plan
 from fabricbench.campaign.venue import Venue
 from fabricbench.errors import EnvironmentLacks, UsageError
+from fabricbench.lab import crowding
 from fabricbench.launch.launcher import Launcher
 from fabricbench.record.integrity import MANIFEST
 from fabricbench.record.manifest import (
@@ -28,6 +30,7 @@ from fabricbench.record.manifest import (
     read_manifest,
     write_manifest,
 )
+from fabricbench.testbed.model import Launcher as LauncherName
 
 Notify = Callable[[Event], None]
 
@@ -92,7 +95,12 @@ def _execute(directory: RunDirectory, stored: StoredPlan, notify: Notify, extens
     """Run what is left. `extension` is the plan's last one where it is not on the disk yet: it is written once the venue is had."""
     for launch in stored.plan.launches:
         start_of(launch, stored.plan).program(directory.path)  # what is missing is to be said now, not in the middle
+    place = stored.venue.testbed().launcher
+    load = other_load() if place is not LauncherName.SSH else None  # before a lab is started, which is work too
     with stored.venue.open() as launcher:
+        for warning in (load, *(crowding() if place is LauncherName.LAB else ())):
+            if warning is not None:
+                notify(Notice(warning))
         if extension is not None:
             is_ours = is_sealed(directory)
             directory.write_plan(stored)

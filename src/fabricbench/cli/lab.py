@@ -13,7 +13,7 @@ from rich.table import Table
 
 from fabricbench.cli.output import say
 from fabricbench.errors import EnvironmentLacks, UsageError
-from fabricbench.lab import PRESETS, EmulatedFabric, Lab, LabStatus, drop_stale_labs, parse_each, running_labs
+from fabricbench.lab import PRESETS, EmulatedFabric, Lab, LabStatus, crowding, drop_stale_labs, parse_each, running_labs
 from fabricbench.lab.fabric import FIGURES, KEYS
 from fabricbench.printable import PrintableConsole, printable
 from fabricbench.quantity import format_bit_s, format_bytes, format_seconds
@@ -65,6 +65,8 @@ def up(
     lab = Lab.up(name, nodes, fabrics, owned=False)
     names = ", ".join(planned.fabric.name for planned in lab.topology.fabrics)
     _say(f"lab {name} is up: {nodes} nodes, emulated fabrics {names}")
+    for crowded in crowding():
+        _say(crowded)
     _say(
         f"enter a node with `fabricbench lab exec {name} n0 -- COMMAND`, end the lab with `fabricbench lab down {name}`"
     )

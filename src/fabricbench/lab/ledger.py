@@ -130,6 +130,14 @@ def names() -> list[str]:
     return sorted(path.name for path in labs_directory().iterdir() if path.is_dir() and _NAME.match(path.name))
 
 
+def living() -> dict[str, LedgerEntry]:
+    """Return this host's labs that run, by name."""
+    entries = {name: read(name) for name in names()}
+    return {
+        name: entry for name, entry in entries.items() if entry is not None and entry.nodes and entry.keeper.is_alive
+    }
+
+
 def drop_stale() -> list[str]:
     """Remove the entries whose lab is gone, or whose maker died half-way; return their names. The lock must be held."""
     dropped = []

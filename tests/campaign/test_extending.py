@@ -40,7 +40,8 @@ class Bench:
 
     def start(self, *, is_final: bool = False) -> None:
         plan = plan_run(CAMPAIGN, self.testbed, seed=5).model_copy(update={"is_final": is_final})
-        start_run(self.path, CAMPAIGN, Standing(given=self.testbed), plan, notify=lambda _: None)
+        venue = Standing(given=self.testbed)
+        start_run(self.path, CAMPAIGN, venue, plan, notify=lambda _: None, preflight=False)
 
     def resume(self, blocks: int | None = None) -> Run:
         self.launcher.started.clear()

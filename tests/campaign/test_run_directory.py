@@ -81,10 +81,12 @@ def test_a_run_that_could_not_begin_leaves_nothing_and_can_be_started_again(tmp_
     nowhere = testbed.fabrics[0].model_copy(update={"interface": "nowhere0"})
     here = testbed.model_copy(update={"launcher": Launcher.LOCAL, "lab": None, "fabrics": (nowhere,)})
     plan = plan_run(QUICK, here, seed=1)
-    for _ in range(2):
-        with pytest.raises(UsageError, match="this machine has no interface 'nowhere0'"):
-            start_run(tmp_path / "run", QUICK, Standing(given=here), plan, notify=print)
-        assert list((tmp_path / "run").iterdir()) == []
+    (tmp_path / "was there").mkdir()
+    for preflight in (True, False, True):
+        for path in (tmp_path / "new/run", tmp_path / "was there"):
+            with pytest.raises(UsageError, match=r"no interface '?nowhere0"):
+                start_run(path, QUICK, Standing(given=here), plan, notify=lambda _: None, preflight=preflight)
+        assert [path.name for path in tmp_path.rglob("*")] == ["was there"]
 
 
 def test_an_attempt_is_numbered_after_the_highest_there_is_and_overwrites_none(tmp_path: Path):

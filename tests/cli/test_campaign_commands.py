@@ -40,12 +40,14 @@ name = "loopback"
 interface = "lo"
 subnet = "127.0.0.0/8"
 mtu = 65536
+condition_of = "loopback"
 
 [[fabric]]
 name = "again"
 interface = "lo"
 subnet = "127.0.0.0/8"
 mtu = 65536
+condition_of = "loopback"
 """
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
-from fabricbench.errors import UsageError
-from fabricbench.launch import guard, mpich, openmpi
+from fabricbench.launch import guard, mpich, on_subnet, openmpi
 from fabricbench.launch.lab import LabLauncher
 from fabricbench.launch.local import LocalLauncher
 from fabricbench.launch.mpi import Starter
@@ -83,13 +84,28 @@ def test_mpich_over_shared_memory_may_take_it():
     assert "MPIR_CVAR_NOLOCAL" not in environment_of(HYDRA.tokens(HERE, SHM, PROGRAM))
 
 
-def test_mpich_cannot_select_a_fabric_by_subnet_alone():
+def test_mpich_is_told_on_each_node_which_interface_is_in_the_subnet():
     subnet = Fabric(name="net", subnet="10.1.0.0/24")
-    with pytest.raises(UsageError, match="has only a subnet") as raised:
-        HYDRA.tokens(HERE, subnet, PROGRAM)
-    assert "interface" in str(raised.value.hint)
+    tokens = HYDRA.tokens(HERE, subnet, PROGRAM)
+    assert "FI_TCP_IFACE" not in environment_of(tokens)
+    assert environment_of(tokens)["MPIR_CVAR_NOLOCAL"] == "1"
+    assert tokens[-5:] == [on_subnet.__file__, "FI_TCP_IFACE", "10.1.0.0/24", *PROGRAM]
     told = subnet.model_copy(update={"mpi_environment": {"MPIR_CVAR_CH4_NETMOD": "ucx", "UCX_NET_DEVICES": "ib0"}})
-    assert environment_of(HYDRA.tokens(HERE, told, PROGRAM))["UCX_NET_DEVICES"] == "ib0"
+    tokens = HYDRA.tokens(HERE, told, PROGRAM)
+    assert environment_of(tokens)["UCX_NET_DEVICES"] == "ib0"
+    assert on_subnet.__file__ not in tokens
+
+
+def test_a_program_finds_the_interface_of_its_node_by_the_subnet():
+    def answer_in(subnet: str) -> subprocess.CompletedProcess[str]:
+        program = [sys.executable, "-c", "import os; print(os.environ['WHERE'])"]
+        tokens = [sys.executable, "-I", "-S", on_subnet.__file__, "WHERE", subnet, *program]
+        return subprocess.run(tokens, check=False, capture_output=True, text=True, timeout=60)
+
+    assert answer_in("127.0.0.0/8").stdout == "lo\n"
+    refused = answer_in("203.0.113.0/24")
+    assert refused.returncode == on_subnet.NO_INTERFACE
+    assert "has no interface in 203.0.113.0/24; it has lo (127.0.0.1)" in refused.stderr
 
 
 def test_what_the_testbed_says_of_mpi_wins():
@@ -194,7 +210,9 @@ def test_here_ranks_sleep_when_they_wait_for_a_network_and_spin_over_shared_memo
 def test_over_ssh_each_rank_has_a_node_of_its_own(testbed_of_three: Testbed):
     launcher = SshLauncher(HYDRA, testbed_of_three)
     assert after(launcher.command(NET, PROGRAM, PLAN.parent, 2).tokens, "-hosts") == "a:1,b:1"
-    assert launcher.in_node("a", ["echo", "it's"]) == ["ssh", "-o", "BatchMode=yes", "--", "a", "echo 'it'\"'\"'s'"]
+    tokens = launcher.in_node("a", ["echo", "it's"])
+    assert (tokens[0], tokens[-3:]) == ("ssh", ["--", "a", "echo 'it'\"'\"'s'"])
+    assert "BatchMode=yes" in tokens
     assert after(launcher.command(NET, PROGRAM, PLAN.parent, 5).tokens, "-hosts") == "a:1,b:1,c:1"
     assert after(launcher.command(NET, PROGRAM, PLAN.parent, 5).tokens, "-n") == "5"
 

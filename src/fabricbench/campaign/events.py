@@ -8,8 +8,16 @@ from fabricbench.campaign.order import Group, LaunchPlan
 
 
 @dataclass(frozen=True)
+class NodesAsked:
+    """The preflight goes on: so many of the nodes have answered, or will not."""
+
+    answered: int
+    nodes: int
+
+
+@dataclass(frozen=True)
 class RunStarted:
-    """The first event: how many launches there are and how many are already finished."""
+    """The first event of the measuring: how many launches there are and how many are already finished."""
 
     launches: int
     finished: int
@@ -69,4 +77,4 @@ class Notice:
     text: str
 
 
-Event = RunStarted | LaunchStarted | Tick | LaunchFinished | LaunchFailed | GroupAgain | Notice
+Event = NodesAsked | RunStarted | LaunchStarted | Tick | LaunchFinished | LaunchFailed | GroupAgain | Notice

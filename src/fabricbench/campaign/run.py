@@ -11,6 +11,7 @@ from fabricbench.campaign.execute import Execution
 from fabricbench.campaign.inventory import read_inventories, read_versions
 from fabricbench.campaign.journal import Happened, Journal
 from fabricbench.campaign.plan import RunPlan, extend_plan
+from fabricbench.campaign.preflight import SKIPPED, pass_preflight
 from fabricbench.campaign.quietness import other_load
 from fabricbench.campaign.run_directory import RunDirectory, StoredPlan
 from fabricbench.campaign.specification import Campaign
@@ -36,17 +37,27 @@ Notify = Callable[[Event], None]
 
 
 def start_run(
-    path: Path, campaign: Campaign, venue: Venue, plan: RunPlan, *, notify: Notify, command: tuple[str, ...] = ()
+    path: Path,
+    campaign: Campaign,
+    venue: Venue,
+    plan: RunPlan,
+    *,
+    notify: Notify,
+    command: tuple[str, ...] = (),
+    preflight: bool = True,
 ) -> None:
     """Run a plan into a new run directory. Raises what `Execution.run` raises, and UsageError if the directory is not empty.
 
+    A preflight comes first, unless it is not wanted: where it finds an error, UsageError or EnvironmentLacks, nothing is written.
     `command` is what was typed, kept so that a report can say how to measure the same again.
     """
     directory = RunDirectory(path)
+    directory.check_unused()
+    found = pass_preflight(venue, plan, notify) if preflight else SKIPPED
     directory.create()
     with directory.locked():
-        directory.check_empty()  # again: another run may have begun in it between the two
-        stored = StoredPlan(campaign=campaign, plan=plan, venue=venue, command=command)
+        directory.check_unused()  # again: another run may have begun in it between the two
+        stored = StoredPlan(campaign=campaign, plan=plan, venue=venue, command=command, preflight=found)
         directory.write_plan(stored)
         seal_plan(directory)
         Journal(directory.path).append(Happened.PLANNED, launches=len(plan.launches), seed=plan.seed)
@@ -145,4 +156,5 @@ def _manifest(stored: StoredPlan, launcher: Launcher) -> Manifest:
         extensions=stored.plan.extensions,
         versions=read_versions(),
         inventory=read_inventories(testbed, launcher),
+        preflight=stored.preflight,
     )

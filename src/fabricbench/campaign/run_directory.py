@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from shlex import quote
 from typing import Literal
@@ -24,6 +24,7 @@ from fabricbench.record.atomic import explained, replace_text, synced
 from fabricbench.record.integrity import JOURNAL, LAUNCH, LAUNCHES, MANIFEST, Seals, launch_path, seals
 from fabricbench.record.launch import KERNEL_RECORDS, RECORDS, LaunchSummary, is_converted, read_launch
 from fabricbench.record.store import ATTEMPT, attempt_number
+from fabricbench.testbed.preflight import Preflight
 
 PLAN = "plan.json"
 SEAL = "plan.seal"
@@ -41,6 +42,7 @@ class StoredPlan(Model):
     plan: RunPlan
     venue: AnyVenue
     command: tuple[str, ...] = ()
+    preflight: Preflight | None = None
 
     model_config = {**Model.model_config, "populate_by_name": True}
 
@@ -50,19 +52,11 @@ class RunDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
+        self._made: list[Path] = []
+        """The folders that `create` made, the innermost first."""
 
-    def create(self) -> None:
-        """Create the directory; UsageError if there is something in it already, which is never overwritten."""
-        self.check_empty()
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-        except (FileExistsError, NotADirectoryError) as error:
-            raise UsageError(f"{self.path} is a file", hint="give a directory that does not exist") from error
-        except OSError as error:
-            raise explained(error, self.path) from error
-
-    def check_empty(self) -> None:
-        """Raise UsageError if there is something in the directory, whose name begins with no dot."""
+    def check_unused(self) -> None:
+        """Raise UsageError if there is something in the directory already, which is never overwritten."""
         if self.path.is_dir() and any(not path.name.startswith(".") for path in self.path.iterdir()):
             is_run = any((self.path / name).exists() for name in (MANIFEST, PLAN))
             raise UsageError(
@@ -71,6 +65,20 @@ class RunDirectory:
                 if is_run
                 else "give a directory that is empty or does not exist",
             )
+        if self.path.exists() and not self.path.is_dir():
+            raise UsageError(f"{self.path} is a file", hint="give a directory that does not exist")
+
+    def create(self) -> None:
+        """Create the directory, unless it is there and unused. Raises what `check_unused` raises."""
+        self.check_unused()
+        missing = [path for path in (self.path, *self.path.parents) if not path.exists()]
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._made = missing
+        except (FileExistsError, NotADirectoryError) as error:
+            raise UsageError(f"{self.path} is a file", hint="give a directory that does not exist") from error
+        except OSError as error:
+            raise explained(error, self.path) from error
 
     def check_confined(self) -> None:
         """Raise UsageError where something in the directory is neither a file nor a folder, or a link that leads out of it.
@@ -131,9 +139,12 @@ class RunDirectory:
             raise UsageError(f"{path} cannot be read: {reason}", hint="restore the file from a copy") from error
 
     def discard(self) -> None:
-        """Remove what was written of a run that did not begin; the directory stays, as it may have been there before."""
+        """Remove what was written of a run that did not begin, and the directory unless it was there before."""
         for name in (PLAN, SEAL, JOURNAL, LOCK):
             (self.path / name).unlink(missing_ok=True)
+        with suppress(OSError):  # somebody else has put something there meanwhile
+            for path in self._made:
+                path.rmdir()
 
     def launch(self, launch_id: str) -> Path:
         """Return a launch's directory."""

@@ -53,15 +53,19 @@ class OwnLab(Model):
         """Return a launcher whose commands can be shown but not run: the lab is not there yet."""
         return LabLauncher(_SketchedLab(self.testbed()), find_starter(), yield_library())
 
-    @contextmanager
-    def open(self) -> Iterator[Launcher]:
-        """Build the lab, give its launcher, take it down."""
+    def check(self) -> None:
+        """Raise EnvironmentLacks where no lab can be had."""
         support = lab_support()
         if support.mode == "none":
             raise EnvironmentLacks(
                 f"no lab can be had on this machine: {support.reason}",
                 hint="use `--testbed local` (this machine's loopback and shared memory), or a machine that allows namespaces",
             )
+
+    @contextmanager
+    def open(self) -> Iterator[Launcher]:
+        """Build the lab, give its launcher, take it down."""
+        self.check()
         name = f"run-{os.getpid()}-{secrets.token_hex(3)}"
         lab = Lab.up(name, self.nodes, self.fabrics, owned=True)
         try:

@@ -1,25 +1,18 @@
-"""`fabricbench doctor`: what this host is, and what about it hurts measurements."""
+"""`fabricbench doctor`: what this host is and what about it hurts measurements, or whether a testbed is as its file says."""
 
 from __future__ import annotations
 
 import json
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fabricbench.cli.output import write_output
+from fabricbench.cli.preflight_text import PreflightFormat, show_preflight
 
 if TYPE_CHECKING:
     from fabricbench.testbed.doctor import Host
-
-
-class Format(StrEnum):
-    """How `doctor` writes."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 def register(app: typer.Typer) -> None:
@@ -27,19 +20,32 @@ def register(app: typer.Typer) -> None:
 
     @app.command()
     def doctor(
-        format_: Annotated[Format, typer.Option("--format")] = Format.TEXT,
+        testbed: Annotated[
+            str | None,
+            typer.Option(metavar="WHERE", help="Look at every node of this testbed instead, as `run` does first."),
+        ] = None,
+        format_: Annotated[PreflightFormat, typer.Option("--format")] = PreflightFormat.TEXT,
         output: Annotated[
             Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")
         ] = None,
     ) -> None:
         """Take the inventory of this host and say which settings hurt measurements, and what to do.
 
-        Example: `fabricbench doctor` or `fabricbench doctor --format json -o inventory.json`
+        With --testbed: is every node reachable, with the same fabricbench, and are its interfaces, addresses and MTU as the testbed
+        says? Exit code 2 where the testbed is wrong, 3 where the nodes lack something, as `run` would refuse it.
+
+        Examples: `fabricbench doctor`, `fabricbench doctor --format json -o inventory.json`,
+        `fabricbench doctor --testbed rack-7.toml`
         """
+        if testbed is not None:
+            from fabricbench.campaign.venue import find_venue  # noqa: PLC0415 - keeps the start of the program fast
+
+            show_preflight(find_venue(testbed), None, format_, output)
+            return
         from fabricbench.testbed.doctor import examine  # noqa: PLC0415 - keeps the start of the program fast
 
         host, lab = examine(), _lab_support()
-        if format_ is Format.JSON:
+        if format_ is PreflightFormat.JSON:
             data = host.model_dump(mode="json") | {"lab": lab, "inventory": host.inventory()}
             write_output(json.dumps(data, indent=2) + "\n", output)
         else:

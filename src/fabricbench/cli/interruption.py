@@ -24,7 +24,7 @@ def interruptible(directory: Path, notify: Callable[[Event], None]) -> Iterator[
     An exception anywhere could be lost, as libraries turn it into errors of their own, or come when a launch is stored already
     and have it stored again as an interrupted one. A second signal ends the run wherever it is.
     """
-    from fabricbench.campaign.events import LaunchStarted, RunStarted, Tick  # noqa: PLC0415 - keeps the start of the program fast
+    from fabricbench.campaign.events import LaunchStarted, NodesAsked, RunStarted, Tick  # noqa: PLC0415 - keeps the start of the program fast
 
     is_asked = False
 
@@ -35,7 +35,7 @@ def interruptible(directory: Path, notify: Callable[[Event], None]) -> Iterator[
         is_asked = True
 
     def notify_or_end(event: Event) -> None:
-        if is_asked and isinstance(event, RunStarted | LaunchStarted | Tick):
+        if is_asked and isinstance(event, NodesAsked | RunStarted | LaunchStarted | Tick):
             raise KeyboardInterrupt
         notify(event)
 
@@ -44,6 +44,10 @@ def interruptible(directory: Path, notify: Callable[[Event], None]) -> Iterator[
     try:
         yield notify_or_end
     except KeyboardInterrupt:
+        if not directory.exists():
+            raise Interrupted(
+                "interrupted before anything was written", hint="give the same command to begin again"
+            ) from None
         raise Interrupted(
             "interrupted; everything measured so far is kept",
             hint=f"go on with `fabricbench resume {quote(str(directory))}`",

@@ -50,9 +50,13 @@ class RunProgress:
         from fabricbench.campaign import events  # noqa: PLC0415 - keeps the start of the program fast
 
         match event:
+            case events.NodesAsked():
+                self._update(description="preflight: nodes", total=event.nodes, completed=event.answered)
             case events.RunStarted():
                 self._blocks, self._done, self._total = event.blocks, event.finished, event.launches
-                self._progress.update(self._task, total=event.launches, completed=event.finished)
+                self._progress.update(
+                    self._task, description="starting", total=event.launches, completed=event.finished
+                )
                 done = f", {event.finished} of them done already" if event.finished else ""
                 self._say(f"{event.launches} launches in {event.blocks} blocks{done}; {_left(event.seconds_left)}")
             case events.LaunchStarted():

@@ -23,8 +23,10 @@ from fabricbench.cli.campaign_options import (
 from fabricbench.cli.interruption import interruptible
 from fabricbench.cli.output import say
 from fabricbench.cli.power_text import found_note
+from fabricbench.cli.preflight_text import PreflightFormat, show_preflight
 from fabricbench.cli.progress import RunProgress
 from fabricbench.cli.verdict import show_verdict
+from fabricbench.errors import UsageError
 
 
 def register(app: typer.Typer) -> None:
@@ -35,8 +37,9 @@ def register(app: typer.Typer) -> None:
         campaign: CampaignArgument,
         testbed: TestbedOption,
         output: Annotated[
-            Path, typer.Option("--output", "-o", metavar="RUNDIR", help="The run directory; must be empty or new.")
-        ],
+            Path | None,
+            typer.Option("--output", "-o", metavar="RUNDIR", help="The run directory; must be empty or new."),
+        ] = None,
         nodes: NodesOption = None,
         budget: BudgetOption = None,
         blocks: BlocksOption = None,
@@ -45,17 +48,37 @@ def register(app: typer.Typer) -> None:
         final: Annotated[
             bool, typer.Option("--final", help="No blocks will be added: verdicts need not save error for more looks.")
         ] = False,
+        preflight_only: Annotated[
+            bool,
+            typer.Option("--preflight-only", help="Look whether the testbed is as its file says, and measure nothing."),
+        ] = False,
+        no_preflight: Annotated[
+            bool, typer.Option("--no-preflight", help="Measure without looking at the testbed first.")
+        ] = False,
+        form: Annotated[
+            PreflightFormat, typer.Option("--format", help="How --preflight-only writes.")
+        ] = PreflightFormat.TEXT,
     ) -> None:
         """Measure a campaign on every fabric of a testbed, in blocks of random order. Ctrl-C keeps what was measured.
 
+        First every node is looked at: what is not as the testbed says refuses the run, and nothing is written.
+
         Example: `fabricbench run quick --testbed lab:fast-ethernet,myrinet -o runs/today`
         """
+        if preflight_only and no_preflight:
+            raise UsageError("--preflight-only and --no-preflight exclude each other", hint="give one of them")
         prepared = prepare(campaign, testbed, nodes, budget, blocks, seed, noise_from)
-        measure(replace(prepared, plan=prepared.plan.model_copy(update={"is_final": final})), output)
+        if preflight_only:
+            show_preflight(prepared.venue, prepared.plan, form)
+            return
+        if output is None:
+            raise UsageError("run needs a directory for what it measures", hint="add `-o runs/today` say")
+        final_plan = prepared.plan.model_copy(update={"is_final": final})
+        measure(replace(prepared, plan=final_plan), output, preflight=not no_preflight)
         show_verdict(output)
 
 
-def measure(prepared: Prepared, directory: Path) -> None:
+def measure(prepared: Prepared, directory: Path, *, preflight: bool = True) -> None:
     """Run what was prepared into a run directory, with its notes and its progress on stderr."""
     from fabricbench.campaign.power import power_of  # noqa: PLC0415
     from fabricbench.campaign.run import start_run  # noqa: PLC0415 - keeps the start of the program fast
@@ -65,4 +88,12 @@ def measure(prepared: Prepared, directory: Path) -> None:
         say(f"note: {note}")
     with RunProgress() as progress, interruptible(directory, progress.show) as notify:
         command = ("fabricbench", *sys.argv[1:])
-        start_run(directory, prepared.campaign, prepared.venue, prepared.plan, notify=notify, command=command)
+        start_run(
+            directory,
+            prepared.campaign,
+            prepared.venue,
+            prepared.plan,
+            notify=notify,
+            command=command,
+            preflight=preflight,
+        )

@@ -1,17 +1,21 @@
 """MPICH and its starter, hydra.
 
 A fabric is selected through libfabric: `FI_PROVIDER` must be named, else libfabric prefers `sockets`, and without `FI_TCP_IFACE` it
-takes any interface (https://ofiwg.github.io/libfabric/main/man/fi_tcp.7.html). `MPIR_CVAR_NOLOCAL` keeps ranks on one host from
+takes any interface (https://ofiwg.github.io/libfabric/main/man/fi_tcp.7.html). It wants a name, so where a fabric has only a subnet
+each rank finds its own node's interface first (`on_subnet`). `MPIR_CVAR_NOLOCAL` keeps ranks on one host from
 talking through shared memory when a network is under test.
 """
 
 from __future__ import annotations
 
-from fabricbench.errors import UsageError
+import sys
+
+from fabricbench.launch import on_subnet
 from fabricbench.launch.placement import Placement
 from fabricbench.testbed.model import Fabric
 
 NAME = "MPICH"
+INTERFACE_VARIABLE = "FI_TCP_IFACE"
 
 
 def is_it(version_text: str) -> bool:
@@ -31,6 +35,7 @@ def tokens(mpiexec: str, _version: str, placement: Placement, fabric: Fabric, pr
         *("-bind-to", "none"),
         *variables,
         *fabric.mpi_arguments,
+        *_finding_interface(fabric),
         *program,
     ]
 
@@ -50,12 +55,19 @@ def _where(placement: Placement) -> list[str]:
 def _selectors(fabric: Fabric) -> dict[str, str]:
     libfabric = {"MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp"}
     if not fabric.has_interface:
-        return {**libfabric, "FI_TCP_IFACE": "lo"}
-    if fabric.interface is None:
-        if "FI_TCP_IFACE" in fabric.mpi_environment or "MPIR_CVAR_CH4_NETMOD" in fabric.mpi_environment:
-            return {"MPIR_CVAR_NOLOCAL": "1"}
-        raise UsageError(
-            f"MPICH selects a fabric by interface, and {fabric.name} has only a subnet",
-            hint='give the fabric its `interface = "..."`, or say in `mpi_environment` how MPICH finds it',
-        )
-    return {**libfabric, "FI_TCP_IFACE": fabric.interface, "MPIR_CVAR_NOLOCAL": "1"}
+        return {**libfabric, INTERFACE_VARIABLE: "lo"}
+    if fabric.interface is not None:
+        return {**libfabric, INTERFACE_VARIABLE: fabric.interface, "MPIR_CVAR_NOLOCAL": "1"}
+    return {"MPIR_CVAR_NOLOCAL": "1"} if _is_told(fabric) else {**libfabric, "MPIR_CVAR_NOLOCAL": "1"}
+
+
+def _finding_interface(fabric: Fabric) -> list[str]:
+    """Return what goes before the program where each node must find its own interface."""
+    if fabric.interface is not None or fabric.subnet is None or _is_told(fabric):
+        return []
+    return [sys.executable, "-I", "-S", on_subnet.__file__, INTERFACE_VARIABLE, str(fabric.subnet)]
+
+
+def _is_told(fabric: Fabric) -> bool:
+    """Whether the testbed says how MPICH finds a fabric that has only a subnet."""
+    return INTERFACE_VARIABLE in fabric.mpi_environment or "MPIR_CVAR_CH4_NETMOD" in fabric.mpi_environment

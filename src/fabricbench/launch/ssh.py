@@ -14,6 +14,12 @@ from fabricbench.launch.watch import guarded
 from fabricbench.record.launch import CellLateness
 from fabricbench.testbed.model import Fabric, Testbed
 
+CONNECT_SECONDS = 10
+"""A machine that is off answers nothing at all; one that is on accepts within a second or so."""
+
+SSH_FAILED = 255
+"""The exit code of ssh's own failures; all others are the command's."""
+
 
 class SshLauncher:
     """One rank on each node, and around again; every node has its processors for itself, so MPI may spin."""
@@ -30,7 +36,8 @@ class SshLauncher:
 
     def in_node(self, node: str, tokens: Sequence[str]) -> list[str]:
         """Return the tokens behind ssh, which hands them to a shell: so they are quoted once."""
-        return ["ssh", "-o", "BatchMode=yes", "--", node, shlex.join(tokens)]
+        options = ("-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_SECONDS}")
+        return ["ssh", *options, "--", node, shlex.join(tokens)]
 
     def conditions(self, _fabric: Fabric) -> Mapping[str, str]:
         """Return nothing: MPI waits as it likes."""
@@ -43,3 +50,23 @@ class SshLauncher:
     def lateness(self, _fabric: Fabric, _spans: Mapping[int, tuple[int, int]]) -> dict[int, CellLateness]:
         """Return nothing, for the same reason."""
         return {}
+
+
+def advice_on(node: str, stderr: str) -> str:
+    """Return what to do about a node that ssh does not reach, from what ssh said."""
+    for words, action in _ADVICE:
+        if words in stderr:
+            return action.format(node=shlex.quote(node))
+    return _USUAL_ADVICE.format(node=shlex.quote(node))
+
+
+_USUAL_ADVICE = "make `ssh {node} true` work from here without a question"
+_ADVICE = (
+    ("Could not resolve hostname", "correct `nodes` in the testbed, or name {node} in ~/.ssh/config or /etc/hosts"),
+    ("Host key verification failed", "run `ssh {node} true` once and accept its key, or add it to ~/.ssh/known_hosts"),
+    ("Permission denied", "let a key in without a question: `ssh-copy-id {node}`"),
+    ("Connection refused", "start sshd on {node}, or name its port in ~/.ssh/config"),
+    ("timed out", "start {node} or its network, and check that no firewall keeps ssh out"),
+    ("No route to host", "start {node} or its network"),
+)
+"""What ssh says, and what helps."""

@@ -15,6 +15,7 @@ from fabricbench.model import Model
 from fabricbench.record.atomic import replace_text
 from fabricbench.record.integrity import MANIFEST
 from fabricbench.testbed.model import Testbed
+from fabricbench.testbed.preflight import Preflight
 
 FORMAT = "fabricbench/run/"
 FORMAT_VERSION = 1
@@ -48,6 +49,7 @@ class Manifest(Model):
 
     `campaign` is the campaign as data (its own model is the campaign's affair), `versions` maps what (fabricbench, python, mpi,
     compiler) to its version, `inventory` maps hosts to `doctor`'s facts, `command` is what was typed, where it is known.
+    `preflight` is how the testbed was found before the run, with its warnings, None of a run before there were any.
     `extensions` tells how blocks were added or given up later; a run that `is_final` takes none.
     """
 
@@ -61,6 +63,7 @@ class Manifest(Model):
     planned: tuple[PlannedLaunch, ...] = ()
     versions: dict[str, str] = {}
     inventory: dict[str, dict[str, str]] = {}
+    preflight: Preflight | None = None
     is_final: bool = False
     extensions: tuple[Extension, ...] = ()
 

@@ -1,6 +1,7 @@
 """The doctor: examines the host it runs on, and says what about it hurts measurements.
 
-`python -m fabricbench.testbed.doctor --json` prints the inventory of the host as JSON; a campaign runs that on every node.
+`python -m fabricbench.testbed.doctor --json PROGRAM...` prints the inventory of the host as JSON, with what a preflight needs; a
+campaign runs that on every node.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from fabricbench.testbed.host import (
     read_sysctls,
 )
 from fabricbench.testbed.interfaces import Interface, read_interfaces
+from fabricbench.testbed.node_facts import read_node
 from fabricbench.testbed.permissions import Permissions, try_permissions
 
 VERSION_SECONDS = 10
@@ -154,9 +156,12 @@ def main() -> None:
     """Write the inventory of this host to stdout: text, or JSON with `--json`."""
     parser = argparse.ArgumentParser(description="the inventory of this host")
     parser.add_argument("--json", action="store_true", help="one JSON object: host, and what is known of it")
+    parser.add_argument("programs", nargs="*", metavar="PROGRAM", help="with --json: say its version, too")
+    arguments = parser.parse_args()
     facts = inventory()
-    if parser.parse_args().json:
-        sys.stdout.write(json.dumps({"host": platform.node(), "inventory": facts}) + "\n")
+    if arguments.json:
+        node = read_node(arguments.programs).model_dump(mode="json")
+        sys.stdout.write(json.dumps({"host": platform.node(), "inventory": facts, "node": node}) + "\n")
     else:
         sys.stdout.writelines(f"{name}: {value}\n" for name, value in facts.items())
 

@@ -1,0 +1,181 @@
+"""Asks many nodes at once: a bounded number of commands in flight, one deadline over all, and no child left whatever happens.
+
+What commands print goes to memory files, not to pipes: nothing can block on a full one, and a helper that outlives its parent with
+an end open (ssh's ControlPersist) is not waited for.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+MOST_IN_FLIGHT = 32
+"""As many ssh clients as start within a second or so and as no jump host minds."""
+
+DESCRIPTORS_OF_EACH = 4
+"""Two memory files, and two that starting a process takes for a moment."""
+
+DESCRIPTORS_IN_RESERVE = 32
+
+LOOK_SECONDS = 0.02
+TELL_SECONDS = 0.5
+"""How often the caller hears that the questions are still open."""
+
+END_SECONDS = 1.0
+"""How long a killed process may take to end; one that hangs in the kernel (a dead file server) is left to it."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How a command on a node ended. `problem` says why it was not started or not waited for; `exit_code` is None then."""
+
+    exit_code: int | None = None
+    stdout: str = ""
+    stderr: str = ""
+    problem: str | None = None
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The seconds that each command and all of them together may take, and how many run at a time."""
+
+    each_s: float
+    all_s: float
+    in_flight: int = MOST_IN_FLIGHT
+
+
+class _Asked:
+    """A command that runs."""
+
+    def __init__(self, tokens: Sequence[str], end: float) -> None:
+        self.end = end
+        self.begin = time.monotonic()
+        self._stdout = _memory_file()
+        try:
+            self._stderr = _memory_file()
+            self._process = subprocess.Popen(
+                tokens, stdin=subprocess.DEVNULL, stdout=self._stdout, stderr=self._stderr, start_new_session=True
+            )
+        except BaseException:
+            self._close()
+            raise
+
+    def answer(self) -> Answer | None:
+        """Return the answer, None while the command runs."""
+        code = self._process.poll()
+        return None if code is None else Answer(code, _text(self._stdout), _text(self._stderr))
+
+    def finish(self) -> None:
+        """End the command if it still runs, with all that it started in its session, and free everything."""
+        if self._process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(END_SECONDS)
+        self._close()
+
+    def _close(self) -> None:
+        self._stdout.close()
+        if hasattr(self, "_stderr"):
+            self._stderr.close()
+
+
+class _Round:
+    """All questions, those that wait, those that are asked, and the answers."""
+
+    def __init__(self, questions: Mapping[str, Sequence[str]], limits: Limits) -> None:
+        self._waiting = deque(questions.items())
+        self._running: dict[str, _Asked] = {}
+        self._limits = limits
+        self._deadline = time.monotonic() + limits.all_s
+        self._width = max(1, min(limits.in_flight, _descriptors_left() // DESCRIPTORS_OF_EACH))
+        self.answers: dict[str, Answer] = {}
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something is still to be answered."""
+        return bool(self._waiting or self._running)
+
+    def start(self, now: float) -> None:
+        """Start as many as may run at a time; past the deadline none."""
+        while self._waiting and len(self._running) < self._width:
+            name, tokens = self._waiting.popleft()
+            if now >= self._deadline:
+                self.answers[name] = Answer(
+                    problem=f"it was not asked: the {self._limits.all_s:g} s for all nodes were over"
+                )
+                continue
+            try:
+                self._running[name] = _Asked(tokens, min(now + self._limits.each_s, self._deadline))
+            except (OSError, ValueError) as error:
+                self.answers[name] = Answer(problem=_cannot_start(tokens[0], error))
+
+    def collect(self, now: float) -> None:
+        """Take the answers of those that have ended, and end those whose time is over."""
+        for name, asked in list(self._running.items()):
+            answer = asked.answer()
+            if answer is None and now >= asked.end:
+                answer = Answer(problem=f"there was no answer within {asked.end - asked.begin:.0f} s")
+            if answer is not None:
+                self.answers[name] = answer
+                self._running.pop(name).finish()
+
+    def finish(self) -> None:
+        """End what still runs."""
+        for asked in self._running.values():
+            asked.finish()
+
+
+def ask_all(
+    questions: Mapping[str, Sequence[str]], limits: Limits, tell: Callable[[int], None] = lambda _: None
+) -> dict[str, Answer]:
+    """Run each command (tokens by name) and return how each ended. Raises nothing but what `tell` raises.
+
+    `tell` gets the number of questions that are over, each time it grows and at least twice a second.
+    """
+    asking = _Round(questions, limits)
+    told = time.monotonic()
+    try:
+        while asking.is_open:
+            before, now = len(asking.answers), time.monotonic()
+            asking.start(now)
+            asking.collect(now)
+            if len(asking.answers) > before or now >= told + TELL_SECONDS:
+                told = now
+                tell(len(asking.answers))
+            if asking.is_open:
+                time.sleep(LOOK_SECONDS)
+    finally:
+        asking.finish()
+    return {name: asking.answers[name] for name in questions}
+
+
+def _cannot_start(program: str, error: OSError | ValueError) -> str:
+    reason = error.strerror if isinstance(error, OSError) else str(error)
+    return f"{program} cannot be started here: {reason}"
+
+
+def _memory_file() -> BinaryIO:
+    return os.fdopen(os.memfd_create("answer"), "w+b")
+
+
+def _text(file: BinaryIO) -> str:
+    file.seek(0)
+    return file.read().decode("utf-8", errors="replace")
+
+
+def _descriptors_left() -> int:
+    """Return how many more files this process may open, less a reserve for the rest of the program."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return MOST_IN_FLIGHT * DESCRIPTORS_OF_EACH
+    return soft - len(list(Path("/proc/self/fd").iterdir())) - DESCRIPTORS_IN_RESERVE

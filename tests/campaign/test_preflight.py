@@ -1,0 +1,236 @@
+"""A preflight over an ssh of our own: what refuses a run, what is left behind then, what the manifest says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fabricbench.campaign import inventory
+from fabricbench.campaign.events import Event, NodesAsked
+from fabricbench.campaign.inventory import read_inventories
+from fabricbench.campaign.plan import plan_run
+from fabricbench.campaign.preflight import examine_venue
+from fabricbench.campaign.run import start_run
+from fabricbench.campaign.specification import Campaign, Experiment
+from fabricbench.campaign.venue import Standing, Twins
+from fabricbench.errors import EnvironmentLacks, UsageError
+from fabricbench.launch.mpi import find_starter
+from fabricbench.launch.ssh import SshLauncher
+from fabricbench.model import Layer, Pattern
+from fabricbench.record.manifest import read_manifest
+from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
+from fabricbench.testbed.preflight import Preflight
+from support.calling import Call
+from support.fake_nodes import FakeNodes, interface
+
+EXPERIMENT = Experiment(layers=(Layer.TCP,), pattern=Pattern.PINGPONG, message_bytes=(64,), maximum_seconds="20ms")
+CAMPAIGN = Campaign(name="tiny", blocks=2, experiments=(EXPERIMENT,))
+EXAMPLE = Path(__file__).parents[2] / "examples/testbed-two-fabrics.toml"
+
+RACK = """
+[testbed]
+name = "rack"
+nodes = "c[0-2]"
+
+[[fabric]]
+name = "slow"
+interface = "eth0"
+
+[[fabric]]
+name = "fast"
+interface = "eth1"
+mtu = 9000
+"""
+
+
+@pytest.fixture
+def nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeNodes:
+    """Nodes c0, c1 and c2 that are as the testbed says."""
+    made = FakeNodes(tmp_path / "nodes", monkeypatch)
+    for number in range(3):
+        made.answer(f"c{number}")
+    return made
+
+
+@pytest.fixture
+def rack(tmp_path: Path) -> Path:
+    path = tmp_path / "rack.toml"
+    path.write_text(RACK)
+    return path
+
+
+def rack_of(*fabrics: Fabric, nodes: tuple[str, ...] = ("c0", "c1", "c2")) -> Testbed:
+    usual = (Fabric(name="slow", interface="eth0"), Fabric(name="fast", interface="eth1", mtu=9000))
+    return Testbed(
+        name="rack", launcher=Launcher.SSH, nodes=tuple(Node(name=name) for name in nodes), fabrics=fabrics or usual
+    )
+
+
+def examine(place: Testbed) -> Preflight:
+    plan = plan_run(CAMPAIGN, place, seed=1)
+    return examine_venue(Standing(given=place), plan, lambda _: None)
+
+
+def test_a_rack_that_is_as_its_file_says_passes(nodes: FakeNodes):
+    heard: list[Event] = []
+    found = examine_venue(Standing(given=rack_of()), None, heard.append)
+    assert found.errors == ()
+    assert [node.host for node in found.nodes] == ["c0", "c1", "c2"]
+    assert heard[-1] == NodesAsked(3, 3)
+    assert len(nodes.asked) == 3
+
+
+def test_a_node_that_does_not_exist_or_cannot_be_used_is_named_with_what_to_do(nodes: FakeNodes):
+    nodes.behave("c0", "echo 'root@c0: Permission denied (publickey).' >&2; exit 255")
+    nodes.behave("c1", "echo 'sh: 1: /opt/venv/bin/python: not found' >&2; exit 127")
+    nodes.behave("c2", "echo 'python: No module named fabricbench' >&2; exit 1")
+    found = examine(rack_of(nodes=("c0", "c1", "c2", "c3")))
+    denied, missing, empty, unknown = found.errors
+    assert (denied.node, denied.subject, denied.action) == (
+        "c0",
+        "reach",
+        "let a key in without a question: `ssh-copy-id c0`",
+    )
+    assert "not found" in missing.found
+    assert "at the same path" in missing.action
+    assert "no fabricbench in" in empty.found
+    assert "Could not resolve hostname c3" in unknown.found
+    assert "correct `nodes`" in unknown.action
+    assert isinstance(found.refusal(), EnvironmentLacks)
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("echo 'doctor.py: error: unrecognized arguments: /opt/probe' >&2; exit 2", "an earlier fabricbench"),
+        ("echo 'Killed' >&2; exit 137", "the doctor failed: Killed"),
+        ('echo \'{"inventory": {}, "node": {"version": "9.9.9"}}\'', "fabricbench 9.9.9"),
+        ("echo '{}'", "another fabricbench, whose answer cannot be read"),
+        ("exit 0", "the doctor failed: exit code 0"),
+    ],
+)
+def test_an_answer_that_cannot_be_read_is_told(nodes: FakeNodes, script: str, said: str):
+    nodes.behave("c1", script)
+    (error,) = examine(rack_of()).errors
+    assert error.node == "c1"
+    assert said in error.found
+
+
+def test_nodes_that_hang_cost_one_limit_and_the_others_are_known(nodes: FakeNodes, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(inventory, "NODE_SECONDS", 2.0)
+    nodes.behave("c1", "exec sleep 1000")
+    found = read_inventories(rack_of(), SshLauncher(find_starter(), rack_of()))
+    assert found["c1"] == {"missing": "there was no answer within 2 s"}
+    assert "missing" not in found["c0"]
+
+
+def test_an_inventory_without_any_ssh_keeps_nothing_from_starting(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    launcher = SshLauncher(find_starter(), rack_of())
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = read_inventories(rack_of(), launcher)
+    assert found["c0"]["missing"] == "ssh cannot be started here: No such file or directory"
+    (first, *_) = examine(rack_of()).errors
+    assert "install an OpenSSH client" in first.action
+
+
+@pytest.mark.usefixtures("nodes")
+def test_a_fabric_is_not_compared_with_itself_but_a_twin_is_meant_to_be():
+    same = rack_of(Fabric(name="one", interface="eth0"), Fabric(name="two", interface="eth0"))
+    assert [error.subject for error in examine(same).errors] == ["distinct"]
+    alone = rack_of(Fabric(name="one", interface="eth0"))
+    twins = Twins(of=Standing(given=alone), fabric="one")
+    assert examine_venue(twins, plan_run(CAMPAIGN, twins.testbed(), seed=1), lambda _: None).errors == ()
+
+
+@pytest.mark.parametrize("was_there", [False, True])
+def test_a_refused_run_leaves_the_place_as_it_was_and_starts_there_later(
+    nodes: FakeNodes, rack: Path, tmp_path: Path, fabricbench: Call, was_there: bool
+):
+    nodes.answer("c2", interfaces=[interface("eth0", 1500, "10.1.0.3/24"), interface("eth1", 1500, "10.2.0.3/24")])
+    where = tmp_path / "runs/today"
+    if was_there:
+        where.mkdir(parents=True)
+    code, out, said = fabricbench("run", "quick", "--testbed", rack, "-o", where)
+    assert (code, out) == (2, "")
+    assert "c2, fabric fast: found MTU 1500 of eth1; needed: MTU 9000" in said
+    assert (where.exists(), where.parent.exists()) == (was_there, was_there)
+    assert not was_there or list(where.iterdir()) == []
+
+
+def test_a_directory_that_is_not_empty_is_refused_before_any_node_is_asked(
+    nodes: FakeNodes, rack: Path, tmp_path: Path, fabricbench: Call
+):
+    assert fabricbench("run", "quick", "--testbed", rack, "-o", tmp_path)[0] == 2
+    assert nodes.asked == []
+
+
+def test_the_preflight_alone_is_a_table_of_the_nodes_and_writes_nothing(
+    nodes: FakeNodes, rack: Path, fabricbench: Call
+):
+    nodes.answer("c1", load=7.0)
+    code, out, _ = fabricbench("run", "quick", "--testbed", rack, "--preflight-only")
+    assert code == 0
+    (row,) = [line for line in out.splitlines() if line.startswith("  c1 ")]
+    assert "eth0 10.1.0.2/24 mtu 1500" in row
+    assert row.endswith("warning")
+    assert "c1: found load 7.0 on 8 processors" in out
+    assert fabricbench("doctor", "--testbed", rack)[:2] == (0, out)
+
+
+def test_the_preflight_is_data_for_programs_and_ends_with_the_refusal(nodes: FakeNodes, rack: Path, fabricbench: Call):
+    nodes.answer("c1", version="0.0.1")
+    code, out, said = fabricbench("doctor", "--testbed", rack, "--format", "json")
+    told = json.loads(out)
+    assert (code, told["is_passed"]) == (3, False)
+    assert (told["findings"][0]["node"], told["findings"][0]["found"]) == ("c1", "fabricbench 0.0.1")
+    assert "found 1 problem" in said
+
+
+def test_run_says_what_is_missing_without_a_directory_and_that_options_exclude_each_other(
+    rack: Path, fabricbench: Call
+):
+    code, _, said = fabricbench("run", "quick", "--testbed", rack)
+    assert code == 2
+    assert "-o runs/today" in said
+    code, _, said = fabricbench("run", "quick", "--testbed", rack, "--preflight-only", "--no-preflight")
+    assert code == 2
+    assert "exclude each other" in said
+
+
+def test_the_example_of_two_fabrics_lacks_nothing_but_its_nodes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fabricbench: Call
+):
+    FakeNodes(tmp_path / "nodes", monkeypatch)
+    code, out, _ = fabricbench("run", "quick", "--testbed", EXAMPLE, "--preflight-only", "--format", "json")
+    told = json.loads(out)
+    assert code == 3
+    assert [one["subject"] for one in told["findings"]] == ["reach"] * 4
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("preflight", [True, False])
+def test_the_manifest_says_how_the_testbed_was_found_or_that_nobody_looked(tmp_path: Path, preflight: bool):
+    here = Testbed(
+        name="here",
+        launcher=Launcher.LOCAL,
+        nodes=(Node(name="localhost"),),
+        fabrics=(Fabric(name="loopback", interface="lo", mtu=65536),),
+    )
+    plan = plan_run(CAMPAIGN, here, seed=1)
+    start_run(tmp_path, CAMPAIGN, Standing(given=here), plan, notify=lambda _: None, preflight=preflight)
+    stored = read_manifest(tmp_path).preflight
+    assert stored is not None
+    assert stored.is_skipped is not preflight
+    assert [node.name for node in stored.nodes] == (["localhost"] if preflight else [])
+
+
+@pytest.mark.usefixtures("nodes")
+def test_a_wrong_interface_is_a_mistake_in_the_testbed():
+    wrong = rack_of(Fabric(name="slow", interface="eth9"))
+    with pytest.raises(UsageError, match="no interface eth9; there are lo, eth0, eth1"):
+        start_run(
+            Path("unused"), CAMPAIGN, Standing(given=wrong), plan_run(CAMPAIGN, wrong, seed=1), notify=lambda _: None
+        )
+    assert not Path("unused").exists()

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from fabricbench.campaign import run as running
 from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.presets import QUICK
 from fabricbench.campaign.run import resume_run, start_run
@@ -98,3 +99,19 @@ def test_an_attempt_is_numbered_after_the_highest_there_is_and_overwrites_none(t
     directory.finish_setting_aside("b00-slow")
     assert (launch / "attempt-9/stderr.log").read_text() == "half moved"
     assert (launch / "attempt-7/stderr.log").read_text() == "attempt-7"
+
+
+def test_what_a_kill_left_half_written_is_gone_once_the_run_goes_on(
+    tmp_path: Path, testbed: Testbed, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(running, "_execute", lambda *_: None)
+    directory = RunDirectory(tmp_path)
+    plan = plan_run(QUICK, testbed, seed=1)
+    local = testbed.model_copy(update={"launcher": Launcher.LOCAL})
+    directory.write_plan(StoredPlan(campaign=QUICK, plan=plan, venue=Standing(given=local)))
+    (tmp_path / "launches/b00-slow").mkdir(parents=True)
+    for name in (".manifest.json.77.tmp", "launches/b00-slow/.samples.parquet.77.tmp"):
+        (tmp_path / name).write_text("half")
+    (tmp_path / "notes.tmp").write_text("somebody's own")
+    resume_run(tmp_path, notify=print)
+    assert [path.name for path in tmp_path.rglob("*.tmp")] == ["notes.tmp"]

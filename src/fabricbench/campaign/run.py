@@ -81,6 +81,7 @@ def resume_run(path: Path, *, notify: Notify, blocks: int | None = None, is_trus
     directory.check_confined()
     directory.read_plan()  # before the lock, which would leave a file in a folder that holds no run
     with directory.locked():
+        directory.remove_temporaries()
         stored = directory.read_plan()
         if is_trusted:
             seal_plan(directory)  # said once is enough

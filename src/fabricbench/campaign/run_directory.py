@@ -20,7 +20,7 @@ from fabricbench.campaign.venue import AnyVenue
 from fabricbench.configuration import first_problem
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
-from fabricbench.record.atomic import explained, replace_text, synced
+from fabricbench.record.atomic import TEMPORARY, explained, replace_text, synced
 from fabricbench.record.integrity import JOURNAL, LAUNCH, LAUNCHES, MANIFEST, Seals, launch_path, seals
 from fabricbench.record.launch import KERNEL_RECORDS, RECORDS, LaunchSummary, is_converted, read_launch
 from fabricbench.record.store import ATTEMPT, attempt_number
@@ -115,6 +115,12 @@ class RunDirectory:
                     f"another fabricbench is running in {self.path}", hint="wait for it, or end it, then resume"
                 ) from None
             yield
+
+    def remove_temporaries(self) -> None:
+        """Remove the halves of files that a kill left; the lock must be held."""
+        for path in self.path.rglob(TEMPORARY):
+            if path.is_file() and not path.is_symlink():
+                path.unlink(missing_ok=True)
 
     def write_plan(self, stored: StoredPlan) -> None:
         """Write the plan, whole or not at all."""

@@ -16,6 +16,10 @@ DENIED = {errno.EACCES, errno.EPERM, errno.EROFS}
 WRONG_PLACE = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR}
 
 
+TEMPORARY = ".*.tmp"
+"""What the names of temporary files look like: one that is still there when nobody writes was left by a kill."""
+
+
 @contextmanager
 def replaced(path: Path) -> Iterator[Path]:
     """Yield the path of a temporary file beside `path`; once it is written and on the disk, it takes the place of `path`.

@@ -57,6 +57,7 @@ docs: all ## regenerate schema/ and the command reference
 
 bench: all ## fabricbench beside its peers, and the lab against what was asked of it
 	$(BIN)/python benchmarks/lab_truth.py
+	$(BIN)/python -m benchmarks.lab_applications
 	$(BIN)/python -m benchmarks.peers
 	$(BIN)/python -m benchmarks.harness_share
 	$(BIN)/python -m benchmarks.pattern_scale

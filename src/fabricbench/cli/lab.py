@@ -204,7 +204,8 @@ def _print_status(lab: LabStatus) -> None:
             format_bit_s(asked.line_rate_bit_s, 5),
             format_seconds(asked.delay_s, 2) if asked.delay_s else "no delay",
         )
-        console.print(f"{fabric.name} is emulated: {rate}, {asked.switching.value}, {delay} a link, MTU {asked.mtu}")
+        words = f"{rate}, {asked.switching.value}, {delay} a link, MTU {asked.mtu}{asked.link_words}"
+        console.print(f"{fabric.name} is emulated: {words}")
 
 
 def _console() -> PrintableConsole:

@@ -3,7 +3,8 @@
     python -m benchmarks.npb_speed [--class A] [--rounds 5] [--official FOLDER] [--write docs/npb.md]
 
 Each round starts every kernel once on each number of ranks, over shared memory, and each official program after it where a folder
-with official builds is given; the table has the medians over the rounds. Without one, class A is set beside what the official
+with official builds is given; the tables have the medians over the rounds, times first. Mop/s are official counts of operations
+over the time, whatever a program really does. Without one, class A is set beside what the official
 programs did on another machine of this kind, which is an order of magnitude and no comparison. The last lines hold the
 target: in Mop/s a geometric mean of at least the official, and no kernel under 0.85 times it. With --write the table
 replaces the one between the markers of a page.
@@ -91,8 +92,30 @@ def measure(problem_class: str, rounds: int, official: Path | None) -> tuple[Rat
     return medians[0], medians[1]
 
 
+def operations(kernel: str, problem_class: str) -> float:
+    """Return the official count of operations, by a run of ours."""
+    with tempfile.TemporaryDirectory() as folder:
+        record = Path(folder) / "record.jsonl"
+        program = [str(native_file("fabricbench-npb")), kernel, "--class", problem_class, "--output", str(record)]
+        subprocess.run(program, capture_output=True, timeout=TIME_LIMIT_S, check=True)
+        (run,) = read_kernel_record(record).runs
+    return run.operations or 0.0
+
+
+def seconds_table(own: Rates, theirs: Rates, whose: str, counts: Mapping[str, float]) -> list[str]:
+    """Return the lines of the table of times."""
+    lines = [f"| seconds | {' | '.join(map(str.upper, KERNELS))} |", f"| --- |{' ---: |' * len(KERNELS)}"]
+    for processors in ELSEWHERE_RATES:
+        ranks = "1 rank" if processors == 1 else f"{processors} ranks"
+        for name, side in ((ranks, own), (f"{ranks}, {whose}", theirs)):
+            if side:
+                cells = (f"{counts[kernel] / side[kernel, processors] * 1e-6:.3g}" for kernel in KERNELS)
+                lines.append(f"| {name} | {' | '.join(cells)} |")
+    return lines
+
+
 def table(own: Rates, theirs: Rates, whose: str) -> list[str]:
-    """Return the lines of the table, and whether the target holds for each number of processors."""
+    """Return the lines of the table of rates, and whether the target holds for each number of processors."""
     lines = [f"| Mop/s | {' | '.join(map(str.upper, KERNELS))} |", f"| --- |{' ---: |' * len(KERNELS)}"]
     ends: list[str] = []
     for processors in ELSEWHERE_RATES:
@@ -132,6 +155,8 @@ def main() -> None:
     machine = f"Linux {platform.release()}, {os.cpu_count()} processors"
     text = [
         f"Class {given.problem_class}, medians of {given.rounds} rounds, {machine}; SP and BT on 4 ranks in place of 2.",
+        "",
+        *seconds_table(own, theirs, whose, {kernel: operations(kernel, given.problem_class) for kernel in KERNELS}),
         "",
         *table(own, theirs, whose),
     ]

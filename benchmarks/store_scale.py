@@ -18,7 +18,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import fabricbench
-from fabricbench.record.launch import SAMPLES
+from fabricbench.record.integrity import SAMPLES
 from fabricbench.record.reading import read_record
 from fabricbench.record.store import Run
 from support.synthetic_run import ladder_cells, write_synthetic_run

@@ -10,13 +10,14 @@ import pytest
 import fabricbench
 
 PACKAGE = Path(fabricbench.__file__).parent
-BASE = {"errors", "model", "patterns", "quantity", "native", "configuration"}
+BASE = {"errors", "model", "patterns", "quantity", "native", "configuration", "printable"}
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "model": {"errors"},
     "patterns": {"model"},
     "quantity": {"errors"},
     "native": {"errors"},
+    "printable": set(),
     "configuration": {"errors"},
     "testbed": BASE,
     "lab": BASE | {"testbed"},

@@ -28,8 +28,8 @@ constexpr std::size_t kHeaderBytes = 14 + 20 + 8;
 std::optional<std::int64_t> measure_one(StampedSocket& sender, StampedSocket& receiver,
                                         std::vector<std::uint8_t>& datagram, std::uint64_t sequence) {
   std::memcpy(datagram.data(), &sequence, sizeof sequence);
-  sender.send(datagram);
-  const std::optional<std::int64_t> sent_ns = sender.take_sent_ns(kTimeoutMs);
+  const std::uint32_t number = sender.send(datagram);
+  const std::optional<std::int64_t> sent_ns = sender.take_sent_ns(number, kTimeoutMs);
   while (const auto arrival = receiver.take_arrival(kTimeoutMs)) {
     if (arrival->sequence != sequence) continue;  // one that was given up
     return sent_ns ? std::optional(arrival->received_ns - *sent_ns) : std::nullopt;
@@ -38,8 +38,10 @@ std::optional<std::int64_t> measure_one(StampedSocket& sender, StampedSocket& re
 }
 
 std::vector<std::int64_t> measure(const Options& options, int& lost) {
-  StampedSocket receiver(options.to, options.destination);
-  StampedSocket sender(options.from, options.source);
+  enter(options.to);
+  StampedSocket receiver(options.destination);
+  enter(options.from);
+  StampedSocket sender(options.source);
   sender.connect_to(receiver);
   std::vector<std::uint8_t> datagram(options.bytes);
   std::vector<std::int64_t> delays_ns;

@@ -1,4 +1,7 @@
-// A UDP socket in some network namespace whose datagrams the kernel stamps on the way out and on the way in.
+// A UDP socket whose datagrams the kernel stamps on the way out and on the way in.
+//
+// The kernel numbers the datagrams of a socket from 0 (SOF_TIMESTAMPING_OPT_ID) and says with a stamp which one it is
+// of: a stamp that comes late, or not at all, is never taken for the next datagram's.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +11,25 @@
 
 namespace fabricbench::linkdelay {
 
+/// Has the calling thread enter a network namespace, a PID's or that of a path, and stay there.
+void enter(const std::string& network_namespace);
+
 class StampedSocket {
  public:
-  /// Enters the namespace, opens a socket there and binds it to the address; the calling thread stays in the namespace.
-  StampedSocket(const std::string& network_namespace, const std::string& address);
+  /// Opens a socket in the namespace that the thread is in, and binds it to the address.
+  explicit StampedSocket(const std::string& address);
   ~StampedSocket();
   StampedSocket(const StampedSocket&) = delete;
   StampedSocket& operator=(const StampedSocket&) = delete;
 
   void connect_to(const StampedSocket& other);
-  void send(std::span<const std::uint8_t> datagram);
 
-  /// When the datagram was handed to the interface, CLOCK_REALTIME; nothing where no stamp came in time.
-  std::optional<std::int64_t> take_sent_ns(int timeout_ms);
+  /// Returns the number by which take_sent_ns() knows the datagram.
+  std::uint32_t send(std::span<const std::uint8_t> datagram);
+
+  /// When that datagram was handed to the interface, CLOCK_REALTIME; nothing where its stamp did not come in time.
+  /// Stamps of earlier datagrams are thrown away.
+  std::optional<std::int64_t> take_sent_ns(std::uint32_t number, int timeout_ms);
 
   struct Arrival {
     std::int64_t received_ns;
@@ -31,6 +40,7 @@ class StampedSocket {
 
  private:
   int fd_;
+  std::uint32_t sent_ = 0;
 };
 
 }  // namespace fabricbench::linkdelay

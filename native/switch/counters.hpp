@@ -28,14 +28,18 @@ struct Traffic {
   }
 };
 
-/// Bytes are those of the frame with its Ethernet header. A frame that is too long, that finds its host's queue full or
-/// that would go back where it came from is dropped at the port it came in by; one that finds the egress buffer full,
-/// at the port it would have left by.
+/// Bytes are those of the frame with its Ethernet header. `dropped` is what the emulated fabric drops: a frame that is
+/// too long, that finds its host's queue full or that would go back where it came from, at the port it came in by; one
+/// that finds the egress buffer full, at the port it would have left by. The counters after it are the emulator's own
+/// failures, which no switch would have had.
 struct PortCounters {
   Traffic received;
   Traffic sent;
   Traffic dropped;
-  Counter ring_lost_frames;  // the kernel found the receive ring full; written by the status thread
+  Traffic unsent;               // the interface did not take it, or its socket's buffer was full for too long
+  Counter send_retries;         // the socket's buffer was full: the frame was tried again a little later
+  Counter ring_lost_frames;     // the kernel found the receive ring full; written by the status thread
+  Counter out_of_order_frames;  // admitted to this egress port after a frame with a later ready_ns
 };
 
 }  // namespace fabricbench::emulated_switch

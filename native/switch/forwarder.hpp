@@ -1,21 +1,18 @@
-// The forwarding loop: takes frames from the rings, asks the timing model when each is due, sends it then.
-//
-// Busy while there is traffic, as a wake-up costs more than many links' whole delay; asleep in poll() after a lull.
+// The forwarding loop over real ports: opens rings and sockets, turns (forwarding_loop.hpp) while there is traffic, as
+// a wake-up costs more than many links' whole delay, and sleeps in poll() after a lull.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
-#include <optional>
+#include <string>
 #include <vector>
 
 #include "switch/board.hpp"
+#include "switch/clock.hpp"
 #include "switch/config.hpp"
-#include "switch/fifo.hpp"
-#include "switch/forwarding.hpp"
+#include "switch/forwarding_loop.hpp"
 #include "switch/ring.hpp"
-#include "switch/send_cost.hpp"
 #include "switch/sender.hpp"
-#include "switch/timing.hpp"
 
 namespace fabricbench::emulated_switch {
 
@@ -28,52 +25,21 @@ class Forwarder {
   void run(const std::atomic<bool>& stop, int wake_fd) noexcept;
 
   /// Frames that the kernel dropped at the port's full ring since the last call. May be called beside run().
-  std::uint64_t take_lost_frames(std::size_t port) { return ports_[port].ring.take_lost_frames(); }
+  std::uint64_t take_lost_frames(std::size_t port) { return loop_.ring(port).take_lost_frames(); }
 
  private:
-  /// A frame in its slot of the ring of the port it came in by.
-  struct Held {
-    std::uint32_t from;
-    std::uint32_t slot;
-    std::uint32_t bytes;
+  struct MonotonicClock {
+    [[nodiscard]] std::int64_t now_ns() const { return read_monotonic_ns(); }
   };
-  struct Incoming {
-    Held frame;
-    Crossing crossing;
-    std::optional<std::size_t> to;  // nothing: flood
-  };
-  struct Outgoing {
-    Held frame;
-    std::int64_t release_ns;
-  };
-  struct Port {
-    ReceiveRing ring;
-    Sender sender;
-    Fifo<Incoming> incoming;  // in the order of ready_ns
-    Fifo<Outgoing> outgoing;  // in the order of release_ns
-  };
+  using Loop = ForwardingLoop<ReceiveRing, Sender, MonotonicClock>;
 
-  bool receive();
-  void offer(std::size_t from, const ReceivedFrame& received);
-  void admit(std::int64_t now_ns);
-  void admit_at(std::size_t to, const Incoming& incoming);
-  bool send_due(std::int64_t now_ns);
-  void send(Port& port, PortCounters& counters, const Outgoing& outgoing);
-  [[nodiscard]] std::int64_t ahead_ns(std::uint32_t frame_bytes) const;
-  void release(const Held& frame);
+  static std::vector<Loop::Ends> open_ports(const Config& config);
   void sleep(int wake_fd);
-  void warn_of_missing_checksum(std::size_t port);
+  void warn_of_missing_checksums(std::size_t port);
 
   Board& board_;
-  std::int64_t longest_frame_bytes_;
-  std::int64_t lookahead_ns_;
-  TimingModel model_;
-  ForwardingTable table_;
-  SendCost send_cost_;
-  std::vector<Port> ports_;
+  Loop loop_;
   std::vector<std::string> interfaces_;
-  std::size_t pending_ = 0;
-  std::int64_t realtime_offset_ns_ = 0;
   bool has_warned_ = false;
 };
 

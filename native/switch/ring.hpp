@@ -10,17 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "switch/received_frame.hpp"
 #include "switch/socket.hpp"
 
 namespace fabricbench::emulated_switch {
-
-struct ReceivedFrame {
-  std::uint32_t slot;
-  std::uint32_t bytes;      // as sent, Ethernet header included
-  std::int64_t arrival_ns;  // CLOCK_REALTIME
-  bool is_whole;            // false where the frame is longer than a slot
-  bool has_checksum;        // false where the sender left its checksum to hardware that does not exist
-};
 
 class ReceiveRing {
  public:

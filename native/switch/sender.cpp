@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <cerrno>
 #include <cstring>
 
 namespace fabricbench::emulated_switch {
@@ -15,6 +16,11 @@ namespace {
 /// packet steering on a busy CPU), the default 208 KiB are full after 90 frames. Ordinary users get what the system
 /// allows them.
 constexpr int kSendBufferBytes = 8 << 20;
+
+Sending outcome_of(ssize_t sent_bytes) {
+  if (sent_bytes >= 0) return Sending::done;
+  return errno == EAGAIN ? Sending::later : Sending::refused;
+}
 
 }  // namespace
 
@@ -29,11 +35,11 @@ Sender::Sender(const std::string& interface) {
   socket_.bind_to(interface, 0);
 }
 
-bool Sender::send(std::span<const std::uint8_t> frame) {
-  return ::send(socket_.fd(), frame.data(), frame.size(), MSG_DONTWAIT) >= 0;
+Sending Sender::send(std::span<const std::uint8_t> frame) {
+  return outcome_of(::send(socket_.fd(), frame.data(), frame.size(), MSG_DONTWAIT));
 }
 
-bool Sender::send_stamped(std::span<const std::uint8_t> frame) {
+Sending Sender::send_stamped(std::span<const std::uint8_t> frame) {
   // sendmsg() only reads what iov_base points to, its type cannot say so.
   iovec part{const_cast<std::uint8_t*>(frame.data()), frame.size()};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(std::uint32_t))> control{};
@@ -48,7 +54,7 @@ bool Sender::send_stamped(std::span<const std::uint8_t> frame) {
   header->cmsg_len = CMSG_LEN(sizeof(std::uint32_t));
   const std::uint32_t stamp = SOF_TIMESTAMPING_TX_SOFTWARE;
   std::memcpy(CMSG_DATA(header), &stamp, sizeof stamp);
-  return sendmsg(socket_.fd(), &message, MSG_DONTWAIT) >= 0;
+  return outcome_of(sendmsg(socket_.fd(), &message, MSG_DONTWAIT));
 }
 
 std::optional<std::int64_t> Sender::take_stamp_ns() {

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "switch/sending.hpp"
 #include "switch/socket.hpp"
 
 namespace fabricbench::emulated_switch {
@@ -14,11 +15,10 @@ class Sender {
  public:
   explicit Sender(const std::string& interface);
 
-  /// Sends the frame; false where the interface did not take it (it is down, or gone).
-  bool send(std::span<const std::uint8_t> frame);
+  Sending send(std::span<const std::uint8_t> frame);
 
   /// Sends the frame with a transmit stamp asked for; read it with take_stamp_ns().
-  bool send_stamped(std::span<const std::uint8_t> frame);
+  Sending send_stamped(std::span<const std::uint8_t> frame);
 
   /// The CLOCK_REALTIME at which the interface got the frame of send_stamped(); nothing where no stamp came.
   std::optional<std::int64_t> take_stamp_ns();

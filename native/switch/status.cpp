@@ -56,7 +56,7 @@ bool StatusKeeper::refresh() {
     PortCounters& port = board_.ports[i];
     port.ring_lost_frames.add(forwarder_.take_lost_frames(i));
     counted += port.received.frames.value() + port.sent.frames.value() + port.dropped.frames.value() +
-               port.ring_lost_frames.value();
+               port.unsent.frames.value() + port.send_retries.value() + port.ring_lost_frames.value();
   }
   const bool is_busy = board_.is_busy.load(std::memory_order_relaxed);
   const bool has_changed = counted != counted_ || is_busy != was_busy_;
@@ -88,7 +88,11 @@ std::string StatusKeeper::text() const {
                      {"sent_bytes", port.sent.bytes.value()},
                      {"dropped_frames", port.dropped.frames.value()},
                      {"dropped_bytes", port.dropped.bytes.value()},
-                     {"ring_lost_frames", port.ring_lost_frames.value()}});
+                     {"unsent_frames", port.unsent.frames.value()},
+                     {"unsent_bytes", port.unsent.bytes.value()},
+                     {"send_retries", port.send_retries.value()},
+                     {"ring_lost_frames", port.ring_lost_frames.value()},
+                     {"out_of_order_frames", port.out_of_order_frames.value()}});
   }
   const Lateness::Summary late = board_.lateness.summary();
   const json status = {

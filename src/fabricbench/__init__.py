@@ -7,6 +7,7 @@
     run.samples()                       # polars, lazy: every sample
     run.launch_quantiles((0.5, 0.99))   # polars: a row for each launch and cell
     findings = fabricbench.compare("RUNDIR")
+    fabricbench.verify("RUNDIR")        # whether it is whole and unaltered
 
 The names are imported when they are first used, so that the command line starts fast.
 """
@@ -17,7 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fabricbench.api import compare, load
+    from fabricbench.api import compare, load, verify
     from fabricbench.published import published_figures
     from fabricbench.record.store import Run
     from fabricbench.testbed.local import local_testbed
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-__all__ = ["Run", "__version__", "compare", "load", "local_testbed", "published_figures", "read_testbed"]
+__all__ = ["Run", "__version__", "compare", "load", "local_testbed", "published_figures", "read_testbed", "verify"]
 
 _HOME = {
     "Run": "fabricbench.record.store",
@@ -34,6 +35,7 @@ _HOME = {
     "local_testbed": "fabricbench.testbed.local",
     "published_figures": "fabricbench.published",
     "read_testbed": "fabricbench.testbed.reading",
+    "verify": "fabricbench.api",
 }
 
 

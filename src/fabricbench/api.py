@@ -7,9 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fabricbench.analysis.findings import Findings
 from fabricbench.record.store import Run
+
+if TYPE_CHECKING:
+    from fabricbench.record.verification import Verification
 
 DEFAULT_MARGIN = 0.02
 DEFAULT_CONFIDENCE = 0.95
@@ -18,6 +22,13 @@ DEFAULT_CONFIDENCE = 0.95
 def load(path: Path | str) -> Run:
     """Open a run directory, finished or not; UsageError says why a folder is none."""
     return Run.open(path)
+
+
+def verify(path: Path | str) -> Verification:
+    """Say whether a run directory is whole and unaltered, and which files are not."""
+    from fabricbench.record.verification import verify as verify_run  # noqa: PLC0415
+
+    return verify_run(path)
 
 
 def compare(

@@ -3,6 +3,7 @@
     FabricbenchError
     ├── GateFailed            1    `check`: a regression beyond the allowed one
     ├── UsageError            2    arguments, campaign, testbed or run directory are wrong
+    │   └── DamagedFile       2    a file of a run is not as it was written (record/integrity.py)
     ├── EnvironmentLacks      3    a permission, program, device or namespace is missing here
     ├── RunIncomplete         4    some launches failed or never ran; what was measured is kept
     ├── Inconclusive          5    `check`: not enough data to say either way

@@ -83,6 +83,21 @@ def test_the_gate_raises_few_false_alarms_over_many_unchanged_cells(make_run: Ma
     assert np.mean([verdict is GateVerdict.REGRESSED for verdict in verdicts]) <= 0.1
 
 
+def test_the_gate_spends_half_of_its_error_on_alarms_and_no_more(make_run: MakeRun):
+    def run(name: str, slower: float, seed: int) -> Run:
+        cell = SyntheticCell(Layer.TCP, Pattern.PINGPONG, 64, {"one": 50e3 * slower}, samples=20)
+        return make_run([cell], name, seed=seed, noise=Noise(launch=0.03, sample=0.02))
+
+    old = run("old", 1.0, 1)
+    reports = [check_regressions([old], [run(f"{slower}", slower, 2)], maximum=0.0) for slower in (1.026, 1.03, 1.034)]
+    level = (1.0 - reports[0].look_confidence) / 2.0
+    assert level <= 0.025
+    told = [(one.cells[0].p_adjusted or 1.0, one.verdict is GateVerdict.REGRESSED) for one in reports]
+    assert all(is_regressed == (p_value < level) for p_value, is_regressed in told)
+    assert any(level < p_value < 2 * level for p_value, _ in told)  # a doubled level would call it a regression
+    assert any(is_regressed for _, is_regressed in told)
+
+
 def test_splits_of_one_fabric_give_few_wrong_verdicts(make_run: MakeRun):
     found = analyse_selfcheck(make_run(two(1.3), blocks=12, noise=Noise(launch=0.02, sample=0.02)))
     assert [(one.way, one.fabric, one.trials) for one in found.results] == [

@@ -229,3 +229,50 @@ def test_ranks_on_one_host_need_no_wire(make_run: MakeRun):
         told = launch.summary.model_copy(update={"header": there})
         (launch.directory / "launch.json").write_text(told.model_dump_json(by_alias=True))
     assert not analyse([Run.open(run.path)]).summaries[0].is_impossible
+
+
+def port(**counted: int) -> dict[str, object]:
+    """A port of a switch as launch.json has it; versions before these counters had fewer."""
+    return {
+        "interface": "p0",
+        "received_frames": 9,
+        "sent_frames": 9,
+        "dropped_frames": 5,
+        "ring_lost_frames": 0,
+    } | counted
+
+
+def own_failures(findings: Findings) -> list[tuple[str, str]]:
+    return [(one.subject, one.text) for one in findings.warnings if "switch failed by itself" in one.text]
+
+
+def test_frames_that_the_emulator_lost_by_itself_are_a_caution_and_the_fabrics_drops_are_not(make_run: MakeRun):
+    def facts(launch: StoredLaunch) -> dict[str, object]:
+        so_far = {"unsent_frames": 7, "ring_lost_frames": 1}
+        during = {"unsent_frames": 10, "ring_lost_frames": 1} if launch.block < 2 else so_far
+        return {
+            f"switches_{when}": {"one": {"ports": [port(**counted), port()]}, "other": {"ports": [port()]}}
+            for when, counted in (("before", so_far), ("after", during))
+        }
+
+    findings = analyse([with_facts(make_run(CELLS), facts)])
+    ((subject, text),) = own_failures(findings)
+    assert subject == "one"
+    assert "in 2 launches of 8: 6 frames could not be sent." in text
+    assert "ring" not in text
+
+
+def test_frames_admitted_out_of_order_are_a_caution(make_run: MakeRun):
+    def facts(_: StoredLaunch) -> dict[str, object]:
+        both = {name: {"ports": [port(out_of_order_frames=0)]} for name in ("one", "other")}
+        return {"switches_before": both, "switches_after": both | {"one": {"ports": [port(out_of_order_frames=3)]}}}
+
+    ((_, text),) = own_failures(analyse([with_facts(make_run(CELLS), facts)]))
+    assert "24 frames entered its model after one with a later time" in text
+
+
+def test_switches_that_lost_nothing_or_told_nothing_are_no_caution(make_run: MakeRun):
+    assert own_failures(analyse([measured(make_run, lambda _: {0: late(300)})])) == []
+    both = {name: {"ports": [port()]} for name in ("one", "other")}
+    told = with_facts(make_run(CELLS, name="told"), lambda _: {"switches_before": both, "switches_after": both})
+    assert own_failures(analyse([told])) == []

@@ -12,8 +12,9 @@ import pytest
 
 from fabricbench.analysis.findings import Comparison, Replication, Verdict
 from fabricbench.analysis.next_steps import MOST_STEPS, next_steps, sizes_inside
-from fabricbench.analysis.reproduce import again, data_hash, reproduce
+from fabricbench.analysis.reproduce import again, reproduce
 from fabricbench.model import Layer, Metric, Pattern, Receive
+from fabricbench.record.integrity import data_hash
 from fabricbench.record.manifest import write_manifest
 from fabricbench.record.store import Run
 from support.synthetic_run import SyntheticCell, write_synthetic_run
@@ -135,19 +136,19 @@ def test_the_hash_is_what_sha256sum_finds_by_the_documented_command(tmp_path: Pa
     found = subprocess.run(
         command, shell=True, cwd=run.path, capture_output=True, text=True, check=True
     ).stdout.split()[0]
-    assert data_hash(run) == found
+    assert data_hash(run.path) == found
 
 
 def test_the_hash_changes_with_a_sample_and_not_with_a_log(tmp_path: Path):
     run = written(tmp_path / "run")
-    before = data_hash(run)
+    before = data_hash(run.path)
     (run.path / "launches" / "b00-a" / "stderr.log").write_text("late")
     (run.path / "launches" / "b00-a" / "attempt-1").mkdir()
     (run.path / "launches" / "b00-a" / "attempt-1" / "samples.parquet").write_text("cut short")
-    assert data_hash(run) == before
+    assert data_hash(run.path) == before
     other = run.path / "launches" / "b00-a" / "samples.parquet"
     other.write_bytes(other.read_bytes() + b" ")
-    assert data_hash(run) != before
+    assert data_hash(run.path) != before
 
 
 def test_a_run_says_its_command_seed_and_version(tmp_path: Path):
@@ -157,7 +158,7 @@ def test_a_run_says_its_command_seed_and_version(tmp_path: Path):
         "campaign synthetic in 3 blocks with seed 77 on testbed synthetic (a, b); its command was not recorded"
     )
     assert version.startswith("fabricbench 0.1.0, seed 77")
-    assert data_hash(run) in data
+    assert data_hash(run.path) in data
     typed = ("fabricbench", "run", "my campaign.toml", "--testbed", "lab:a,b", "-o", "runs/x")
     write_manifest(run.path, run.manifest.model_copy(update={"command": typed}))
     assert reproduce(Run.open(run.path))[0] == (

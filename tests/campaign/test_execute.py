@@ -25,6 +25,7 @@ from fabricbench.campaign.events import (
     RunStarted,
 )
 from fabricbench.campaign.execute import Execution
+from fabricbench.campaign.failure import is_full
 from fabricbench.campaign.journal import Happened, Journal
 from fabricbench.campaign.order import groups_of
 from fabricbench.campaign.plan import RunPlan, plan_run
@@ -33,6 +34,7 @@ from fabricbench.campaign.specification import Campaign, Experiment
 from fabricbench.errors import EnvironmentLacks, Interrupted, RunIncomplete
 from fabricbench.record.launch import read_launch
 from fabricbench.record.manifest import Manifest, write_manifest
+from fabricbench.record.outcome import LaunchOutcome
 from fabricbench.record.store import Run
 from fabricbench.testbed.model import Testbed
 from support.fake_launcher import FAKE_PROBE, FakeLauncher
@@ -407,6 +409,19 @@ def test_a_full_disk_that_a_measured_launch_meets_when_it_is_adopted_is_said(
     assert not records.exists()
 
 
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
+def test_what_may_not_be_allocated_is_full_whoever_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int):
+    assert not is_full(tmp_path)
+
+    def refuse(*_: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "posix_fallocate", refuse)
+        assert is_full(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
 def again_in_another_order(setting: Setting) -> tuple[int, list[str]]:
     """Run with a first failure, under a seed by which the group that is run again has another order than the plan."""
     for seed in range(5, 50):
@@ -458,3 +473,55 @@ def test_what_a_crash_kept_from_being_set_aside_is_set_aside_by_the_resume_and_n
     setting.run()
     assert setting.launcher.started[:2] == order
     assert positions(setting) == {order[0]: 0, order[1]: 1}
+
+
+def outcomes(setting: Setting) -> dict[str, LaunchOutcome]:
+    return {one: read_launch(setting.directory.launch(one)).outcome for one in setting.ids}
+
+
+def test_a_launch_that_died_after_its_record_counts_in_run_and_resume_and_says_by_what_and_where(setting: Setting):
+    setting.launcher.behave(setting.ids[1], "dies at the end 139")
+    setting.run()
+    facts = read_launch(setting.directory.launch(setting.ids[1])).facts
+    assert (facts.outcome, facts.exit_code) == (LaunchOutcome.DIED_AFTER_RECORD, 139)
+    assert (facts.signal, facts.died_on) == ("SIGSEGV", "n2")
+    assert setting.launcher.started == setting.ids
+    (told,) = setting.of(Notice)
+    assert told.text == f"{setting.ids[1]} counts: its record was whole when SIGSEGV ended its program on n2"
+    setting.launcher.started.clear()
+    setting.run()
+    assert setting.launcher.started == []
+    assert outcomes(setting)[setting.ids[1]] is LaunchOutcome.DIED_AFTER_RECORD
+
+
+def test_a_launch_that_hung_after_its_record_counts(setting: Setting):
+    setting.launcher.behave(setting.ids[0], "hangs at the end")
+    setting.run(limit_seconds=2.0)
+    assert outcomes(setting)[setting.ids[0]] is LaunchOutcome.DIED_AFTER_RECORD
+    assert "hung until its time limit" in setting.of(Notice)[0].text
+
+
+def test_a_launch_whose_exit_code_says_that_it_failed_does_not_count_for_run_resume_or_report(setting: Setting):
+    failing = setting.ids[1]
+    setting.launcher.behave(failing, "dies at the end 3", "dies at the end 3")
+    with pytest.raises(RunIncomplete, match=f"{failing} ended with exit code 3"):
+        setting.run()
+    assert outcomes(setting)[failing] is LaunchOutcome.FAILED
+    setting.write_manifest()
+    run = Run.open(setting.directory.path)
+    assert [launch.launch_id for launch in run.unfinished] == [failing]
+    assert [launch.launch_id for launch in run.missing] == [failing]
+    assert failing not in set(run.cells()["launch_id"])
+    setting.launcher.started.clear()
+    setting.run()
+    assert setting.launcher.started == [failing]
+    assert not setting.entries(Happened.ADOPTED)
+
+
+def test_a_launch_adopted_after_a_crash_says_that_nobody_saw_its_end(setting: Setting):
+    setting.run()
+    (setting.directory.launch(setting.ids[2]) / "launch.json").unlink()
+    make_record(setting, setting.ids[2])
+    setting.run()
+    facts = read_launch(setting.directory.launch(setting.ids[2])).facts
+    assert (facts.outcome, facts.exit_code) == (LaunchOutcome.UNKNOWN, None)

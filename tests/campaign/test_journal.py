@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
+
+import pytest
 
 from fabricbench.campaign.journal import Happened, Journal
 
@@ -40,6 +43,25 @@ def test_a_last_line_cut_short_anywhere_costs_only_itself_and_does_not_swallow_t
         assert found[0] is Happened.STARTED
         assert found[-1] is Happened.RESUMED
         assert set(found[1:-1]) <= {Happened.FINISHED}
+
+
+def test_an_event_is_on_the_disk_before_it_is_acted_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    synced: list[bytes] = []
+    monkeypatch.setattr(os, "fsync", lambda file: synced.append(Path(f"/proc/self/fd/{file}").read_bytes()))
+    journal = journal_in(tmp_path)
+    for event in (Happened.STARTED, Happened.FINISHED):
+        journal.append(event, "b00-a")
+        assert synced[-1:] == [journal.path.read_bytes()]
+    assert len(synced) == 2
+
+
+def test_lines_that_no_program_of_ours_wrote_cost_only_themselves(tmp_path: Path):
+    journal = journal_in(tmp_path)
+    huge = b'{"event":"started","unix_ns":' + b"9" * 5000 + b"}\n"
+    deep = b'{"event":"started","unix_ns":1,"facts":' + b"[" * 100_000 + b"\n"
+    journal.path.write_bytes(huge + deep + b'{"event":"started","unix_ns":1e400}\n{"event":"started","unix_ns":-1}\n')
+    journal.append(Happened.COMPLETED)
+    assert [entry.event for entry in journal.entries()] == [Happened.COMPLETED]
 
 
 def test_garbled_lines_are_passed_over(tmp_path: Path):

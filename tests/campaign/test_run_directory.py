@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import os
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
+from fabricbench.campaign import run as running
+from fabricbench.campaign.journal import Happened, Journal
 from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.presets import QUICK
 from fabricbench.campaign.run import resume_run, start_run
@@ -100,3 +104,51 @@ def test_an_attempt_is_numbered_after_the_highest_there_is_and_overwrites_none(t
     directory.finish_setting_aside("b00-slow")
     assert (launch / "attempt-9/stderr.log").read_text() == "half moved"
     assert (launch / "attempt-7/stderr.log").read_text() == "attempt-7"
+
+
+def test_a_run_that_began_between_the_first_look_and_the_lock_is_not_overwritten(
+    tmp_path: Path, testbed: Testbed, monkeypatch: pytest.MonkeyPatch
+):
+    path = tmp_path / "run"
+    locked = RunDirectory.locked
+
+    def another_was_faster(self: RunDirectory) -> AbstractContextManager[None]:
+        (self.path / "plan.json").write_text("theirs")
+        return locked(self)
+
+    monkeypatch.setattr(RunDirectory, "locked", another_was_faster)
+    with pytest.raises(UsageError, match="it holds a run"):
+        start_run(path, QUICK, Standing(given=testbed), plan_run(QUICK, testbed, seed=1), notify=print, preflight=False)
+    assert (path / "plan.json").read_text() == "theirs"
+
+
+def test_the_folder_of_a_launch_is_on_the_disk_before_anything_tells_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    synced: list[Path] = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(Path(f"/proc/self/fd/{descriptor}").readlink()))
+    RunDirectory(tmp_path).prepare("b00-a")
+    assert {tmp_path, tmp_path / "launches"} <= set(synced)
+
+
+def test_a_line_of_the_journal_is_on_the_disk_when_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    synced: list[Path] = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(Path(f"/proc/self/fd/{descriptor}").readlink()))
+    Journal(tmp_path).append(Happened.PLANNED)
+    assert synced == [tmp_path / "journal.jsonl"]
+
+
+def test_what_a_kill_left_half_written_is_gone_once_the_run_goes_on(
+    tmp_path: Path, testbed: Testbed, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(running, "_execute", lambda *_: None)
+    directory = RunDirectory(tmp_path)
+    plan = plan_run(QUICK, testbed, seed=1)
+    local = testbed.model_copy(update={"launcher": Launcher.LOCAL})
+    directory.write_plan(StoredPlan(campaign=QUICK, plan=plan, venue=Standing(given=local)))
+    (tmp_path / "launches/b00-slow").mkdir(parents=True)
+    for name in (".manifest.json.77.tmp", "launches/b00-slow/.samples.parquet.77.tmp"):
+        (tmp_path / name).write_text("half")
+    (tmp_path / "notes.tmp").write_text("somebody's own")
+    resume_run(tmp_path, notify=print)
+    assert [path.name for path in tmp_path.rglob("*.tmp")] == ["notes.tmp"]

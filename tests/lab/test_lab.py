@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fabricbench.errors import UsageError
-from fabricbench.lab import Lab, ledger, parse_fabrics, running_labs
+from fabricbench.lab import Lab, crowding, ledger, parse_fabrics, running_labs
 from support.lab_outside import RunIn, StartLab, becomes_true, interfaces, network_namespaces, processes_in
 
 pytestmark = pytest.mark.lab
@@ -132,6 +132,21 @@ def test_two_labs_run_side_by_side_with_the_same_addresses(start_lab: StartLab, 
     first.down()
     assert run_in(second, "n1", "hostname").stdout == "n1\n"
     assert running_labs() == [second.name]
+
+
+def test_a_second_lab_keeps_its_switches_off_the_firsts_processors_or_says_that_it_cannot(start_lab: StartLab):
+    first = start_lab(nodes=2)
+    assert crowding() == []
+    second = start_lab(nodes=2)
+    one, other = (lab.topology.fabrics[0].cpu for lab in (first, second))
+    if len(os.sched_getaffinity(0)) >= 4:
+        assert one != other
+        assert crowding() == []
+    elif one is not None:
+        (said,) = crowding()
+        assert f"processor {one} serves the switches of labs {first.name} and {second.name}" in said
+    second.down()
+    assert crowding() == []
 
 
 def test_a_taken_name_is_refused_and_the_lab_that_has_it_lives_on(start_lab: StartLab):

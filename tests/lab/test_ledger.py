@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -83,6 +86,60 @@ def test_an_entry_of_another_version_stays_while_its_keeper_lives(sleeper: subpr
     assert sleeper.poll() is None
 
 
+class OtherHost:
+    """Another machine with the same home directory: its own name, machine-id and boot."""
+
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, name: str = "other", machine: str = "b" * 32
+    ) -> None:
+        self._monkeypatch = monkeypatch
+        self._machine_id = tmp_path / "machine-id"
+        self._machine_id.write_text(machine + "\n")
+        self._name = name
+
+    @contextmanager
+    def logged_in(self) -> Iterator[None]:
+        with self._monkeypatch.context() as there:
+            there.setattr("socket.gethostname", lambda: self._name)
+            there.setattr(ledger, "_MACHINE_ID", self._machine_id, raising=False)
+            there.setattr("fabricbench.lab.process.boot_id", lambda: "the-boot-of-the-other-host")
+            yield
+
+
+@pytest.mark.usefixtures("own_ledger")
+@pytest.mark.parametrize("differs", [{"name": "other"}, {"name": socket.gethostname()}, {"machine": ""}])
+def test_a_lab_of_another_host_with_the_same_home_directory_stays(
+    differs: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sleeper: subprocess.Popen[bytes]
+):
+    other = OtherHost(monkeypatch, tmp_path, **differs)
+    with other.logged_in():
+        keeper = identify(sleeper.pid)
+        assert keeper is not None
+        ledger.directory_of("theirs").mkdir()
+        ledger.write("theirs", entry_of(keeper))
+        ledger.directory_of("being-made").mkdir()
+    with ledger.locked():
+        assert ledger.drop_stale() == []
+    assert ledger.names() == []
+    ledger.directory_of("theirs").mkdir()  # the name is free here
+    with other.logged_in():
+        with ledger.locked():
+            assert ledger.drop_stale() == ["being-made"]
+        assert ledger.names() == ["theirs"]
+        assert ledger.read("theirs") == entry_of(keeper)
+
+
+@pytest.mark.usefixtures("own_ledger")
+def test_after_a_reboot_the_same_host_drops_what_was_there(monkeypatch: pytest.MonkeyPatch):
+    keeper = identify(os.getpid())
+    assert keeper is not None
+    ledger.directory_of("before").mkdir()
+    ledger.write("before", entry_of(keeper))
+    monkeypatch.setattr("fabricbench.lab.process.boot_id", lambda: "the-next-boot")
+    with ledger.locked():
+        assert ledger.drop_stale() == ["before"]
+
+
 def test_a_zombie_is_not_alive(sleeper: subprocess.Popen[bytes]):
     identity = identify(sleeper.pid)
     assert identity is not None
@@ -95,9 +152,9 @@ def test_a_zombie_is_not_alive(sleeper: subprocess.Popen[bytes]):
 def test_without_a_home_the_ledger_is_in_a_directory_of_the_users_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert ledger.labs_directory() == tmp_path / ".local" / "state" / "fabricbench" / "labs"
+    assert ledger.labs_directory().parent == tmp_path / ".local" / "state" / "fabricbench" / "labs"
     monkeypatch.setenv("HOME", "/nonexistent")
-    assert ledger.labs_directory() == Path(f"/tmp/fabricbench-{os.geteuid()}/fabricbench/labs")
+    assert ledger.labs_directory().parent == Path(f"/tmp/fabricbench-{os.geteuid()}/fabricbench/labs")
 
 
 def test_a_fallback_directory_that_others_can_write_is_refused(tmp_path: Path):

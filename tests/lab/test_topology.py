@@ -65,7 +65,26 @@ def test_node_names_resolve_to_control_addresses():
 def test_switches_get_the_last_processors_and_nodes_the_rest(
     cpus: Sequence[int], fabrics: int, for_nodes: list[int], for_switches: list[int]
 ):
-    assert share_cpus(cpus, fabrics) == (for_nodes, for_switches)
+    assert share_cpus(cpus, fabrics, {}) == (for_nodes, for_switches)
+
+
+@pytest.mark.parametrize(
+    ("cpus", "fabrics", "taken", "for_nodes", "for_switches"),
+    [
+        (range(16), 2, {14: 1, 15: 1}, list(range(12)), [12, 13]),
+        (range(4), 2, {3: 2}, [0, 1], [2]),
+        (range(4), 1, {2: 1, 3: 1}, [0, 1], [3]),
+        (range(4), 1, {2: 1, 3: 2}, [0, 1], [2]),
+        ([0, 1], 2, {1: 1}, [0], [1]),
+        ([4, 5], 1, {9: 3}, [4], [5]),
+        (range(8), 4, {5: 1, 6: 1, 7: 1}, [0, 1, 2, 3], [4]),
+        ([3], 1, {3: 1}, [3], []),
+    ],
+)
+def test_switches_keep_off_the_processors_of_other_labs_switches_where_there_are_enough(
+    cpus: Sequence[int], fabrics: int, taken: dict[int, int], for_nodes: list[int], for_switches: list[int]
+):
+    assert share_cpus(cpus, fabrics, taken) == (for_nodes, for_switches)
 
 
 def test_the_switch_is_told_what_was_asked_for():

@@ -115,6 +115,27 @@ def test_what_the_testbed_says_of_mpi_wins():
     assert "-verbose" in tokens
 
 
+@pytest.mark.parametrize("starter", [HYDRA, Starter("mpiexec", openmpi, "5.0.11")], ids=["mpich", "openmpi"])
+def test_arguments_take_the_place_of_our_selection_and_variables_go_over_it_whichever_mpi_it_is(starter: Starter):
+    ours = set(starter.tokens(HERE, NET, PROGRAM)) - set(starter.tokens(HERE, SHM, PROGRAM))
+    assert ours & {"eth1", "10.1.0.0/24"}
+    told = NET.model_copy(update={"mpi_arguments": ("--select", "ib0"), "mpi_environment": {"UCX_TLS": "rc"}})
+    tokens = starter.tokens(THERE, told, PROGRAM)
+    assert after(tokens, "--select") == "ib0"
+    assert not ours & set(tokens)
+    assert {"UCX_TLS", "UCX_TLS=rc"} & set(tokens)
+    by_subnet = told.model_copy(update={"interface": None})  # how it is found is the arguments' affair
+    assert after(starter.tokens(THERE, by_subnet, PROGRAM), "--select") == "ib0"
+
+
+@pytest.mark.parametrize("starter", [HYDRA, Starter("mpiexec", openmpi, "5.0.11")], ids=["mpich", "openmpi"])
+def test_what_a_testbed_preloads_is_joined_to_what_lets_ranks_sleep(starter: Starter):
+    told = NET.model_copy(update={"mpi_environment": {"LD_PRELOAD": "/opt/profile.so"}})
+    tokens = " ".join(starter.tokens(THERE, told, PROGRAM))
+    assert tokens.count("LD_PRELOAD") == 1
+    assert "/lib/yield.so:/opt/profile.so" in tokens
+
+
 @pytest.mark.parametrize(
     ("version", "agent", "control"),
     [("5.0.11", "plm_ssh_agent", "prte_if_include"), ("4.1.4", "plm_rsh_agent", "oob_tcp_if_include")],

@@ -102,7 +102,7 @@ def test_a_crash_before_the_rename_leaves_the_old_file(tmp_path: Path, monkeypat
     def crash(_: Path) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(atomic, "_sync", crash)
+    monkeypatch.setattr(atomic, "synced", crash)
     with pytest.raises(KeyboardInterrupt):
         atomic.replace_text(path, "new")
     assert [file.read_text() for file in tmp_path.iterdir()] == ["old"]

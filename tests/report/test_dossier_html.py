@@ -130,7 +130,7 @@ def test_published_figures_are_not_called_emulated():
     text = render_html(example_findings())
     heading = next(part for part in text.split("<h3>") if part.startswith("The study of 2000"))
     assert "badge" not in heading.partition("</h3>")[0]
-    own = next(part for part in text.split("<h3>") if part.startswith("Times and rates"))
+    own = next(part for part in text.split("<h3>") if part.startswith("Times (Mop/s"))
     assert "badge" in own.partition("</h3>")[0]
 
 

@@ -73,7 +73,13 @@ def main() -> int:
         sys.stderr.write("fabricbench-probe: records.jsonl: No space left on device\n")
         return 1
     with (plan_path.parent / plan["output"]).open("w") as record:
-        return measure(plan, word, record)
+        code = measure(plan, word, record)
+    if word.startswith("dies at the end"):
+        sys.stderr.write("BAD TERMINATION\n=   PID 1 RUNNING AT n2\nsegmentation fault in MPI_Finalize\n")
+        return int(word.removeprefix("dies at the end"))
+    if word == "hangs at the end":
+        time.sleep(600)
+    return code
 
 
 def measure(plan: dict[str, Any], word: str, record: TextIO) -> int:

@@ -177,3 +177,18 @@ def test_a_list_of_which_every_entry_is_wrong_is_not_called_too_short_as_well(tm
     message = problem(tmp_path, one_fabric.replace("interface", "iface"))
     assert "fabric[1].iface" in message
     assert "at least one" not in message
+
+
+@pytest.mark.parametrize("nodes", ['["-oProxyCommand=sh"]', '"a b"', '["n0", "n/1"]', '["n0;x"]', '["n0:1"]'])
+def test_what_a_starter_could_take_for_an_option_or_for_two_names_is_no_node(tmp_path: Path, nodes: str):
+    path = tmp_path / "bed.toml"
+    path.write_text(f'[testbed]\nname = "x"\nnodes = {nodes}\n[[fabric]]\nname = "a"\ninterface = "eth0"\n')
+    with pytest.raises(UsageError, match=r"testbed.nodes: .* is no host name|is not a node set"):
+        read_testbed(path)
+
+
+def test_an_interface_is_a_name_and_no_path(tmp_path: Path):
+    path = tmp_path / "bed.toml"
+    path.write_text('[testbed]\nname = "x"\nnodes = "n[0-1]"\n[[fabric]]\nname = "a"\ninterface = "../../etc"\n')
+    with pytest.raises(UsageError, match="interface"):
+        read_testbed(path)

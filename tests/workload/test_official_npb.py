@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from fabricbench.errors import EnvironmentLacks, UsageError
+from fabricbench.native import native_file
+from fabricbench.workload.counted import MPI_LINE, mpi_library, rank_line
+from fabricbench.workload.npb import PROGRAM
 from fabricbench.workload.official_npb import find_official, official_program, parse_official
 
 CG = """
@@ -104,9 +108,65 @@ def test_the_block_of_a_kernel_becomes_a_verified_record():
     assert header is not None
     assert (header.program, header.program_version, header.kernel) == ("official NPB", "3.4.3", "cg")
     assert (header.problem_class, header.rank_count, header.started_unix_ns) == ("S", 4, 17)
-    assert (run.size, run.iterations, run.seconds, run.operation_unit) == ("1400", 15, 0.05, "floating point")
+    assert (run.size, run.iterations, run.operation_unit) == ("1400", 15, "floating point")
+    assert run.seconds == pytest.approx(0.05, abs=0.005)
     assert (run.mops_total, run.mops_per_process) == (1335.12, pytest.approx(333.78))
-    assert (run.checks, run.fingerprint, run.profile, run.operations) == ((), None, None, None)
+    assert (run.checks, run.fingerprint, run.profile) == ((), None, None)
+    assert (header.ranks, header.mpi_library) == ((), None)
+
+
+def with_time(text: str, seconds: str, mops: str) -> str:
+    return text.replace("0.05\n", f"{seconds}\n").replace("1335.12", mops)
+
+
+def test_a_time_too_short_for_its_print_is_told_by_the_rate():
+    record = parse_official(with_time(CG, "0.00", "36250.00"))
+    assert record.header is not None
+    assert record.runs[0].seconds == pytest.approx(1.84e-3, rel=2e-3)
+    assert record.runs[0].seconds * record.runs[0].mops_total == pytest.approx(record.runs[0].operations * 1e-6)
+    assert record.header.clock_resolution_ns == pytest.approx(1.84e6 * 0.01 / 36250.0, rel=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "mops"),
+    [("0.05", "2000.00"), ("13350.00", "0.01"), ("0.05", "0.00"), ("0.05", "Infinity")],
+)
+def test_a_rate_that_does_not_fit_the_printed_time_or_is_coarser_leaves_it(seconds: str, mops: str):
+    record = parse_official(with_time(CG, seconds, mops))
+    assert record.header is not None
+    assert (record.runs[0].seconds, record.header.clock_resolution_ns) == (float(seconds), pytest.approx(1e7))
+
+
+def test_a_kernel_whose_count_is_not_known_keeps_its_printed_time():
+    record = parse_official(CG.replace("CG Benchmark Completed", "XY Benchmark Completed"))
+    assert (record.runs[0].seconds, record.runs[0].operations) == (0.05, None)
+
+
+def told(ranks: Sequence[int], library: str = "MPICH Version: 4.2.0") -> str:
+    return f"{MPI_LINE}{library}\n" + "".join(rank_line(rank, 100 + rank) for rank in ranks) + CG
+
+
+def test_ranks_and_mpi_library_are_those_that_were_told_around_the_program():
+    header = parse_official(told([2, 0, 3, 1])).header
+    assert header is not None
+    assert header.mpi_library == "MPICH Version: 4.2.0"
+    assert [(rank.rank, rank.pid) for rank in header.ranks] == [(0, 100), (1, 101), (2, 102), (3, 103)]
+    assert all(rank.host and rank.cpus for rank in header.ranks)
+
+
+@pytest.mark.parametrize("ranks", [[0, 1, 2], [0, 0, 0, 0], [1, 2, 3, 4]])
+def test_ranks_that_are_not_whole_are_left_out(ranks: list[int]):
+    header = parse_official(told(ranks, library="")).header
+    assert header is not None
+    assert (header.rank_count, header.ranks, header.mpi_library) == (4, (), None)
+
+
+def test_the_mpi_library_of_a_program_is_asked_for_its_version_and_that_of_another_is_not_known():
+    version = mpi_library(str(native_file(PROGRAM)))
+    assert version is not None
+    assert "MPI" in version
+    assert mpi_library("/bin/sh") is None
+    assert mpi_library("/nonesuch") is None
 
 
 def test_a_failed_verification_is_a_whole_record_of_a_wrong_run():

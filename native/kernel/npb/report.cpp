@@ -96,7 +96,7 @@ void print_result(std::FILE* out, const Kernel& kernel, Class problem, const Res
                result.iterations, result.iterations == 1 ? "iteration" : "iterations", ranks,
                ranks == 1 ? "rank" : "ranks");
   std::fprintf(out, "  time          %.6f s\n", result.seconds);
-  std::fprintf(out, "  rate          %.2f Mop/s, %.2f a process (%s)\n", mops_total(result),
+  std::fprintf(out, "  rate          %.2f Mop/s, %.2f a process (by the official count: %s)\n", mops_total(result),
                mops_total(result) / static_cast<double>(ranks), result.operation_unit.c_str());
   print_checks(out, result);
   print_split(out, profile);

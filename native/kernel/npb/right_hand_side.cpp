@@ -13,16 +13,15 @@ constexpr int ring = 3;
 constexpr int inner_index = 3;
 
 struct Coefficients {
-  double forcing;
-  double convection;  // -t2, and the others by 1/h^2, all times the scale
+  double convection;  // -t2, and the others by 1/h^2
   double viscous;
   double dissipation;  // of second differences, without the direction's weight
   double fourth;
 };
 
-Coefficients coefficients(int points, double scale) {
+Coefficients coefficients(int points) {
   const Spacing h(points);
-  return {scale, -scale * h.t2, scale * h.t1 * c3c4, scale * h.t1, scale * fourth};
+  return {-h.t2, h.t1 * c3c4, h.t1, fourth};
 }
 
 std::array<double, 5> stencil(const Coefficients& c, int d, int i, int points) {
@@ -47,6 +46,7 @@ struct Row {
   std::ptrdiff_t primitive;
   std::array<std::array<double, 5>, directions> stencil;
   int end;
+  double scale;
 };
 
 // One component of a row, all terms of R. Sums over the directions are taken before they are scaled.
@@ -113,7 +113,7 @@ void evaluate_component(const Row& row, const Coefficients& c, const double* for
       if constexpr (m == 2) convected += load(upper_y_pressure + i) - load(lower_y_pressure + i);
       if constexpr (m == 3) convected += load(upper_z_pressure + i) - load(lower_z_pressure + i);
     }
-    Lanes sum = c.forcing * load(forcing + i) + c.convection * convected;
+    Lanes sum = load(forcing + i) + c.convection * convected;
     if constexpr (m == 4) {
       const auto square = [](const Lanes& value) { return value * value; };
       Lanes squares = square(load(x_speed + i)) + square(load(y_speed + i)) + square(load(z_speed + i));
@@ -133,7 +133,7 @@ void evaluate_component(const Row& row, const Coefficients& c, const double* for
     dissipated += y[0] * load(at - 2 * row.y) + y[4] * load(at + 2 * row.y);
     sum += z[1] * lower_z + z[3] * upper_z;
     sum += z[0] * load(at - 2 * row.z) + z[4] * load(at + 2 * row.z);
-    store(out + i, sum + dissipated);
+    store(out + i, row.scale * (sum + dissipated));
   }
 }
 
@@ -173,7 +173,7 @@ void RightHandSide::form_primitives(const Field& u, int k) {
 
 void RightHandSide::evaluate_row(const Field& u, const Field& forcing, int j, int k, Field& r) {
   const auto& layout = u.layout();
-  const auto c = coefficients(box_.points, scale_);
+  const auto c = coefficients(box_.points);
   const double* centre = u.at(0, j, k);
   double* out = r.at(0, j, k);
   const Row row{centre,
@@ -186,7 +186,8 @@ void RightHandSide::evaluate_row(const Field& u, const Field& forcing, int j, in
                 row_,
                 {stencil(c, 0, inner_index, box_.points), stencil(c, 1, box_.begin[1] + j, box_.points),
                  stencil(c, 2, box_.begin[2] + k, box_.points)},
-                box_.extent[0]};
+                box_.extent[0],
+                scale_};
   each<components>([&](auto m) { evaluate_component<m>(row, c, forcing.at(0, j, k, m), out + m * layout.row); });
   finish_row(centre, layout.row, out);
 }
@@ -195,7 +196,9 @@ void RightHandSide::evaluate_row(const Field& u, const Field& forcing, int j, in
 void RightHandSide::finish_row(const double* u, std::ptrdiff_t component, double* out) const {
   for (const auto& [i, change] : x_changes_) {
     for (int m = 0; m < components; ++m) {
-      for (int s = 0; s < 5; ++s) out[m * component + i] += change[std::size_t(s)] * u[m * component + i + s - 2];
+      double sum = 0;
+      for (int s = 0; s < 5; ++s) sum += change[std::size_t(s)] * u[m * component + i + s - 2];
+      out[m * component + i] += scale_ * sum;
     }
   }
   for (int m = 0; m < components; ++m) {
@@ -206,7 +209,7 @@ void RightHandSide::finish_row(const double* u, std::ptrdiff_t component, double
 
 void RightHandSide::start(const Field& u, double scale) {
   scale_ = scale;
-  const auto c = coefficients(box_.points, scale);
+  const auto c = coefficients(box_.points);
   const auto inner = stencil(c, 0, inner_index, box_.points);
   x_changes_.clear();
   for (int i = box_.inner_begin(0); i < box_.inner_end(0); ++i) {

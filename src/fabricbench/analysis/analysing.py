@@ -33,6 +33,7 @@ from fabricbench.record.store import Run, StoredLaunch
 from fabricbench.statistics.looks import level_of_look
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+"""Of the first sides; the 27th is AA, as columns of spreadsheets are."""
 
 DEFAULT_MARGIN = 0.02
 DEFAULT_CONFIDENCE = 0.95
@@ -103,7 +104,7 @@ def analyse(
         confidence=confidence,
         margin=margin,
         is_emulated=any(side.fabric.is_emulated for side in sides),
-        fabrics=tuple(_facts(side, letter) for side, letter in zip(sides, LETTERS, strict=False)),
+        fabrics=tuple(_facts(side, letters_of(index)) for index, side in enumerate(sides)),
         headline=headline.model_copy(
             update={
                 "next_steps": next_steps(
@@ -234,6 +235,12 @@ def _title(sides: Sequence[Side], pairings: Sequence[Pairing]) -> str:
 def _seconds(launch: StoredLaunch) -> float:
     header, footer = launch.summary.header, launch.summary.footer
     return (footer.finished_unix_ns - header.started_unix_ns) / 1e9 if header and footer else 0.0
+
+
+def letters_of(index: int) -> str:
+    """Return how a side is called for short: A to Z, AA, AB, ..."""
+    before, last = divmod(index, len(LETTERS))
+    return (letters_of(before - 1) if before else "") + LETTERS[last]
 
 
 def _facts(side: Side, letter: str) -> FabricFacts:

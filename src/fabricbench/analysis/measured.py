@@ -1,10 +1,8 @@
 """Reads runs into what the analysis works on: for each fabric and cell one value of each launch, and all samples pooled.
 
-The value of a launch is the median of its times, but its total payload over its total time for a rate: windows of a
-stream arrive in bursts from a socket's buffer, at the speed of memory, so that the median window can be many times what the
-wire carries. Both are as `Run.launch_quantiles` has them (a test holds that). One launch is read at a time, each
-sample once. Invalid launches are left out here, once, and named. A side may be several runs of a fabric: their launches stand one
-run after the other, and `Side.run_of` tells which is whose.
+What a launch's value is, `record.values` says. One launch is read at a time, each sample once. Invalid launches are
+left out here, once, and named. A side may be several runs of a fabric: their launches stand one run after the other, and
+`Side.run_of` tells which is whose.
 """
 
 from __future__ import annotations
@@ -20,14 +18,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fabricbench.analysis.findings import CellKey
-from fabricbench.analysis.reproduce import data_hash
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Metric, Pattern, Receive
 from fabricbench.patterns import PATTERNS
-from fabricbench.record.launch import CellLateness, scan_samples
-from fabricbench.record.lines import Phase
+from fabricbench.record.integrity import data_hash
+from fabricbench.record.launch import CellLateness
 from fabricbench.record.probe_plan import PlanCongestor
 from fabricbench.record.store import Run, StoredLaunch
+from fabricbench.record.values import NO_VALUE, counted_samples, launch_value
 from fabricbench.statistics.dependence import effective_samples, side_autocorrelation
 from fabricbench.testbed.model import Fabric
 
@@ -66,7 +64,8 @@ class CellMeasured:
     `values` are what else the pattern found in each launch. `pooled` holds all measured samples, sorted, in the metric's unit.
     `clock_share` is the resolution of the clock relative to a sample, `overhead_share` the cost of reading it. `effective_share` is
     the median over launches of the share of its samples that count as independent. Of the `expected` launches (valid ones that
-    were to measure the cell) `gave_nothing` failed at it, found a rate of 0 or took no sample: the values are of the others alone.
+    were to measure the cell) `gave_nothing` failed at it, found a rate or a time of 0, or took no sample: the values
+    are of the others alone.
     """
 
     key: CellKey
@@ -151,6 +150,7 @@ class _Parts:
     tails: dict[float, Floats] = field(default_factory=dict)
     extras: dict[str, Floats] = field(default_factory=dict)
     values: list[Floats] = field(default_factory=list)
+    count: int = 0
     autocorrelations: list[tuple[int, float]] = field(default_factory=list)
     total_bytes: int = 0
     total_ns: int = 0
@@ -159,6 +159,11 @@ class _Parts:
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
     expected: int = 0
     lateness: list[CellLateness] = field(default_factory=list)
+
+    @property
+    def has_value(self) -> bool:
+        """Whether any launch is worth something."""
+        return bool(self.values) and not np.isnan(self.launch_values).all()
 
 
 def read_sides(runs: Sequence[Run] = (), *, before: Sequence[Run] = (), after: Sequence[Run] = ()) -> list[Side]:
@@ -186,7 +191,7 @@ def read_sides(runs: Sequence[Run] = (), *, before: Sequence[Run] = (), after: S
 def _shared_names(runs: Sequence[Run]) -> list[str]:
     """Return the fabrics that all runs have; UsageError where there is none, or one run stands for two."""
     # A copy is the same data, wherever it lies.
-    marks = [data_hash(run) for run in runs] if len(runs) > 1 else [""]
+    marks = [data_hash(run.path) for run in runs] if len(runs) > 1 else [""]
     twice = [run.path for run, mark in zip(runs, marks, strict=True) if marks.count(mark) > 1]
     if twice:
         raise UsageError(
@@ -307,8 +312,11 @@ def _read_side(run: Run, fabric: Fabric, name: str, table: pl.DataFrame) -> Side
             for row in rows.filter(pl.col("metric").is_not_null()).iter_rows(named=True):
                 parts[key_of(row)].expected += 1
             _read_launch(launch, columns[launch.block], rows.filter(pl.col("status") == "done"), parts)
-    cells = {key: _whole(key, parts[key]) for key in sorted(parts, key=in_order) if parts[key].values}
-    return Side(name, fabric, run, launches, invalid, cells, _failures(mine))
+    cells = {key: _whole(key, parts[key]) for key in sorted(parts, key=in_order) if parts[key].has_value}
+    without = {
+        (cell_name(key), NO_VALUE, "no-value") for key, part in parts.items() if part.count and not part.has_value
+    }
+    return Side(name, fabric, run, launches, invalid, cells, tuple(sorted({*_failures(mine), *without})))
 
 
 def _blocks(launches: Sequence[StoredLaunch]) -> list[int]:
@@ -322,13 +330,9 @@ def in_order(key: CellKey) -> tuple[int, str, str, str, str, int]:
 
 
 def _read_launch(launch: StoredLaunch, index: int, rows: pl.DataFrame, parts: dict[CellKey, _Parts]) -> None:
-    samples = (
-        scan_samples(launch.directory)
-        .filter(pl.col("phase") == Phase.MEASURED.value, ~pl.col("missed"))
-        .select("cell", "time_ns", "bytes")
-        .collect()
-    )
-    cell, time_ns, moved = (samples[name].to_numpy() for name in ("cell", "time_ns", "bytes"))
+    samples = counted_samples(launch.directory, rows).collect()
+    worth = dict(samples.group_by("cell").agg(launch_value().alias("worth")).iter_rows())
+    cell, time_ns, moved, values = (samples[name].to_numpy() for name in ("cell", "time_ns", "bytes", "value"))
     starts = np.flatnonzero(np.diff(cell, prepend=cell[:1] + 1)) if cell.size else np.zeros(0, dtype=np.int64)
     ends = np.append(starts[1:], cell.size)
     where: dict[int, list[slice]] = defaultdict(list)
@@ -349,7 +353,9 @@ def _read_launch(launch: StoredLaunch, index: int, rows: pl.DataFrame, parts: di
             part.resolution_ns = max(part.resolution_ns, clock.resolution_ns)
             part.overhead_ns = max(part.overhead_ns, clock.overhead_ns)
         for span in where.get(row["cell"], []):
-            _add(part, index, key, time_ns[span], moved[span], row["operations_per_sample"] or 1)
+            _add(part, index, key, time_ns[span], moved[span], values[span])
+        if (value := worth.get(row["cell"])) is not None:
+            part.launch_values[index] = value
 
 
 def _add(
@@ -358,34 +364,19 @@ def _add(
     key: CellKey,
     time_ns: NDArray[np.uint64],
     moved: NDArray[np.uint64],
-    operations: int,
+    values: Floats,
 ) -> None:
-    is_time = key.metric.is_time
-    values = time_ns / operations if is_time else moved * rate_scale(key) / np.maximum(time_ns, 1)
-    part.values.append(values)
     part.total_bytes += int(moved.sum())
     part.total_ns += int(time_ns.sum())
+    part.count += time_ns.size
+    values = values[~np.isnan(values)]
+    if not values.size:
+        return
+    part.values.append(values)
     part.autocorrelations.append((values.size, side_autocorrelation(values)))
-    part.launch_values[index] = _launch_value(key, values, moved, time_ns)
     for tail in TAILS:
-        bad = np.quantile(values, tail if is_time else 1.0 - tail)
+        bad = np.quantile(values, tail if key.metric.is_time else 1.0 - tail)
         part.tails.setdefault(tail, np.full_like(part.launch_values, np.nan))[index] = bad
-
-
-def _launch_value(key: CellKey, values: Floats, moved: NDArray[np.uint64], time_ns: NDArray[np.uint64]) -> float:
-    if key.metric.is_time:
-        return float(np.median(values))
-    return rate(key, int(moved.sum()), int(time_ns.sum()))
-
-
-def rate_scale(key: CellKey) -> float:
-    """Return what bytes over nanoseconds are multiplied by: to bit/s, or to messages of the cell's size a second."""
-    return 1.0e9 / max(key.message_bytes, 1) if key.metric is Metric.MESSAGE_RATE else 8.0e9
-
-
-def rate(key: CellKey, total_bytes: int, total_ns: int) -> float:
-    """Return the rate, in the metric's unit, of so many bytes in so much time."""
-    return total_bytes * rate_scale(key) / max(total_ns, 1)
 
 
 def key_of(row: dict[str, Any]) -> CellKey:

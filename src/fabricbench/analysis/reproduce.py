@@ -1,21 +1,16 @@
 """What somebody needs to measure the same again and to know that they hold the same data: command, version, seed, hash.
 
-The hash of the data can be recomputed without this program, by sha256sum: docs/run-directory.md has the command.
+The hash of the data is the one that `fabricbench verify` tells, and can be recomputed by sha256sum (docs/run-directory.md).
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from shlex import join
 
-from fabricbench.record.launch import CELLS, CHANNELS, LAUNCH, SAMPLES
-from fabricbench.record.manifest import MANIFEST, Manifest
-from fabricbench.record.store import LAUNCHES, Run
-
-HASHED = (LAUNCH, CELLS, SAMPLES, CHANNELS)
-"""What of a launch is hashed: all that analysis reads. Logs, records cut short and earlier attempts are not."""
+from fabricbench.record.integrity import HASHED, data_hash
+from fabricbench.record.manifest import Manifest
+from fabricbench.record.store import Run
 
 NEW_DIRECTORY = "RUNDIR"
 """Stands for the output: the same folder is not empty any more."""
@@ -32,22 +27,8 @@ def reproduce(run: Run) -> tuple[str, ...]:
     return (
         _command(manifest),
         ", ".join([f"fabricbench {version}", f"seed {manifest.seed}", *others]),
-        f"data SHA-256 {data_hash(run)} (manifest.json and each launch's {', '.join(HASHED)}, as sha256sum lists them)",
+        f"data SHA-256 {data_hash(run.path)}, as `fabricbench verify` tells it (manifest.json, each launch's {', '.join(HASHED)})",
     )
-
-
-def data_hash(run: Run) -> str:
-    """Return the SHA-256 over the lines `<sha256 of the file>  <path in the run directory>`, sorted by path as bytes.
-
-    The files are manifest.json and HASHED of every launch that has them; each line ends with a line feed, as sha256sum writes it.
-    Files are read in pieces.
-    """
-    whole = hashlib.sha256()
-    for path in sorted(_hashed_files(run.path), key=lambda one: one.relative_to(run.path).as_posix().encode()):
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        whole.update(f"{digest}  {path.relative_to(run.path).as_posix()}\n".encode())
-    return whole.hexdigest()
 
 
 def again(command: Sequence[str], seed: int, blocks: int, blocks_in_campaign: int | None) -> tuple[str, ...]:
@@ -102,9 +83,3 @@ def _without_output(command: Sequence[str]) -> Iterator[str]:
             next(tokens, None)
         elif not token.startswith("--output=") and not (token.startswith("-o") and not token.startswith("--")):
             yield token
-
-
-def _hashed_files(directory: Path) -> Iterator[Path]:
-    candidates = [directory / MANIFEST]
-    candidates += [launch / name for launch in (directory / LAUNCHES).glob("*") if launch.is_dir() for name in HASHED]
-    return filter(Path.is_file, candidates)

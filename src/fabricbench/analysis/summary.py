@@ -6,7 +6,8 @@ import numpy as np
 
 from fabricbench.analysis.findings import CellSummary, Distribution, Interval
 from fabricbench.analysis.instrument import doubt_of, impossible, wire_shares
-from fabricbench.analysis.measured import CellMeasured, Side, rate
+from fabricbench.analysis.measured import CellMeasured, Side
+from fabricbench.record.values import mean_rate
 from fabricbench.statistics.order import Estimate, median_interval
 from fabricbench.statistics.shape import log_edges
 
@@ -31,7 +32,7 @@ def summarise(side: Side, cell: CellMeasured, confidence: float) -> CellSummary:
         samples=pooled.size,
         warmup_samples=cell.counts["warmup"],
         median=median,
-        mean=float(pooled.mean()) if is_time else rate(cell.key, cell.total_bytes, cell.total_ns),
+        mean=float(pooled.mean()) if is_time else _mean_rate(cell),
         minimum=float(pooled[0]),
         maximum=float(pooled[-1]),
         quantiles={f"{p:g}": float(_quantile_of_sorted(pooled, p)) for p in PROBABILITIES},
@@ -42,6 +43,12 @@ def summarise(side: Side, cell: CellMeasured, confidence: float) -> CellSummary:
         doubt="; ".join(filter(None, (cannot_be, doubt.words if doubt else None))),
         is_impossible=cannot_be is not None,
     )
+
+
+def _mean_rate(cell: CellMeasured) -> float:
+    found = mean_rate(cell.key.metric, cell.key.message_bytes, cell.total_bytes, cell.total_ns)
+    assert found is not None  # noqa: S101 - a cell without time has no value and is not here
+    return found
 
 
 def interval(estimate: Estimate) -> Interval:

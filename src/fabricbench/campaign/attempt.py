@@ -13,10 +13,12 @@ from fabricbench.campaign.run_directory import RunDirectory
 from fabricbench.campaign.starts import PLAN_FILE, Start, Written, start_of
 from fabricbench.launch.command import Command
 from fabricbench.launch.launcher import Launcher
+from fabricbench.launch.watch import Outcome
 from fabricbench.patterns import PATTERNS, Family
 from fabricbench.record.atomic import replace_text
 from fabricbench.record.frames import variant
 from fabricbench.record.launch import LaunchFacts, LaunchSummary, write_launch
+from fabricbench.record.outcome import LaunchOutcome, outcome_of, place_of_death, signal_name, signal_number
 from fabricbench.record.reading import CellRecord, Record
 
 
@@ -51,17 +53,17 @@ class Keeper:
     def finished(self, launch: LaunchPlan) -> LaunchSummary | None:
         """Return a launch that is finished, else None.
 
-        One whose record is whole but was not stored before a crash is stored now.
+        One whose record is whole but was not stored before a crash is stored now: how its program ended is unknown.
         """
         self._directory.finish_setting_aside(launch.launch_id)
-        finished = self._directory.finished(launch)
-        if finished is not None:
-            return finished
+        stored = self._directory.stored(launch)
+        if stored is not None:
+            return stored if stored.is_finished else None
         directory = self._directory.launch(launch.launch_id)
         written = start_of(launch, self._plan).read(directory)
         if written is None or not written.record.is_complete:
             return None
-        return self._store(launch, directory, written, {}).summary
+        return self._store(launch, directory, written, {"outcome": LaunchOutcome.UNKNOWN}).summary
 
     def set_aside(self, launch: LaunchPlan) -> None:
         """Keep aside what a launch has measured."""
@@ -77,14 +79,17 @@ class Keeper:
         command = self._launcher.command(fabric, start.program(directory), directory, ranks)
         return Attempt(launch, directory, start, command, self._launcher.switches())
 
-    def store(self, attempt: Attempt, *, exit_code: int | None) -> Stored | None:
-        """Convert what an attempt wrote, whole or cut short; None if it wrote no record."""
+    def store(self, attempt: Attempt, ended: Outcome | None) -> Stored | None:
+        """Convert what an attempt wrote, whole or cut short; None if it wrote no record.
+
+        `ended` is None where nobody saw its end.
+        """
         written = attempt.start.read(attempt.directory)
         if written is None:
             return None
         switches = {"switches_before": attempt.switches_before, "switches_after": self._launcher.switches()}
         lateness = self._launcher.lateness(self._plan.fabric(attempt.launch.fabric), _spans(written.record))
-        facts = {"exit_code": exit_code, **switches, "lateness": lateness}
+        facts = {**_end_of(attempt, written.record, ended), **switches, "lateness": lateness}
         return self._store(attempt.launch, attempt.directory, written, facts)
 
     def _store(self, launch: LaunchPlan, directory: Path, written: Written, facts: dict[str, Any]) -> Stored:
@@ -110,6 +115,22 @@ class Keeper:
             if cell.failed is not None
         )
         return Stored(summary, proof.violations, failed)
+
+
+def _end_of(attempt: Attempt, record: Record, ended: Outcome | None) -> dict[str, Any]:
+    """Return the facts of how an attempt ended."""
+    exit_code = None if ended is None else ended.exit_code
+    stderr_tail = "" if ended is None else ended.stderr_tail
+    outcome = outcome_of(
+        is_whole=record.is_complete,
+        is_well=attempt.start.is_well(exit_code),
+        exit_code=exit_code,
+        is_hung=ended is not None and ended.is_hung,
+        stderr_tail=stderr_tail,
+    )
+    by_signal = signal_name(signal_number(exit_code, stderr_tail))
+    died_on = place_of_death(stderr_tail) if by_signal is not None else None
+    return {"exit_code": exit_code, "outcome": outcome, "signal": by_signal, "died_on": died_on}
 
 
 def _spans(record: Record) -> dict[int, tuple[int, int]]:

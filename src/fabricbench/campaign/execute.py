@@ -44,6 +44,8 @@ from fabricbench.launch.launcher import Launcher
 from fabricbench.launch.watch import Outcome, run_watched
 from fabricbench.quantity import format_duration
 from fabricbench.record.atomic import explained
+from fabricbench.record.integrity import LAUNCH
+from fabricbench.record.outcome import LaunchOutcome
 
 
 class Execution:
@@ -151,8 +153,9 @@ class Execution:
         started: set[str] = set()
         for entry in self._journal.entries():
             if entry.event is Happened.AGAIN:
-                order = entry.facts.get("order", [])
-                orders[entry.facts.get("group", "")] = order
+                order = entry.facts.get("order")
+                order = [str(each) for each in order] if isinstance(order, list) else []
+                orders[str(entry.facts.get("group"))] = order
                 started.difference_update(order)
             elif entry.event is Happened.STARTED and entry.launch_id is not None:
                 started.add(entry.launch_id)
@@ -184,7 +187,8 @@ class Execution:
             recorded = summary.header.started_unix_ns / 1e9 if summary.header is not None else 0.0
             self._finished[launch.launch_id] = begun.get(launch.launch_id, recorded)
             if launch.launch_id not in told:
-                self._journal.append(Happened.ADOPTED, launch.launch_id)
+                hashes = self._journal.hashes(self._directory.launch(launch.launch_id) / LAUNCH)
+                self._journal.append(Happened.ADOPTED, launch.launch_id, sha256=hashes, outcome=summary.outcome)
 
     def _try(self, launch: LaunchPlan) -> Failure | None:
         self._waiting.pop(launch.launch_id, None)
@@ -203,7 +207,7 @@ class Execution:
             outcome = run_watched(attempt.command, limit_seconds=limit_s, on_tick=lambda: self._notify(Tick(left())))
             failure = self._conclude(attempt, outcome)
         except KeyboardInterrupt:
-            self._keeper.store(attempt, exit_code=None)
+            self._keeper.store(attempt, None)
             self._journal.append(Happened.INTERRUPTED, launch.launch_id)
             raise Interrupted(
                 f"interrupted during {launch.launch_id}; everything measured so far is in {self._directory.path}",
@@ -224,7 +228,7 @@ class Execution:
     def _conclude(self, attempt: Attempt, outcome: Outcome) -> Failure | None:
         """Store what an attempt wrote, whole or not, and say how it went."""
         launch = attempt.launch
-        stored = self._keeper.store(attempt, exit_code=outcome.exit_code)
+        stored = self._keeper.store(attempt, outcome)
         failure = failure_of(
             launch,
             attempt.command,
@@ -234,13 +238,19 @@ class Execution:
         )
         if failure is not None:
             self._journal.append(Happened.FAILED, launch.launch_id, reason=failure.reason)
-            if NO_SPACE in outcome.stderr_tail or is_full(self._directory.path):
+            if any(words in outcome.stderr_tail for words in NO_SPACE) or is_full(self._directory.path):
                 raise no_space(self._directory.path)
             return failure
         assert stored is not None  # noqa: S101 - without a record there is a failure
-        self._journal.append(Happened.FINISHED, launch.launch_id, seconds=round(outcome.seconds, 3))
+        ended = stored.summary.outcome
+        seconds, hashes = round(outcome.seconds, 3), self._journal.hashes(attempt.directory / LAUNCH)
+        self._journal.append(Happened.FINISHED, launch.launch_id, sha256=hashes, seconds=seconds, outcome=ended)
+        if ended is LaunchOutcome.DIED_AFTER_RECORD:
+            self._notify(Notice(f"{launch.launch_id} counts: {stored.summary.end_in_words}"))
         self._observed.append((launch.fabric, launch.estimated_seconds, outcome.seconds))
         self._failures = [each for each in self._failures if each.launch.fabric != launch.fabric]
+        if stored.summary.facts.has_dead_switch(launch.fabric):
+            self._notify(Notice(f"the emulated switch of {launch.fabric} was dead at the end of {launch.launch_id}"))
         for reason in stored.failed_cells:
             self._notice(reason)
         summary = stored.summary

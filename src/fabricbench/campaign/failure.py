@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import shutil
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
 from shlex import quote
+from tempfile import TemporaryFile
 
 from fabricbench.campaign.order import LaunchPlan
 from fabricbench.errors import EnvironmentLacks, RunIncomplete
 from fabricbench.launch.command import Command
 from fabricbench.launch.watch import STDERR_FILE, Outcome
 from fabricbench.quantity import format_duration
+from fabricbench.record.atomic import FULL
 from fabricbench.record.launch import LaunchSummary
 
-NO_SPACE = "No space left on device"
+NO_SPACE = tuple(map(os.strerror, sorted(FULL)))
+"""What writers say on a full disk, or beyond a quota."""
 
 LEAST_FREE_BYTES = 128 * 1024
 """With less than this no launch can be stored. On a full disk a log stays empty and writers fail in words of their own."""
@@ -66,10 +69,12 @@ class Failure:
 def failure_of(
     launch: LaunchPlan, command: Command, outcome: Outcome, summary: LaunchSummary | None, *, is_well: bool
 ) -> Failure | None:
-    """Return why an attempt failed; None if it came to its end with a whole record.
+    """Return why an attempt failed; None if what it left is finished.
 
     `summary` is None without any record, `is_well` tells whether the exit code means that all went well.
     """
+    if summary is not None and summary.is_finished:
+        return None
     has_started = summary is not None and summary.header is not None
     if outcome.is_hung:
         ended, reason = Ended.HUNG, f"hung: ended at its time limit after {format_duration(outcome.seconds)}"
@@ -78,11 +83,9 @@ def failure_of(
     elif summary is None:
         ended = Ended.WITHOUT_RECORD
         reason = "ended well but wrote no record: is the run directory the same on the node of rank 0?"
-    elif not summary.complete:
+    else:
         damage = summary.damage[0].reason if summary.damage else "it has no header or no footer"
         ended, reason = Ended.WITH_HALF_A_RECORD, f"its record is not whole: {damage}"
-    else:
-        return None
     return Failure(launch, command, ended, reason, has_started, outcome.stderr_tail)
 
 
@@ -118,8 +121,13 @@ def run_incomplete(failures: Sequence[Failure], launches: int, directory: Path) 
 
 
 def is_full(directory: Path) -> bool:
-    """Tell whether the disk that holds the directory is too full to store a launch."""
-    return shutil.disk_usage(directory).free < LEAST_FREE_BYTES
+    """Tell whether a launch could not be stored in the directory, for lack of space or of what a quota allows this user."""
+    try:
+        with TemporaryFile(dir=directory) as file:  # asking the file system alone would not see quotas
+            os.posix_fallocate(file.fileno(), 0, LEAST_FREE_BYTES)
+    except OSError as error:
+        return error.errno in FULL
+    return False
 
 
 def no_space(directory: Path) -> EnvironmentLacks:

@@ -6,7 +6,7 @@ counts even if the machine died before its line was written.
 
 from __future__ import annotations
 
-import json
+import hashlib
 import os
 import time
 from collections.abc import Callable
@@ -14,12 +14,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from fabricbench.model import Model
 from fabricbench.record.atomic import explained
-
-JOURNAL = "journal.jsonl"
+from fabricbench.record.integrity import JOURNAL, SEALS, file_sha256
 
 
 class Happened(StrEnum):
@@ -34,6 +33,7 @@ class Happened(StrEnum):
     AGAIN = "again"
     INTERRUPTED = "interrupted"
     EXTENDED = "extended"
+    DESCRIBED = "described"
     COMPLETED = "completed"
 
 
@@ -41,7 +41,7 @@ class Entry(Model):
     """One event. `attempt` counts a launch's starts from 1."""
 
     event: Happened
-    unix_ns: int
+    unix_ns: int = Field(ge=0, lt=2**63)
     launch_id: str | None = None
     attempt: int | None = None
     facts: dict[str, Any] = {}
@@ -55,9 +55,20 @@ class Journal:
         self._now_ns = now_ns
 
     def append(
-        self, event: Happened, launch_id: str | None = None, *, attempt: int | None = None, **facts: Any
+        self,
+        event: Happened,
+        launch_id: str | None = None,
+        *,
+        attempt: int | None = None,
+        sha256: dict[str, str] | None = None,
+        **facts: Any,
     ) -> None:
-        """Write an event and return once it is on the disk; EnvironmentLacks if that is full."""
+        """Write an event and return once it is on the disk; EnvironmentLacks if that is full.
+
+        `sha256` are files that the event tells of, and what they hash to: what makes an alteration noticed.
+        """
+        if sha256 is not None:
+            facts[SEALS] = sha256
         entry = Entry(event=event, unix_ns=self._now_ns(), launch_id=launch_id, attempt=attempt, facts=facts)
         try:
             with self.path.open("ab") as file:
@@ -69,6 +80,17 @@ class Journal:
         except OSError as error:
             raise explained(error, self.path) from error
 
+    def append_written(self, name: str, text: str) -> None:
+        """Write, before a file of the run directory is written, what it will hash to.
+
+        Not behind it: a crash between the two would make the new file look altered.
+        """
+        self.append(Happened.DESCRIBED, sha256={name: hashlib.sha256(text.encode()).hexdigest()})
+
+    def hashes(self, *paths: Path) -> dict[str, str]:
+        """Return what files of the run directory hash to, by their paths in it."""
+        return {path.relative_to(self.path.parent).as_posix(): file_sha256(path) for path in paths}
+
     def entries(self) -> list[Entry]:
         """Return every whole event; a line that is cut short or garbled is passed over."""
         try:
@@ -78,8 +100,8 @@ class Journal:
         found = []
         for line in lines:
             try:
-                found.append(Entry.model_validate(json.loads(line)))
-            except (ValueError, ValidationError):
+                found.append(Entry.model_validate_json(line))
+            except ValidationError:
                 continue
         return found
 

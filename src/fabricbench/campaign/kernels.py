@@ -5,17 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
 
 from fabricbench.campaign.limits import has_layer
 from fabricbench.campaign.members import Seats
-from fabricbench.campaign.npb_table import OFFICIAL, OWN, NpbTable
+from fabricbench.campaign.npb_table import NAMES, OFFICIAL, OWN, NpbTable
 from fabricbench.campaign.specification import Campaign
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Model, Pattern, Receive
 from fabricbench.record.frames import variant
 from fabricbench.record.probe_plan import PlanProbe, Stopping
-from fabricbench.testbed.model import Fabric, Testbed
-from fabricbench.workload.npb import BENCHMARKS, Benchmark
+from fabricbench.testbed.model import WITHOUT_NUL, Fabric, Testbed
+from fabricbench.workload.npb import BENCHMARKS, CLASSES, Benchmark
 from fabricbench.workload.npb_effort import usual_seconds
 
 USUAL_LINE_RATE_BIT_S = 1e9
@@ -25,16 +28,16 @@ USUAL_LINE_RATE_BIT_S = 1e9
 class KernelStart(Model):
     """What a launch of a kernel starts. `program` is `own`, `official` (on PATH), or the folder of an official NPB."""
 
-    benchmark: str
-    problem_class: str
-    ranks: int
-    repetitions: int
-    program: str = OWN
+    benchmark: Annotated[str, Field(pattern=rf"^({'|'.join(NAMES)})$")]
+    problem_class: Annotated[str, Field(pattern=rf"^({'|'.join(CLASSES)})$")]
+    ranks: int = Field(ge=1)
+    repetitions: int = Field(ge=1)
+    program: str = Field(default=OWN, pattern=WITHOUT_NUL)
 
     @property
     def name(self) -> str:
         """The kernel as names of launches have it: `is.W.4`, of an official program with a word for that."""
-        other = "" if self.program == OWN else f"-{re.sub(r'[^A-Za-z0-9._-]', '-', _word(self.program))}"
+        other = "" if self.program == OWN else f"-{re.sub(r'[^A-Za-z0-9._-]|[.]{2,}', '-', _word(self.program))}"
         return f"{self.benchmark.lower()}.{self.problem_class}.{self.ranks}{other}"
 
     def expected_seconds(self, fabric: Fabric) -> float:

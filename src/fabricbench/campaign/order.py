@@ -11,6 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from random import Random
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
 
 from fabricbench.campaign.kernels import KernelStart
 from fabricbench.record.manifest import PlannedLaunch
@@ -22,15 +25,25 @@ CLOSE_FACTOR = 3.0
 """And within so many times what the whole group is estimated to take: a group of long kernels is never closer than that."""
 
 
+LAUNCH_ID = r"^b[0-9]{2,9}-[A-Za-z0-9][A-Za-z0-9._-]*$"
+
+
+def _goes_nowhere_up(launch_id: str) -> str:
+    if ".." in launch_id:
+        raise ValueError("found '..', which a launch's name must not hold")
+    return launch_id
+
+
 class LaunchPlan(PlannedLaunch):
     """One start of a program: its place in the order, its fabric, its cells in their order.
 
-    It is the measurer that is started, and with `kernel` that kernel.
+    It is the measurer that is started, and with `kernel` that kernel. `launch_id` names its directory, and no other place.
     """
 
-    token: int
-    cells: tuple[int, ...]
-    estimated_seconds: float
+    launch_id: Annotated[str, Field(pattern=LAUNCH_ID, max_length=200), AfterValidator(_goes_nowhere_up)]
+    token: int = Field(ge=0, lt=2**32)
+    cells: tuple[int, ...] = Field(min_length=1)
+    estimated_seconds: float = Field(ge=0, allow_inf_nan=False)
     kernel: KernelStart | None = None
 
 

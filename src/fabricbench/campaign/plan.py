@@ -7,7 +7,10 @@ Belli 2015; Hunold and Carpen-Amarie 2015). All randomness comes from the seed.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
+
+from pydantic import model_validator
 
 from fabricbench.campaign.budget import fit_budget, unscaled
 from fabricbench.campaign.cells import PlannedCell, plan_cells, window_messages
@@ -45,6 +48,23 @@ class RunPlan(Model):
     notes: tuple[str, ...] = ()
     is_final: bool = False
     extensions: tuple[Extension, ...] = ()
+
+    @model_validator(mode="after")
+    def _agrees_with_itself(self) -> RunPlan:
+        fabrics = {fabric.name for fabric in self.fabrics}
+        ids = Counter(launch.launch_id for launch in self.launches)
+        for launch in self.launches:
+            if ids[launch.launch_id] > 1:
+                raise ValueError(f"launch {launch.launch_id} is planned {ids[launch.launch_id]} times")
+            if launch.fabric not in fabrics:
+                raise ValueError(
+                    f"launch {launch.launch_id} is on fabric {launch.fabric!r}, which the plan does not have"
+                )
+            if launch.block >= self.blocks:
+                raise ValueError(f"launch {launch.launch_id} is in block {launch.block} of {self.blocks}")
+            if any(not 0 <= cell < len(self.cells) for cell in launch.cells):
+                raise ValueError(f"launch {launch.launch_id} has a cell that the plan does not have")
+        return self
 
     @property
     def estimated_seconds(self) -> float:

@@ -5,6 +5,7 @@ What is wrong is `testbed.preflight`'s to tell; this asks.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,8 +19,7 @@ from fabricbench.campaign.venue import OwnLab, Standing, Twins, Venue
 from fabricbench.native import native_file
 from fabricbench.testbed.doctor import find_mpi
 from fabricbench.testbed.model import Launcher
-from fabricbench.testbed.node_facts import read_node
-from fabricbench.testbed.preflight import Needed, Preflight, judge, judge_load, told
+from fabricbench.testbed.preflight import Needed, Preflight, judge, told
 from fabricbench.workload.npb import PROGRAM as NPB
 
 SKIPPED = Preflight(is_skipped=True)
@@ -60,9 +60,8 @@ def _check_commands(place: OwnLab | Standing, plan: RunPlan) -> None:
 def _examine_own_lab(lab: OwnLab) -> Preflight:
     """A lab that is yet to be built is as it is planned; what matters is this machine."""
     lab.check()
-    here = read_node(())
-    note = f"the lab of {lab.nodes} nodes is built for the run on {here.host}, as its fabrics say"
-    return Preflight(testbed=lab.testbed().name, findings=tuple(judge_load(here.host, here)), notes=(note,))
+    note = f"the lab of {lab.nodes} nodes is built for the run on {os.uname().nodename}, as its fabrics say"
+    return Preflight(testbed=lab.testbed().name, notes=(note,))
 
 
 def _examine_standing(place: Standing, plan: RunPlan | None, notify: Notify) -> Preflight:

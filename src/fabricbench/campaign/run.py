@@ -6,27 +6,32 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from fabricbench.campaign.events import Event
+from fabricbench.campaign.events import Event, Notice
 from fabricbench.campaign.execute import Execution
 from fabricbench.campaign.inventory import read_inventories, read_versions
 from fabricbench.campaign.journal import Happened, Journal
 from fabricbench.campaign.plan import RunPlan, extend_plan
 from fabricbench.campaign.preflight import SKIPPED, pass_preflight
+from fabricbench.campaign.quietness import other_load
 from fabricbench.campaign.run_directory import RunDirectory, StoredPlan
 from fabricbench.campaign.specification import Campaign
 from fabricbench.campaign.starts import start_of
+from fabricbench.campaign.trust import check_trust, is_sealed, seal_plan
 from fabricbench.campaign.venue import Venue
 from fabricbench.errors import EnvironmentLacks, UsageError
+from fabricbench.lab import crowding
 from fabricbench.launch.launcher import Launcher
+from fabricbench.record.integrity import MANIFEST
 from fabricbench.record.manifest import (
-    MANIFEST,
     Extension,
     Manifest,
     PlannedLaunch,
+    manifest_text,
     paired_blocks,
     read_manifest,
     write_manifest,
 )
+from fabricbench.testbed.model import Launcher as LauncherName
 
 Notify = Callable[[Event], None]
 
@@ -51,8 +56,10 @@ def start_run(
     found = pass_preflight(venue, plan, notify) if preflight else SKIPPED
     directory.create()
     with directory.locked():
+        directory.check_unused()  # again: another run may have begun in it between the two
         stored = StoredPlan(campaign=campaign, plan=plan, venue=venue, command=command, preflight=found)
         directory.write_plan(stored)
+        seal_plan(directory)
         Journal(directory.path).append(Happened.PLANNED, launches=len(plan.launches), seed=plan.seed)
         try:
             _execute(directory, stored, notify)
@@ -64,15 +71,21 @@ def start_run(
             raise
 
 
-def resume_run(path: Path, *, notify: Notify, blocks: int | None = None) -> None:
+def resume_run(path: Path, *, notify: Notify, blocks: int | None = None, is_trusted: bool = False) -> None:
     """Go on with a run: what is finished stays, all else is run. UsageError where the directory holds no run, or one that runs.
 
     With `blocks` the run gets so many in all, or gives up those beyond, of which nothing is measured; UsageError where it cannot.
+    UsageError, too, where the plan was not written by this user and asks for more than our own programs, unless it `is_trusted`.
     """
     directory = RunDirectory(path)
+    directory.check_confined()
     directory.read_plan()  # before the lock, which would leave a file in a folder that holds no run
     with directory.locked():
+        directory.remove_temporaries()
         stored = directory.read_plan()
+        if is_trusted:
+            seal_plan(directory)  # said once is enough
+        check_trust(directory, stored, is_trusted=is_trusted)
         extension = None if blocks is None else _extension(directory, stored.plan, blocks)
         if extension is not None:
             fewest = directory.blocks_with_data(stored.plan)
@@ -94,12 +107,20 @@ def _execute(directory: RunDirectory, stored: StoredPlan, notify: Notify, extens
     """Run what is left. `extension` is the plan's last one where it is not on the disk yet: it is written once the venue is had."""
     for launch in stored.plan.launches:
         start_of(launch, stored.plan).program(directory.path)  # what is missing is to be said now, not in the middle
+    place = stored.venue.testbed().launcher
+    load = other_load() if place is not LauncherName.SSH else None  # before a lab is started, which is work too
     with stored.venue.open() as launcher:
+        for warning in (load, *(crowding() if place is LauncherName.LAB else ())):
+            if warning is not None:
+                notify(Notice(warning))
         if extension is not None:
+            is_ours = is_sealed(directory)
             directory.write_plan(stored)
+            if is_ours:
+                seal_plan(directory)
             Journal(directory.path).append(Happened.EXTENDED, **extension.model_dump(exclude={"unix_ns"}))
         if not (directory.path / MANIFEST).exists():
-            write_manifest(directory.path, _manifest(stored, launcher))
+            _describe(directory.path, _manifest(stored, launcher))
         else:
             _bring_up_to_date(directory.path, stored.plan)
         Execution(directory, stored.plan, launcher, notify).run()
@@ -110,7 +131,12 @@ def _bring_up_to_date(path: Path, plan: RunPlan) -> None:
     manifest = read_manifest(path)
     if manifest.extensions != plan.extensions:
         grown = {"planned": _planned(plan), "extensions": plan.extensions}
-        write_manifest(path, manifest.model_copy(update=grown))
+        _describe(path, manifest.model_copy(update=grown))
+
+
+def _describe(path: Path, manifest: Manifest) -> None:
+    Journal(path).append_written(MANIFEST, manifest_text(manifest))
+    write_manifest(path, manifest)
 
 
 def _planned(plan: RunPlan) -> tuple[PlannedLaunch, ...]:

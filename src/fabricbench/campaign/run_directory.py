@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Literal
 
 from pydantic import Field, ValidationError
 
-from fabricbench.campaign.journal import JOURNAL
+from fabricbench.campaign.journal import Journal
 from fabricbench.campaign.order import LaunchPlan
 from fabricbench.campaign.plan import RunPlan
 from fabricbench.campaign.specification import Campaign
@@ -19,13 +20,15 @@ from fabricbench.campaign.venue import AnyVenue
 from fabricbench.configuration import first_problem
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
-from fabricbench.record.atomic import explained, replace_text
-from fabricbench.record.launch import KERNEL_RECORDS, LAUNCH, RECORDS, LaunchSummary, is_converted, read_launch
-from fabricbench.record.manifest import MANIFEST
-from fabricbench.record.store import ATTEMPT, LAUNCHES, attempt_number
+from fabricbench.record.atomic import TEMPORARY, explained, replace_text, synced
+from fabricbench.record.integrity import JOURNAL, LAUNCH, LAUNCHES, MANIFEST, Seals, launch_path, seals
+from fabricbench.record.launch import KERNEL_RECORDS, RECORDS, LaunchSummary, is_converted, read_launch
+from fabricbench.record.store import ATTEMPT, attempt_number
 from fabricbench.testbed.preflight import Preflight
 
 PLAN = "plan.json"
+SEAL = "plan.seal"
+"""Tells who wrote the plan (`trust`)."""
 LOCK = ".lock"
 MOVING = ".moving"
 """Ends the name of an attempt's folder until all of it is there."""
@@ -77,6 +80,24 @@ class RunDirectory:
         except OSError as error:
             raise explained(error, self.path) from error
 
+    def check_confined(self) -> None:
+        """Raise UsageError where something in the directory is neither a file nor a folder, or a link that leads out of it.
+
+        Who goes on with a run writes into its folders and appends to its files; none of them may stand for another place.
+        """
+        whole = self.path.resolve()
+        for folder, folders, files in os.walk(self.path):
+            for path in (Path(folder, name) for name in (*folders, *files)):
+                if path.is_symlink() and not path.resolve().is_relative_to(whole):
+                    raise UsageError(
+                        f"{path} is a link to {path.readlink()}, outside of the run directory",
+                        hint="nothing outside is ever written to: replace the link by what it stands for, or remove it",
+                    )
+                if not path.is_symlink() and not path.is_dir() and not path.is_file():
+                    raise UsageError(
+                        f"{path} is neither a file nor a folder", hint="remove it: no run has such a thing"
+                    )
+
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep others from running the same run; the kernel frees the lock however this process ends."""
@@ -95,9 +116,17 @@ class RunDirectory:
                 ) from None
             yield
 
+    def remove_temporaries(self) -> None:
+        """Remove the halves of files that a kill left; the lock must be held."""
+        for path in self.path.rglob(TEMPORARY):
+            if path.is_file() and not path.is_symlink():
+                path.unlink(missing_ok=True)
+
     def write_plan(self, stored: StoredPlan) -> None:
         """Write the plan, whole or not at all."""
-        replace_text(self.path / PLAN, stored.model_dump_json(by_alias=True, indent=1) + "\n")
+        text = stored.model_dump_json(by_alias=True, indent=1) + "\n"
+        Journal(self.path).append_written(PLAN, text)
+        replace_text(self.path / PLAN, text)
 
     def read_plan(self) -> StoredPlan:
         """Return the plan; UsageError where this is no run that can be resumed."""
@@ -117,7 +146,7 @@ class RunDirectory:
 
     def discard(self) -> None:
         """Remove what was written of a run that did not begin, and the directory unless it was there before."""
-        for name in (PLAN, JOURNAL, LOCK):
+        for name in (PLAN, SEAL, JOURNAL, LOCK):
             (self.path / name).unlink(missing_ok=True)
         with suppress(OSError):  # somebody else has put something there meanwhile
             for path in self._made:
@@ -127,22 +156,31 @@ class RunDirectory:
         """Return a launch's directory."""
         return self.path / LAUNCHES / launch_id
 
-    def finished(self, launch: LaunchPlan) -> LaunchSummary | None:
-        """Return a launch that was measured to its end and stored, whatever the journal says; None if it was not."""
+    def stored(self, launch: LaunchPlan) -> LaunchSummary | None:
+        """Return a launch that was stored and can be read, however it ended; None if there is none."""
         directory = self.launch(launch.launch_id)
         if not is_converted(directory):
             return None
         try:
-            summary = read_launch(directory)
+            return read_launch(directory, self._seals().get(launch_path(launch.launch_id), ()))
         except UsageError:
             return None
-        return summary if summary.complete else None
+
+    def finished(self, launch: LaunchPlan) -> LaunchSummary | None:
+        """Return a launch that is stored and counts, whatever the journal says; None if there is none."""
+        summary = self.stored(launch)
+        return summary if summary is not None and summary.is_finished else None
+
+    def _seals(self) -> Seals:
+        return seals(self.path)
 
     def prepare(self, launch_id: str) -> Path:
         """Return an empty directory for a launch; what an earlier attempt left is kept aside in `attempt-N`."""
         directory = self.launch(launch_id)
         try:
             directory.mkdir(parents=True, exist_ok=True)
+            for path in (directory.parent, directory.parent.parent):
+                synced(path)  # the journal must not tell of a launch whose folder a power cut takes away
         except OSError as error:
             raise explained(error, directory) from error
         self.set_aside(launch_id)

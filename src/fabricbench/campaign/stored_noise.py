@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from fabricbench.campaign.noise import Kind, Noise, kind_of, pooled
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Pattern
-from fabricbench.record.launch import scan_samples
-from fabricbench.record.lines import Phase
-from fabricbench.record.store import CELL_NAMES, IS_TIME, Run, StoredLaunch, sample_value
+from fabricbench.record.store import CELL_NAMES, Run, StoredLaunch
+from fabricbench.record.values import counted_samples, launch_value
 from fabricbench.statistics.planning import Components, components
 
 Floats = NDArray[np.float64]
@@ -79,14 +78,13 @@ def _batches_of(launch: StoredLaunch, cells: pl.DataFrame) -> dict[tuple[object,
     """Return the batches of each cell of a launch: of a time the median, of a rate all bytes over all time."""
     total = pl.col("time_ns").sum().over("cell")
     middle = pl.col("time_ns").cum_sum().over("cell") - pl.col("time_ns") / 2
-    rate = 8e9 * pl.col("bytes").sum() / pl.col("time_ns").sum()
     batches = (
-        scan_samples(launch.directory)
-        .filter(pl.col("phase") == Phase.MEASURED.value, ~pl.col("missed"), pl.col("time_ns") > 0)
-        .join(cells.lazy().select("cell", *CELL_NAMES, "operations_per_sample"), on="cell")
-        .with_columns(value=sample_value(), batch=(BATCHES * middle / total).floor(), total=total)
-        .group_by("cell", *CELL_NAMES, "batch", "total")
-        .agg(value=pl.when(IS_TIME.first()).then(pl.col("value").median()).otherwise(rate))
+        counted_samples(launch.directory, cells)
+        .filter(pl.col("time_ns") > 0)
+        .with_columns(batch=(BATCHES * middle / total).floor(), total=total)
+        .group_by("cell", "batch", "total")
+        .agg(value=launch_value())
+        .join(cells.lazy().select("cell", *CELL_NAMES), on="cell")
         .collect()
     )
     found = {}

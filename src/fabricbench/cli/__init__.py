@@ -8,14 +8,16 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from fabricbench.cli.output import say
 from fabricbench.errors import EnvironmentLacks, FabricbenchError, UsageError
 
 # Each module here defines `register(app)`. One line for each subcommand.
 from fabricbench.cli import (  # isort: skip
-    run, plan, resume, compare, report, check, selfcheck, show, map as map_, list as list_, lab, doctor, version,
+    run, plan, resume, compare, report, check, selfcheck, show, verify, map as map_, list as list_, lab,
+    doctor, version,
 )  # fmt: skip
 
-COMMANDS = (run, plan, resume, compare, report, check, selfcheck, show, map_, list_, lab, doctor, version)
+COMMANDS = (run, plan, resume, compare, report, check, selfcheck, show, verify, map_, list_, lab, doctor, version)
 
 app = typer.Typer(
     name="fabricbench",
@@ -48,7 +50,9 @@ def main() -> None:
         app()
     except FabricbenchError as error:
         _end(error)
-    except Exception as error:
+    except (
+        Exception
+    ) as error:  # PanicException of polars is none of these: no file gets that far (record.launch.read_launch)
         told = _told(error)
         if told is None:
             raise
@@ -69,7 +73,7 @@ def _told(error: Exception) -> FabricbenchError | None:
 
 
 def _end(error: FabricbenchError) -> NoReturn:
-    sys.stderr.write(f"fabricbench: {error.message}\n")
+    say(f"fabricbench: {error.message}")
     if error.hint:
-        sys.stderr.write(f"  what to do: {error.hint}\n")
+        say(f"  what to do: {error.hint}")
     sys.exit(error.exit_code)

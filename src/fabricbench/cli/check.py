@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fabricbench.cli.campaign_options import budget_seconds
-from fabricbench.cli.output import write_output
+from fabricbench.cli.output import say, write_output
 from fabricbench.cli.tables import Format, share_option
 from fabricbench.errors import UsageError
 
@@ -105,7 +105,7 @@ def _decide(look: Callable[[], GateReport], runs: list[Path], budget: str | None
         more = blocks_to_add(report, have, seconds_a_block(stored), until - time.monotonic())
         if more == 0:
             return report
-        typer.echo(f"{have} blocks do not decide: {more} more are measured into {path}", err=True)
+        say(f"{have} blocks do not decide: {more} more are measured into {path}")
         planned = len({launch.block for launch in stored.manifest.planned})
         with RunProgress() as progress, interruptible(path, progress.show) as notify:
             resume_run(path, notify=notify, blocks=planned + more)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fabricbench.cli.output import write_output
+from fabricbench.cli.output import say, write_output
 from fabricbench.cli.run_arguments import (
     AfterOption,
     BeforeOption,
@@ -61,5 +61,5 @@ def register(app: typer.Typer) -> None:
         )
         for warning in findings.warnings:
             if warning.severity is not Severity.NOTE:
-                typer.echo(f"{warning.severity.value}: {warning.subject}: {warning.text}", err=True)
+                say(f"{warning.severity.value}: {warning.subject}: {warning.text}")
         write_output(render(findings, form) + "\n", output)

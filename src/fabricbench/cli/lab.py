@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from fabricbench.cli.output import say
 from fabricbench.errors import EnvironmentLacks, UsageError
-from fabricbench.lab import PRESETS, EmulatedFabric, Lab, LabStatus, drop_stale_labs, parse_each, running_labs
+from fabricbench.lab import PRESETS, EmulatedFabric, Lab, LabStatus, crowding, drop_stale_labs, parse_each, running_labs
 from fabricbench.lab.fabric import FIGURES, KEYS
+from fabricbench.printable import PrintableConsole, printable
 from fabricbench.quantity import format_bit_s, format_bytes, format_seconds
 
 lab_app = typer.Typer(
@@ -64,6 +65,8 @@ def up(
     lab = Lab.up(name, nodes, fabrics, owned=False)
     names = ", ".join(planned.fabric.name for planned in lab.topology.fabrics)
     _say(f"lab {name} is up: {nodes} nodes, emulated fabrics {names}")
+    for crowded in crowding():
+        _say(crowded)
     _say(
         f"enter a node with `fabricbench lab exec {name} n0 -- COMMAND`, end the lab with `fabricbench lab down {name}`"
     )
@@ -139,7 +142,7 @@ def list_(form: FormatOption = Format.TEXT) -> None:
     if not names:
         _say("no lab is running")
     for name in names:
-        typer.echo(name)
+        typer.echo(printable(name))
 
 
 @lab_app.command(epilog="Example: `fabricbench lab presets --format json`")
@@ -191,7 +194,7 @@ def _print_status(lab: LabStatus) -> None:
             str(sum(port.received_frames for port in ports)),
             str(sum(port.sent_frames for port in ports)),
             str(sum(port.dropped_frames for port in ports)),
-            str(sum(port.ring_lost_frames for port in ports)),
+            str(sum(port.ring_lost_frames + port.unsent_frames for port in ports)),
             f"{format_seconds(late.p50 * 1e-9)}, {format_seconds(late.p99 * 1e-9)}" if late and late.count else "-",
         )
     console.print(nodes, "", switches, "")
@@ -204,10 +207,10 @@ def _print_status(lab: LabStatus) -> None:
         console.print(f"{fabric.name} is emulated: {rate}, {asked.switching.value}, {delay} a link, MTU {asked.mtu}")
 
 
-def _console() -> Console:
+def _console() -> PrintableConsole:
     """Return the console for tables: a reader who is no terminal, or a narrow one, gets whole lines and not a word on each."""
-    console = Console()
-    return Console(width=max(console.width, WIDEST_TABLE))
+    console = PrintableConsole()
+    return PrintableConsole(width=max(console.width, WIDEST_TABLE))
 
 
 def _say_dropped() -> None:
@@ -216,4 +219,4 @@ def _say_dropped() -> None:
 
 
 def _say(text: str) -> None:
-    typer.echo(text, err=True)
+    say(text)

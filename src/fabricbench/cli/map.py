@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import secrets
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from fabricbench.cli.campaign_options import NodesOption, SeedOption
-from fabricbench.cli.output import write_output
+from fabricbench.cli.output import say, write_output
 from fabricbench.cli.tables import Format, share_option
 
 
@@ -49,7 +48,7 @@ def register(app: typer.Typer) -> None:
         if testbed is not None:
             _measure(testbed, nodes, layer, blocks, seed, run)
             if any(one.needs_second_run for one in network_maps(Run.open(run), margin=share)):
-                sys.stderr.write("somebody looks slow: the pairs are measured again before anybody is accused\n")
+                say("somebody looks slow: the pairs are measured again before anybody is accused")
                 _measure(testbed, nodes, layer, blocks, seed, second)
         opened = Run.open(run)
         maps = network_maps(opened, margin=share, confirmation=confirmation_of(opened))

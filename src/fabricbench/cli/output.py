@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from fabricbench.printable import printable
+
 
 @contextmanager
 def opened_output(path: Path | None) -> Iterator[BinaryIO]:
@@ -50,7 +52,12 @@ def _standard_output() -> Iterator[BinaryIO]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def write_output(text: str, path: Path | None) -> None:
-    """Write text as a command's data."""
+def write_output(text: str, path: Path | None, *, has_colour: bool = False) -> None:
+    """Write text as a command's data, printable; text that `has_colour` comes from a `PrintableConsole` and is."""
     with opened_output(path) as stream:
-        stream.write(text.encode())
+        stream.write((text if has_colour else printable(text)).encode())
+
+
+def say(text: str) -> None:
+    """Tell people something on stderr, printable: it may quote what others wrote."""
+    sys.stderr.write(f"{printable(text)}\n")

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from fabricbench.printable import PrintableConsole
 from fabricbench.quantity import count, format_duration
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ class RunProgress:
     """Takes the events of a run. Draws only when an event comes: a thread of its own would steal time from the measuring."""
 
     def __init__(self, console: Console | None = None) -> None:
-        self._console = console or Console(stderr=True)
+        self._console = console or PrintableConsole(stderr=True)
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fabricbench.cli.output import opened_output
+from fabricbench.cli.output import opened_output, say
 from fabricbench.cli.run_arguments import (
     AfterOption,
     BeforeOption,
@@ -106,7 +106,7 @@ def register(app: typer.Typer) -> None:
         findings = analyse(**sides, baseline=baseline, reference=machine, decision=weights)
         note = note_of_sides(sides)
         if note is not None:
-            typer.echo(f"warning: before and after: {note}", err=True)
+            say(f"warning: before and after: {note}")
         beside = first_path(sides)
         if isinstance(written, Format):
             is_for_terminal = name is FormatName.TEXT and target == STDOUT

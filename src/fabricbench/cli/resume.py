@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from fabricbench.cli.interruption import interruptible
+from fabricbench.cli.output import say
 from fabricbench.cli.progress import RunProgress
 from fabricbench.cli.verdict import show_verdict
 
@@ -23,6 +23,12 @@ def register(app: typer.Typer) -> None:
             int | None,
             typer.Option("--blocks", min=1, help="Add blocks, up to so many in all; a look that verdicts pay for."),
         ] = None,
+        trust_plan: Annotated[
+            bool,
+            typer.Option(
+                "--trust-plan", help="Start what the plan asks for, though somebody else wrote it (docs/trust.md)."
+            ),
+        ] = False,
     ) -> None:
         """Go on with a run, by the same plan and seed: what is finished stays, what was cut short is kept aside and run again.
 
@@ -31,7 +37,7 @@ def register(app: typer.Typer) -> None:
         from fabricbench.campaign.run import resume_run  # noqa: PLC0415 - keeps the start of the program fast
 
         with RunProgress() as progress, interruptible(run_directory, progress.show) as notify:
-            resume_run(run_directory, notify=notify, blocks=blocks)
+            resume_run(run_directory, notify=notify, blocks=blocks, is_trusted=trust_plan)
         _tell_of_looks(run_directory)
         show_verdict(run_directory)
 
@@ -46,7 +52,7 @@ def _tell_of_looks(directory: Path) -> None:
         return
     seen = ", ".join(map(str, run.looks[:-1]))
     share = level_of_look(run.looks, 1.0, is_final=run.is_final)
-    sys.stderr.write(
+    say(
         f"note: blocks were added when {seen} had been measured, so this is look number {len(run.looks)}: "
-        f"its verdicts may spend {share:.3g} of the error that all looks share\n"
+        f"its verdicts may spend {share:.3g} of the error that all looks share"
     )

@@ -21,6 +21,7 @@ from fabricbench.cli.campaign_options import (
     prepare,
 )
 from fabricbench.cli.interruption import interruptible
+from fabricbench.cli.output import say
 from fabricbench.cli.power_text import found_note
 from fabricbench.cli.preflight_text import PreflightFormat, show_preflight
 from fabricbench.cli.progress import RunProgress
@@ -84,7 +85,7 @@ def measure(prepared: Prepared, directory: Path, *, preflight: bool = True) -> N
 
     found = found_note(power_of(prepared.plan, prepared.noise, prepared.campaign.margin))
     for note in (*prepared.venue.testbed().notes, *prepared.plan.notes, *found):
-        sys.stderr.write(f"note: {note}\n")
+        say(f"note: {note}")
     with RunProgress() as progress, interruptible(directory, progress.show) as notify:
         command = ("fabricbench", *sys.argv[1:])
         start_run(

@@ -17,6 +17,7 @@ from fabricbench.cli.output import opened_output
 from fabricbench.cli.tables import value_text
 from fabricbench.errors import UsageError
 from fabricbench.model import Metric
+from fabricbench.printable import printable
 from fabricbench.quantity import format_bytes
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def register(app: typer.Typer) -> None:
         run = Run.open(run_directory)
         with opened_output(output) as stream:
             if chosen is Format.TEXT:
-                stream.write(_text(run, summary_frame(run)).encode())
+                stream.write(printable(_text(run, summary_frame(run))).encode())
             elif summary:
                 _write(summary_frame(run), chosen, stream)
             else:

@@ -12,6 +12,7 @@ from typing import Any
 
 from fabricbench.errors import UsageError
 from fabricbench.model import Metric
+from fabricbench.printable import one_line
 from fabricbench.quantity import format_bit_s, format_message_s, format_seconds, parse_share
 
 
@@ -35,7 +36,7 @@ class Table:
 
 def as_text(table: Table) -> str:
     """Return the table in columns of equal width, its title above."""
-    lines = [list(table.columns), *(list(row) for row in table.rows)]
+    lines = [[one_line(cell) for cell in row] for row in (table.columns, *table.rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(table.columns))]
     body = [
         "  " + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
@@ -46,7 +47,7 @@ def as_text(table: Table) -> str:
 def as_markdown(table: Table) -> str:
     """Return the table in Markdown, its title as a heading."""
     rows = [table.columns, ["---"] * len(table.columns), *table.rows]
-    body = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+    body = ["| " + " | ".join(one_line(cell).replace("|", "\\|") for cell in row) + " |" for row in rows]
     return "\n".join([f"### {table.title}", "", *body])
 
 

@@ -8,7 +8,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from fabricbench.cli.output import write_output
+from fabricbench.cli.output import say, write_output
 
 
 def show_verdict(directory: Path) -> None:
@@ -23,7 +23,5 @@ def show_verdict(directory: Path) -> None:
     findings = analyse([run], baseline=None, margin=margin)
     has_colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     width = shutil.get_terminal_size().columns
-    write_output(render_terminal(findings, width, color=has_colour, is_brief=True), None)
-    sys.stderr.write(
-        f"\nthe run is in {directory}\nthe dossier: {shlex.join(('fabricbench', 'report', str(directory)))}\n"
-    )
+    write_output(render_terminal(findings, width, color=has_colour, is_brief=True), None, has_colour=has_colour)
+    say(f"\nthe run is in {directory}\nthe dossier: {shlex.join(('fabricbench', 'report', str(directory)))}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fabricbench.lab.fabric import EmulatedFabric, Switching
-from fabricbench.lab.lab import Lab, drop_stale_labs, running_labs
+from fabricbench.lab.lab import Lab, crowding, drop_stale_labs, running_labs
 from fabricbench.lab.presets import PRESETS, parse_each, parse_fabric, parse_fabrics
 from fabricbench.lab.status import LabStatus
 from fabricbench.lab.support import Support, lab_support
@@ -15,6 +15,7 @@ __all__ = [
     "LabStatus",
     "Support",
     "Switching",
+    "crowding",
     "drop_stale_labs",
     "lab_support",
     "parse_each",

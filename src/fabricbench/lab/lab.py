@@ -55,7 +55,8 @@ class Lab:
         Raises UsageError where the name is taken or the request cannot be, EnvironmentLacks where the machine does not allow it.
         """
         ledger.check_name(name)
-        topology = plan_lab(name, nodes, fabrics, sorted(os.sched_getaffinity(0)))
+        cpus = sorted(os.sched_getaffinity(0))
+        plan_lab(name, nodes, fabrics, cpus)  # what cannot be is refused before anything is looked at
         support = needed_support()
         switch = native_file("fabricbench-switch")
         with ledger.locked():
@@ -67,6 +68,8 @@ class Lab:
                     hint=f"end it (`fabricbench lab down {name}`) or choose another name",
                 )
             directory.mkdir(mode=0o700)
+            taken = {cpu: len(labs) for cpu, labs in _switch_cpus().items()}
+            topology = plan_lab(name, nodes, fabrics, cpus, taken)
             order = KeeperOrder(
                 topology=topology, has_root=support.mode == "root", directory=directory, switch_program=switch
             )
@@ -162,8 +165,27 @@ class Lab:
 
 def running_labs() -> list[str]:
     """Return the names of the labs that run."""
-    entries = {name: ledger.read(name) for name in ledger.names()}
-    return [name for name, entry in entries.items() if entry is not None and entry.nodes and entry.keeper.is_alive]
+    return list(ledger.living())
+
+
+def crowding() -> list[str]:
+    """Say which processors serve the switches of several running labs of this user; empty where each has its own."""
+    return [
+        f"processor {cpu} serves the switches of labs {' and '.join(sorted(labs))}, as this machine has too few for each to have "
+        "its own: while several of them have traffic their frames are late"
+        for cpu, labs in sorted(_switch_cpus().items())
+        if len(labs) > 1
+    ]
+
+
+def _switch_cpus() -> dict[int, set[str]]:
+    """Return the processors that switches of running labs are pinned to, with the labs' names."""
+    labs: dict[int, set[str]] = {}
+    for name, entry in ledger.living().items():
+        for planned in entry.topology.fabrics:
+            if planned.cpu is not None:
+                labs.setdefault(planned.cpu, set()).add(name)
+    return labs
 
 
 def drop_stale_labs() -> list[str]:

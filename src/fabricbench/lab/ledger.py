@@ -1,16 +1,19 @@
-"""The ledger: what labs there are, one directory each, under $XDG_STATE_HOME/fabricbench/labs.
+"""The ledger: what labs there are on this host, one directory each, under $XDG_STATE_HOME/fabricbench/labs/HOST.
 
-An entry names the keeper by its identity; an entry whose keeper is gone is stale and is dropped, and said, at the next start.
-One lock serialises creation, removal and dropping, so two starts never race for a name.
+A home directory may be that of many hosts: each has a directory of its own there, and never looks into another's, whose processes
+it cannot see. An entry names the keeper by its identity, boot included; an entry whose keeper is gone is stale and is dropped, and
+said, at the next start. One lock a host serialises creation, removal and dropping, so two starts never race for a name.
 """
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import re
 import shutil
+import socket
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +29,8 @@ from fabricbench.model import Model
 _ENTRY = "lab.json"
 _LOCK = ".lock"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,30}\Z")
+_MACHINE_ID = Path("/etc/machine-id")
+_MOST_OF_A_HOST_NAME = 40
 
 
 class LedgerEntry(Model):
@@ -54,9 +59,28 @@ def check_name(name: str) -> None:
         )
 
 
+def host_key() -> str:
+    """Return what names this host among those that share a home directory: the same after a reboot.
+
+    The host name alone may be `localhost` on each, and machines that boot from one image have one machine-id.
+    """
+    name = socket.gethostname()
+    try:
+        machine = _MACHINE_ID.read_text().strip()
+    except OSError:
+        machine = ""
+    digest = hashlib.sha256(f"{name}\n{machine}".encode()).hexdigest()[:12]
+    return f"{re.sub('[^A-Za-z0-9-]', '-', name)[:_MOST_OF_A_HOST_NAME]}.{digest}"
+
+
+def state_directory() -> Path:
+    """Return where fabricbench keeps what outlives a run, for this user: not made yet."""
+    return _state_home() / "fabricbench"
+
+
 def labs_directory() -> Path:
-    """Return the directory of the ledger, made if need be. Raises EnvironmentLacks."""
-    directory = _state_home() / "fabricbench" / "labs"
+    """Return the directory of this host's part of the ledger, made if need be. Raises EnvironmentLacks."""
+    directory = state_directory() / "labs" / host_key()
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -102,8 +126,16 @@ def remove(name: str) -> None:
 
 
 def names() -> list[str]:
-    """Return the names of all entries, stale ones too."""
+    """Return the names of this host's entries, stale ones too."""
     return sorted(path.name for path in labs_directory().iterdir() if path.is_dir() and _NAME.match(path.name))
+
+
+def living() -> dict[str, LedgerEntry]:
+    """Return this host's labs that run, by name."""
+    entries = {name: read(name) for name in names()}
+    return {
+        name: entry for name, entry in entries.items() if entry is not None and entry.nodes and entry.keeper.is_alive
+    }
 
 
 def drop_stale() -> list[str]:

@@ -22,7 +22,12 @@ _ANSWER_POLL_S = 0.005
 
 
 class PortCounters(Model):
-    """What one port of a switch has counted since the lab was started."""
+    """What one port of a switch has counted since the lab was started.
+
+    `dropped` is what the emulated fabric drops, at the full buffer of a port say. The rest are the emulator's own failures: frames
+    that the port's interface did not take (`unsent`), tries to send that found the socket's buffer full, frames that found the
+    receive ring full, and frames that the timing model was told of after one with a later time.
+    """
 
     interface: str
     received_frames: int
@@ -32,6 +37,10 @@ class PortCounters(Model):
     dropped_frames: int
     dropped_bytes: int
     ring_lost_frames: int
+    unsent_frames: int = 0
+    unsent_bytes: int = 0
+    send_retries: int = 0
+    out_of_order_frames: int = 0
 
 
 class Lateness(Model):
@@ -141,7 +150,8 @@ def _switch_status(process: ProcessIdentity, cpu: int | None, path: Path) -> Swi
             pid=process.pid,
             cpu=cpu,
             ports=tuple(
-                PortCounters(**{field: port[field] for field in PortCounters.model_fields}) for port in told["ports"]
+                PortCounters(**{field: port[field] for field in PortCounters.model_fields if field in port})
+                for port in told["ports"]
             ),
             lateness_ns=Lateness(**{field: told["lateness_ns"][field] for field in Lateness.model_fields}),
             lost_windows=told.get("lost_windows", 0),

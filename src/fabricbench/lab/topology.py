@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 
@@ -26,6 +26,9 @@ MOST_FABRICS = 16
 
 CPUS_PER_SWITCH_CPU = 4
 """Every fourth processor may go to a switch: a switch keeps one busy while there is traffic."""
+
+CPUS_PER_SWITCH_CPU_OF_ALL_LABS = 2
+"""Of several labs together every second one: the nodes of all share the rest."""
 
 
 class PlannedNode(Model):
@@ -130,8 +133,17 @@ class Topology(Model):
         return port
 
 
-def plan_lab(name: str, nodes: int, fabrics: Sequence[EmulatedFabric], cpus: Sequence[int]) -> Topology:
-    """Return the plan of a lab of `nodes` nodes on the processors `cpus`; UsageError where that cannot be."""
+def plan_lab(
+    name: str,
+    nodes: int,
+    fabrics: Sequence[EmulatedFabric],
+    cpus: Sequence[int],
+    taken: Mapping[int, int] | None = None,
+) -> Topology:
+    """Return the plan of a lab of `nodes` nodes on the processors `cpus`; UsageError where that cannot be.
+
+    `taken` are processors with how many switches of other labs each has.
+    """
     if not LEAST_NODES <= nodes <= MOST_NODES:
         raise UsageError(
             f"a lab of {nodes} node{'s' * (nodes != 1)} cannot be", hint=f"ask for {LEAST_NODES} to {MOST_NODES}"
@@ -146,7 +158,7 @@ def plan_lab(name: str, nodes: int, fabrics: Sequence[EmulatedFabric], cpus: Seq
                 f"fabric {fabric.name} is given a link of n{beyond[0]}, which is not in a lab of {nodes} nodes",
                 hint=f"nodes are n0 to n{nodes - 1}",
             )
-    node_cpus, switch_cpus = share_cpus(cpus, len(fabrics))
+    node_cpus, switch_cpus = share_cpus(cpus, len(fabrics), taken or {})
     return Topology(
         name=name,
         nodes=tuple(_node(index, len(fabrics)) for index in range(nodes)),
@@ -155,13 +167,24 @@ def plan_lab(name: str, nodes: int, fabrics: Sequence[EmulatedFabric], cpus: Seq
     )
 
 
-def share_cpus(cpus: Sequence[int], fabrics: int) -> tuple[list[int], list[int]]:
-    """Return the processors of the nodes and those of the switches, the last ones; one alone serves both."""
+def share_cpus(cpus: Sequence[int], fabrics: int, taken: Mapping[int, int]) -> tuple[list[int], list[int]]:
+    """Return the processors of the nodes and those of the switches, the last ones; one alone serves both.
+
+    Switches get processors that no other lab's switch has; where too few are left, they join those that have the fewest.
+    """
     ordered = sorted(cpus)
     if len(ordered) < 2:
         return ordered, []
-    for_switches = min(fabrics, max(1, len(ordered) // CPUS_PER_SWITCH_CPU))
-    return ordered[:-for_switches], ordered[-for_switches:]
+    wanted = min(fabrics, max(1, len(ordered) // CPUS_PER_SWITCH_CPU))
+    held = {cpu: taken[cpu] for cpu in ordered if taken.get(cpu)}
+    free = [cpu for cpu in ordered if cpu not in held]
+    may_have = max(1, len(ordered) // CPUS_PER_SWITCH_CPU_OF_ALL_LABS) - len(held)
+    if may_have > 0:
+        for_switches = free[-min(wanted, may_have) :]
+    else:
+        for_switches = sorted(sorted(held, key=lambda cpu: (held[cpu], -cpu))[:wanted])
+    for_nodes = [cpu for cpu in ordered if cpu not in for_switches and cpu not in held]
+    return for_nodes or [cpu for cpu in ordered if cpu not in for_switches], for_switches
 
 
 def _node(index: int, fabrics: int) -> PlannedNode:

@@ -25,9 +25,8 @@ def is_it(version_text: str) -> bool:
 
 def tokens(mpiexec: str, _version: str, placement: Placement, fabric: Fabric, program: list[str]) -> list[str]:
     """Return the tokens that start the program."""
-    environment = _selectors(fabric) | fabric.mpi_environment
-    if placement.preload is not None:
-        environment["LD_PRELOAD"] = str(placement.preload)
+    selectors = {} if fabric.mpi_arguments else _selectors(fabric)
+    environment = placement.environment(selectors | fabric.mpi_environment)
     variables = [token for name, value in environment.items() for token in ("-genv", name, value)]
     return [
         mpiexec,

@@ -20,6 +20,7 @@ def is_it(version_text: str) -> bool:
 
 def tokens(mpiexec: str, version: str, placement: Placement, fabric: Fabric, program: list[str]) -> list[str]:
     """Return the tokens that start the program."""
+    environment = placement.environment(fabric.mpi_environment)
     return [
         mpiexec,
         "--allow-run-as-root",
@@ -28,7 +29,7 @@ def tokens(mpiexec: str, version: str, placement: Placement, fabric: Fabric, pro
         *("--bind-to", "none"),
         *_waiting(placement),
         *(fabric.mpi_arguments or _selectors(fabric)),
-        *(token for name, value in fabric.mpi_environment.items() for token in ("-x", f"{name}={value}")),
+        *(token for name, value in environment.items() for token in ("-x", f"{name}={value}")),
         *program,
     ]
 
@@ -53,7 +54,7 @@ def _where(version: str, placement: Placement) -> list[str]:
 def _waiting(placement: Placement) -> list[str]:
     if placement.preload is None:
         return []
-    return ["--mca", "mpi_yield_when_idle", "1", "-x", f"LD_PRELOAD={placement.preload}"]
+    return ["--mca", "mpi_yield_when_idle", "1"]
 
 
 def _selectors(fabric: Fabric) -> list[str]:

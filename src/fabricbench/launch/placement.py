@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+PRELOAD = "LD_PRELOAD"
 
 
 @dataclass(frozen=True)
@@ -25,3 +28,9 @@ class Placement:
     def ranks_on_each_host(self) -> int:
         """How many ranks a host has at most."""
         return -(-self.ranks // max(1, len(self.hosts)))
+
+    def environment(self, given: Mapping[str, str]) -> dict[str, str]:
+        """Return the variables of the ranks: those given, and the preload before whatever they preload themselves."""
+        if self.preload is None:
+            return dict(given)
+        return {**given, PRELOAD: ":".join(filter(None, (str(self.preload), given.get(PRELOAD))))}

@@ -16,6 +16,10 @@ DENIED = {errno.EACCES, errno.EPERM, errno.EROFS}
 WRONG_PLACE = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR}
 
 
+TEMPORARY = ".*.tmp"
+"""What the names of temporary files look like: one that is still there when nobody writes was left by a kill."""
+
+
 @contextmanager
 def replaced(path: Path) -> Iterator[Path]:
     """Yield the path of a temporary file beside `path`; once it is written and on the disk, it takes the place of `path`.
@@ -26,9 +30,9 @@ def replaced(path: Path) -> Iterator[Path]:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         yield temporary
-        _sync(temporary)
+        synced(temporary)
         temporary.replace(path)
-        _sync(path.parent)
+        synced(path.parent)
     except Exception as error:
         raise explained(error, path) from error
     finally:
@@ -70,7 +74,8 @@ def error_number(error: Exception) -> int | None:
     return int(found.group(1)) if found else None
 
 
-def _sync(path: Path) -> None:
+def synced(path: Path) -> None:
+    """Return once a file, or what a folder holds, is on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -8,7 +8,8 @@ import polars as pl
 
 from fabricbench.model import Metric
 from fabricbench.record.launch import scan_samples
-from fabricbench.record.store import CELL_NAMES, IS_TIME, LAUNCH_NAMES, SCALE, Run, quantile_name, sample_value
+from fabricbench.record.store import CELL_NAMES, LAUNCH_NAMES, Run, quantile_name
+from fabricbench.record.values import IS_TIME, NO_VALUE, sample_value, total_rate
 
 SAMPLE_COLUMNS = (*LAUNCH_NAMES, *CELL_NAMES, "phase", "index", "time_ns", "bytes", "missed", "value", "unit")
 SUMMARY_PROBABILITIES = (0.01, 0.25, 0.75, 0.99)
@@ -34,18 +35,19 @@ def sample_scans(run: Run) -> Iterator[pl.LazyFrame]:
 def summary_frame(run: Run, probabilities: Sequence[float] = SUMMARY_PROBABILITIES) -> pl.DataFrame:
     """Return a row for each fabric and cell, over the launches whose path proof holds.
 
-    `median` and the quantiles are the medians, over launches, of each launch's own; `mean` is over all samples (of rates:
-    all that was moved over all time); `failed` counts the launches in which the cell could not be measured, for the `reason` given.
+    `median` is that of the launches' values, as every report has it (`record.values`); the quantiles are the medians, over
+    launches, of each launch's own; `mean` is over all samples (of rates: all that was moved over all time); `failed` counts the
+    launches in which the cell could not be measured, for the `reason` given.
     """
     key = ["fabric", *CELL_NAMES]
     quantiles = run.launch_quantiles(probabilities).filter("is_valid")
     spread = quantiles.group_by(key).agg(
         pl.len().alias("launches"),
         pl.col("n").sum().alias("samples"),
-        pl.col("median").median(),
+        pl.col("launch_value").median().alias("median"),
         pl.when(IS_TIME.first())
         .then((pl.col("mean") * pl.col("n")).sum() / pl.col("n").sum())
-        .otherwise(pl.col("total_bytes").sum() * SCALE.first() / pl.col("total_time_ns").sum())
+        .otherwise(total_rate(pl.col("total_bytes").sum(), pl.col("total_time_ns").sum()))
         .alias("mean"),
         pl.col("minimum").min(),
         pl.col("maximum").max(),
@@ -68,6 +70,9 @@ def summary_frame(run: Run, probabilities: Sequence[float] = SUMMARY_PROBABILITI
     return (
         counted.join(spread, on=key, how="left", nulls_equal=True)
         .sort(by_size)
+        .with_columns(
+            pl.coalesce("reason", pl.when(pl.col("median").is_null(), pl.col("samples") > 0).then(pl.lit(NO_VALUE)))
+        )
         .select(
             *key,
             unit_name(),

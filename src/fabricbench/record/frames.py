@@ -6,17 +6,19 @@ Columns that came with a later version have a default, so that a run of an earli
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import polars as pl
+from pydantic import TypeAdapter
 
 from fabricbench.model import Layer, Metric, Pattern, Receive
 from fabricbench.patterns import PATTERNS, Family, Parameters, metric_of
 from fabricbench.quantity import format_bytes
-from fabricbench.record.lines import Cell, Phase, Quantity
-from fabricbench.record.probe_plan import PlanProbe
+from fabricbench.record.lines import Cell, InterfaceBytes, Phase, Quantity
+from fabricbench.record.probe_plan import PlanCongestor, PlanProbe
 from fabricbench.record.reading import Batch, CellRecord, Numbers, Record, SignedNumbers
 
 Schema = dict[str, pl.DataType | type[pl.DataType]]
@@ -120,6 +122,23 @@ def _as(name: str, found: pl.DataType, wanted: pl.DataType | type[pl.DataType]) 
     return column if found == wanted else column.cast(pl.String).cast(wanted)
 
 
+def check_cells(cells: pl.DataFrame) -> None:
+    """Raise ValueError where cells are not what they should be: two of a number, no names, or columns of JSON that hold none."""
+    if cells["cell"].n_unique() != cells.height or cells["cell"].null_count():
+        raise ValueError("its cells are not numbered one by one")
+    done = cells.filter(pl.col("status") == "done")
+    for name in ("layer", "pattern", "receive", "message_bytes", "metric", "operations_per_sample"):
+        if done[name].null_count():
+            raise ValueError(f"a measured cell lacks its {name}")
+    for row in cells.select(sorted(AS_TEXT)).iter_rows(named=True):
+        for name, text in row.items():
+            if text is None:
+                continue
+            value = _JSON_COLUMNS[name].validate_json(text)
+            if name == "values" and any(not math.isfinite(number) for number in value.values()):
+                raise ValueError("values holds a number that is not finite")
+
+
 def cells_frame(record: Record, planned: Mapping[int, PlanProbe] | None = None) -> pl.DataFrame:
     """Return a row for each complete cell: its opening and its end or failure, flattened.
 
@@ -153,6 +172,14 @@ def _cell_row(record: CellRecord, probe: PlanProbe | None) -> dict[str, Any]:
 
 AS_TEXT = {"parameters", "interfaces", "values", "congestor"}
 """Columns that hold JSON."""
+
+
+_JSON_COLUMNS: dict[str, TypeAdapter[Any]] = {
+    "parameters": TypeAdapter(Parameters),
+    "interfaces": TypeAdapter(dict[str, InterfaceBytes]),
+    "values": TypeAdapter(dict[str, float]),
+    "congestor": TypeAdapter(PlanCongestor),
+}
 
 
 def _as_text(cell: Cell | PlanProbe) -> dict[str, str | None]:

@@ -23,12 +23,15 @@ from fabricbench.record.frames import (
     Schema,
     cells_frame,
     channels_frame,
+    check_cells,
     in_schema,
     lacking,
     samples_frame,
 )
+from fabricbench.record.integrity import CELLS, CHANNELS, LAUNCH, SAMPLES, DamagedFile, check_sha256, file_sha256
 from fabricbench.record.kernel_lines import KernelHeader, KernelRun
 from fabricbench.record.lines import Clock, Footer, Header
+from fabricbench.record.outcome import LaunchOutcome, outcome_of, signal_name, signal_number
 from fabricbench.record.probe_plan import PlanProbe, ProbePlan
 from fabricbench.record.reading import Damage, Record, read_record
 
@@ -36,13 +39,20 @@ PLAN = "plan.json"
 RECORDS = "records.jsonl"
 KERNEL_RECORDS = "kernel.jsonl"
 """The raw record of a kernel; its content is in `launch.json`."""
-CELLS = "cells.parquet"
-SAMPLES = "samples.parquet"
-CHANNELS = "channels.parquet"
-"""Only where a cell has channels of its own to tell of."""
-LAUNCH = "launch.json"
+
+DEAD = "dead"
+"""The state of an emulated switch whose process is gone, as the lab tells it."""
+
+WRONG_RESULT = 1
+"""Exit code of a kernel that ran to its end with a wrong result: its cell says so."""
 
 MEASURE_AGAIN = "`fabricbench resume` measures that launch again"
+
+PARQUET_SCHEMAS: dict[str, tuple[Schema, Mapping[str, Any]]] = {
+    CELLS: (CELL_SCHEMA, LATER_CELL_COLUMNS),
+    SAMPLES: (SAMPLE_SCHEMA, LATER_SAMPLE_COLUMNS),
+    CHANNELS: (CHANNEL_SCHEMA, {}),
+}
 
 ROW_GROUP_ROWS = 262_144
 """Small enough that a reader who streams holds little, large enough that compression works."""
@@ -66,6 +76,7 @@ class CellLateness(Model):
 class LaunchFacts(Model):
     """What only the one who ran the launch knows. `is_valid` is False where the path proof failed; `invalid_because` says why.
 
+    `outcome` is how it ended, None in runs of earlier versions; `signal` and `died_on` (a node) are there where a signal ended it.
     `conditions` are what a reader must know of how programs were started (how MPI waits, say): what -> fact. `lateness` is that
     of the launch's emulated switch, by the cell's number; a cell of which nothing is known is left out.
     """
@@ -75,11 +86,19 @@ class LaunchFacts(Model):
     is_valid: bool = True
     invalid_because: tuple[str, ...] = ()
     exit_code: int | None = None
+    outcome: LaunchOutcome | None = None
+    signal: str | None = None
+    died_on: str | None = None
     path_proof: dict[str, Any] = {}
     conditions: dict[str, str] = {}
     switches_before: dict[str, Any] = {}
     switches_after: dict[str, Any] = {}
     lateness: dict[int, CellLateness] = {}
+
+    def has_dead_switch(self, fabric: str) -> bool:
+        """Tell whether the emulated switch of a fabric was dead when the launch had ended."""
+        status = self.switches_after.get(fabric)
+        return isinstance(status, dict) and status.get("state") == DEAD
 
 
 class KernelPart(Model):
@@ -92,7 +111,8 @@ class KernelPart(Model):
 class LaunchSummary(Model):
     """`launch.json`: the record's header, clocks and footer, what of the record was lost, and the facts of the runner.
 
-    `channel_rows` is how many rows `channels.parquet` has; 0: there is no such file. `kernel` is there where one was run.
+    `channel_rows` is how many rows `channels.parquet` has; 0: there is no such file. `kernel` is there where one was run. `sha256`
+    has the hash of each Parquet file beside it; none in runs of earlier versions.
     """
 
     launch_id: str
@@ -108,12 +128,45 @@ class LaunchSummary(Model):
     footer: Footer | None
     facts: LaunchFacts = LaunchFacts()
     kernel: KernelPart | None = None
+    sha256: dict[str, str] = {}
+
+    @property
+    def parquet(self) -> tuple[str, ...]:
+        """The names of the Parquet files beside it."""
+        return (CELLS, SAMPLES, CHANNELS) if self.channel_rows else (CELLS, SAMPLES)
 
     @property
     def block(self) -> int:
         """The block that the launch belongs to, from the runner or from the launch's name."""
         named = re.match(r"b(\d+)-", self.launch_id)
         return self.facts.block if self.facts.block is not None else int(named.group(1)) if named else 0
+
+    @property
+    def outcome(self) -> LaunchOutcome:
+        """How the launch ended; of a run of an earlier version it follows from the exit code."""
+        if self.facts.outcome is not None and self.complete:
+            return self.facts.outcome
+        well = (0,) if self.kernel is None else (0, WRONG_RESULT)
+        code = self.facts.exit_code
+        return outcome_of(is_whole=self.complete, is_well=code in well, exit_code=code)
+
+    @property
+    def end_in_words(self) -> str:
+        """How a program ended that died after its record, or of which nobody knows."""
+        facts = self.facts
+        if self.outcome is not LaunchOutcome.DIED_AFTER_RECORD:
+            return "its record is whole, and nobody saw how its program ended"
+        by_signal = facts.signal or signal_name(signal_number(facts.exit_code))
+        if by_signal is None:
+            return "its record was whole, and its program hung until its time limit"
+        return f"its record was whole when {by_signal} ended its program" + (
+            f" on {facts.died_on}" if facts.died_on else ""
+        )
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the launch counts: run, resume and report ask this and nothing else."""
+        return self.outcome.counts
 
 
 def write_launch(
@@ -144,6 +197,7 @@ def write_launch(
     if channels.height:
         with replaced(directory / CHANNELS) as path:
             channels.write_parquet(path, row_group_size=ROW_GROUP_ROWS)
+    summary = summary.model_copy(update={"sha256": {name: file_sha256(directory / name) for name in summary.parquet}})
     _write_summary(directory, summary)
     if summary.complete and not keep_records:
         for raw in (records, directory / KERNEL_RECORDS):
@@ -151,29 +205,50 @@ def write_launch(
     return summary
 
 
-def read_launch(directory: Path) -> LaunchSummary:
-    """Return a converted launch's `launch.json`; UsageError if that or one of the Parquet files beside it cannot be read."""
+def read_launch(directory: Path, sealed: tuple[str, ...] = ()) -> LaunchSummary:
+    """Return a converted launch's `launch.json`, once every file of it is as it was written and holds what it should.
+
+    `sealed` are the hashes that the journal has for `launch.json`. DamagedFile names the first file that is altered or cannot be
+    read, so that nothing behind it meets a damaged one.
+    """
     path = directory / LAUNCH
     try:
+        if sealed:
+            check_sha256(file_sha256(path), sealed)
         summary = LaunchSummary.model_validate_json(path.read_bytes())
-        path = directory / CELLS
-        _check_columns(path, CELL_SCHEMA, LATER_CELL_COLUMNS)
-        path = directory / SAMPLES
-        _check_columns(path, SAMPLE_SCHEMA, LATER_SAMPLE_COLUMNS)
-        if summary.channel_rows:
-            path = directory / CHANNELS
-            _check_columns(path, CHANNEL_SCHEMA, {})
-    except (OSError, ValueError, pl.exceptions.PolarsError) as error:
-        reason = first_problem(error) if isinstance(error, ValidationError) else str(error).splitlines()[0]
-        raise UsageError(f"{path} cannot be read: {reason}", hint=MEASURE_AGAIN) from error
+        for name in summary.parquet:
+            path = directory / name
+            if summary.sha256:
+                check_sha256(file_sha256(path), (summary.sha256.get(name, "no hash"),))
+            _check_content(path, summary)
+    except (OSError, ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        raise DamagedFile(path, _reason(error), hint=MEASURE_AGAIN) from error
     return summary
 
 
-def _check_columns(path: Path, wanted: Schema, later: Mapping[str, Any]) -> None:
-    """Raise ValueError where a Parquet file lacks columns; polars raises errors of its own where the file was cut short."""
+def _reason(error: BaseException) -> str:
+    if isinstance(error, ValidationError):
+        return first_problem(error)
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+def _check_content(path: Path, summary: LaunchSummary) -> None:
+    """Raise ValueError, or what polars raises, where a Parquet file cannot be decoded or holds something else than it should."""
+    wanted, later = PARQUET_SCHEMAS[path.name]
     missing = lacking(pl.read_parquet_schema(path), wanted, later)
     if missing:
         raise ValueError(f"it lacks {', '.join(missing)}")
+    frame = in_schema(pl.scan_parquet(path), wanted, later)
+    if path.name == CELLS:
+        check_cells(frame.collect())
+        return
+    rows = summary.samples if path.name == SAMPLES else summary.channel_rows
+    # The largest of each column makes polars decode all of them, a piece at a time.
+    found = frame.select(pl.len().alias("rows"), pl.all().max().name.prefix("largest ")).collect(engine="streaming")
+    if found["rows"][0] != rows:
+        raise ValueError(f"it has {found['rows'][0]} rows, {LAUNCH} says {rows}")
 
 
 def read_cells(directory: Path) -> pl.DataFrame:

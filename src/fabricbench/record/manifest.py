@@ -13,12 +13,14 @@ from fabricbench.configuration import first_problem
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
 from fabricbench.record.atomic import replace_text
+from fabricbench.record.integrity import MANIFEST
 from fabricbench.testbed.model import Testbed
 from fabricbench.testbed.preflight import Preflight
 
-MANIFEST = "manifest.json"
 FORMAT = "fabricbench/run/"
 FORMAT_VERSION = 1
+MOST_DIGITS = 9
+"""More than that is no version that anybody wrote."""
 
 
 class PlannedLaunch(Model):
@@ -91,7 +93,12 @@ def paired_blocks(planned: Iterable[PlannedLaunch], measured: Collection[str]) -
 
 def write_manifest(directory: Path, manifest: Manifest) -> None:
     """Write the manifest into the run directory, whole or not at all."""
-    replace_text(directory / MANIFEST, manifest.model_dump_json(by_alias=True, indent=2) + "\n")
+    replace_text(directory / MANIFEST, manifest_text(manifest))
+
+
+def manifest_text(manifest: Manifest) -> str:
+    """Return what is written of a manifest."""
+    return manifest.model_dump_json(by_alias=True, indent=2) + "\n"
 
 
 def read_manifest(directory: Path) -> Manifest:
@@ -133,4 +140,4 @@ def _format_version(text: bytes) -> int | None:
     mark = f'"{FORMAT}'.encode()
     _, found, rest = text.partition(mark)
     digits = rest.split(b'"', 1)[0]
-    return int(digits) if found and digits.isdigit() else None
+    return int(digits) if found and digits.isdigit() and len(digits) <= MOST_DIGITS else None

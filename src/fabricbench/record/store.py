@@ -13,8 +13,17 @@ from pathlib import Path
 import polars as pl
 
 from fabricbench.errors import UsageError
-from fabricbench.model import Metric
 from fabricbench.record.frames import CELL_SCHEMA, CHANNEL_SCHEMA, SAMPLE_SCHEMA
+from fabricbench.record.integrity import (
+    LAUNCH,
+    LAUNCHES,
+    MANIFEST,
+    Seals,
+    check_sha256,
+    file_sha256,
+    launch_path,
+    seals,
+)
 from fabricbench.record.launch import (
     KERNEL_RECORDS,
     RECORDS,
@@ -29,6 +38,7 @@ from fabricbench.record.launch import (
 )
 from fabricbench.record.lines import Phase
 from fabricbench.record.manifest import Manifest, PlannedLaunch, looks_of, paired_blocks, read_manifest, write_manifest
+from fabricbench.record.values import IS_TIME, counted_samples, launch_value, rate
 
 __all__ = [
     "DamagedLaunch",
@@ -43,7 +53,6 @@ __all__ = [
     "write_manifest",
 ]
 
-LAUNCHES = "launches"
 ATTEMPT = "attempt-"
 """Begins the name of a folder, within a launch's, that holds an earlier attempt: cut short, or measured too far from its pair."""
 DEFAULT_PROBABILITIES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999)
@@ -117,8 +126,13 @@ class Run:
 
     @property
     def launches(self) -> tuple[StoredLaunch, ...]:
-        """The converted launches, by block and position."""
-        return self._stored[0]
+        """The finished launches, by block and position."""
+        return tuple(launch for launch in self._stored[0] if launch.summary.is_finished)
+
+    @property
+    def unfinished(self) -> tuple[StoredLaunch, ...]:
+        """Launches that left something and do not count: cut short, or failed. Their directories read like those of others."""
+        return tuple(launch for launch in self._stored[0] if not launch.summary.is_finished)
 
     @property
     def damaged(self) -> tuple[DamagedLaunch, ...]:
@@ -129,18 +143,56 @@ class Run:
     def _stored(self) -> tuple[tuple[StoredLaunch, ...], tuple[DamagedLaunch, ...]]:
         planned = {launch.launch_id: launch for launch in self.manifest.planned}
         found, damaged = [], []
+        sealed = self.seals
         for directory in filter(is_converted, self._launch_directories()):
+            place = planned.get(directory.name)
             try:
-                summary = read_launch(directory)
+                summary = read_launch(directory, sealed.get(launch_path(directory.name), ()))
+                self._check_place(directory, summary, place)
             except UsageError as error:
                 damaged.append(DamagedLaunch(directory.name, error.message))
                 continue
-            place = planned.get(directory.name)
             position = summary.facts.position
             if position is None and place is not None:
                 position = place.position
             found.append(StoredLaunch(directory, summary, position))
         return tuple(sorted(found, key=lambda one: (one.block, one.position or 0, one.launch_id))), tuple(damaged)
+
+    @cached_property
+    def seals(self) -> Seals:
+        """The hashes that the journal holds."""
+        return seals(self.path)
+
+    @property
+    def altered_manifest(self) -> str | None:
+        """Why the manifest is not as it was written; None if it is, or nobody can tell."""
+        try:
+            check_sha256(file_sha256(self.path / MANIFEST), self.seals[MANIFEST])
+        except KeyError:
+            return None
+        except ValueError as error:
+            return str(error)
+        return None
+
+    def _check_place(self, directory: Path, summary: LaunchSummary, place: PlannedLaunch | None) -> None:
+        """Raise UsageError for a launch that is not the one that its folder and the manifest say."""
+        fabrics = [fabric.name for fabric in self.manifest.testbed.fabrics]
+        found = None
+        if summary.launch_id != directory.name:
+            found = f"is of launch {summary.launch_id}, not of the one that its folder is named after"
+        elif summary.fabric not in fabrics:
+            found = f"is of the fabric {summary.fabric}, which the manifest does not have: it has {', '.join(fabrics)}"
+        elif place is None and self.manifest.planned:
+            found = "is of a launch that the manifest does not plan"
+        elif place is not None and (place.fabric, place.block) != (summary.fabric, summary.block):
+            found = (
+                f"is of block {summary.block} on {summary.fabric}, and the manifest plans it in block {place.block} on "
+                f"{place.fabric}"
+            )
+        if found is not None:
+            raise UsageError(
+                f"{directory / LAUNCH} {found}", hint="put the folder back where it came from, or remove it"
+            )
 
     @property
     def unconverted(self) -> tuple[Path, ...]:
@@ -222,9 +274,10 @@ class Run:
 
         A time is the sample's over its operations (ns); a throughput its payload over its time (bit/s), a message rate that in
         messages of the cell's size (message/s). Samples that missed their start are left out. Columns: those of `cells()` that
-        name the launch and the cell, then n, mean, minimum, maximum, median, total_bytes, total_time_ns, and `q<probability>` for
-        each of `probabilities` (interpolated linearly, Hyndman and Fan 1996, type 7). The mean of a rate is all that was moved
-        over all time (the harmonic mean). One launch is in memory at a time.
+        name the launch and the cell, then n, mean, minimum, maximum, launch_value (`record.values`: what comparisons take),
+        median, total_bytes, total_time_ns, and `q<probability>` for each of `probabilities` (interpolated linearly,
+        Hyndman and Fan 1996, type 7). The mean of a rate is all that was moved over all time (the harmonic mean).
+        One launch is in memory at a time.
         """
         cells = self.cells().filter(pl.col("status") == "done")
         frames = [
@@ -268,7 +321,7 @@ CELL_NAMES = ("layer", "pattern", "receive", "message_bytes", "variant", "metric
 
 def _was_complete(directory: Path) -> bool:
     try:
-        return is_converted(directory) and read_launch(directory).complete
+        return is_converted(directory) and read_launch(directory).is_finished
     except UsageError:
         return False
 
@@ -280,24 +333,6 @@ def attempt_number(attempt: Path) -> int:
 
 
 LAUNCH_NAMES = ("launch_id", "block", "position", "fabric", "is_valid")
-
-
-IS_TIME = pl.col("metric").cast(pl.String).is_in([metric.value for metric in Metric if metric.is_time])
-SCALE = (
-    pl.when(pl.col("metric") == Metric.MESSAGE_RATE.value)
-    .then(1.0e9 / pl.max_horizontal(pl.col("message_bytes"), pl.lit(1)))
-    .otherwise(8.0e9)
-)
-"""What bytes over nanoseconds are multiplied by, to be a rate in its metric's unit."""
-
-
-def sample_value() -> pl.Expr:
-    """Return a sample's value in its metric's unit, from the columns of a sample and its cell.
-
-    A rate over a time of 0 ns, shorter than the clock can tell, has no value (null).
-    """
-    rate = pl.when(pl.col("time_ns") > 0).then(pl.col("bytes") * SCALE / pl.col("time_ns"))
-    return pl.when(IS_TIME).then(pl.col("time_ns") / pl.col("operations_per_sample")).otherwise(rate)
 
 
 def quantile_name(probability: float) -> str:
@@ -313,22 +348,19 @@ def _quantiles(directory: Path, cells: pl.DataFrame, probabilities: Sequence[flo
         pl.col("value").mean().alias("mean"),
         pl.col("value").min().alias("minimum"),
         pl.col("value").max().alias("maximum"),
+        launch_value().alias("launch_value"),
         pl.col("value").median().alias("median"),
         total_bytes.alias("total_bytes"),
         total_ns.alias("total_time_ns"),
         *(pl.col("value").quantile(p, "linear").alias(quantile_name(p)) for p in probabilities),
     ]
-    metric = cells.lazy().select("cell", "metric", "operations_per_sample", "message_bytes")
     return (
-        scan_samples(directory)
-        .filter(pl.col("phase") == phase.value, ~pl.col("missed"))
-        .join(metric, on="cell")
-        .with_columns(value=sample_value())
+        counted_samples(directory, cells, phase)
         .group_by("cell")
         .agg(spread)
         .join(named, on="cell")
         .with_columns(
-            mean=pl.when(IS_TIME).then("mean").otherwise(pl.col("total_bytes") * SCALE / pl.col("total_time_ns"))
+            mean=pl.when(IS_TIME).then("mean").otherwise(rate(pl.col("total_bytes"), pl.col("total_time_ns")))
         )
         .select(*LAUNCH_NAMES, "cell", *CELL_NAMES, *(column.meta.output_name() for column in spread))
         .sort("cell")
@@ -337,7 +369,7 @@ def _quantiles(directory: Path, cells: pl.DataFrame, probabilities: Sequence[flo
 
 
 def _empty_quantiles(cells: pl.DataFrame, probabilities: Sequence[float]) -> pl.DataFrame:
-    numbers = ("mean", "minimum", "maximum", "median")
+    numbers = ("mean", "minimum", "maximum", "launch_value", "median")
     return cells.select(*LAUNCH_NAMES, "cell", *CELL_NAMES).with_columns(
         pl.lit(0, dtype=pl.UInt32).alias("n"),
         *(pl.lit(0.0).alias(name) for name in numbers),

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from fabricbench.analysis.findings import CellSummary, Comparison, Findings, LadderStep, Severity, Verdict
 from fabricbench.model import Layer, Metric
+from fabricbench.printable import PrintableConsole
 from fabricbench.report.palette import terminal_colour
 from fabricbench.report.pattern_tables import AGAINST_COLUMN, SECTIONS
 from fabricbench.report.tables import Table, impossible_in
@@ -80,7 +81,7 @@ LEAST_FOR_WARNINGS = 4
 def render_terminal(findings: Findings, console_width: int, color: bool, *, is_brief: bool = False) -> str:
     """Return the report as text for a terminal of that width, with ANSI colours or without; the whole of it, or one screen."""
     width = max(console_width, NARROWEST)
-    console = Console(
+    console = PrintableConsole(
         file=io.StringIO(),
         width=width,
         force_terminal=color,

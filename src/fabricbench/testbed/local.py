@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import platform
+import re
 from ipaddress import IPv4Network
 from pathlib import Path
 
 from fabricbench.model import Layer
-from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
+from fabricbench.testbed.model import NODE_NAME, Fabric, Launcher, Node, Testbed
 from fabricbench.testbed.permissions import may_open_raw_socket
 
 LOOPBACK = "lo"
@@ -25,7 +26,8 @@ def local_testbed() -> Testbed:
 
     The frame and ip layers are left out of the loopback where this user may not open raw sockets.
     """
-    name = platform.node() or "localhost"
+    name = platform.node()
+    name = name if re.match(NODE_NAME, name) else "localhost"
     layers = [layer for layer in Layer if layer not in (Layer.FRAME, Layer.IP) or may_open_raw_socket(layer)]
     loopback = Fabric(
         name="loopback",

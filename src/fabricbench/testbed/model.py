@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from ipaddress import IPv4Address, IPv4Network
+from typing import Annotated
 
 from pydantic import Field, model_validator
 
@@ -23,10 +24,20 @@ class Launcher(StrEnum):
     SSH = "ssh"
 
 
+NODE_NAME = r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,252}$"
+"""A host name or address, as starters take them in lists. None can be taken for an option of ssh or of an MPI starter."""
+
+WITHOUT_NUL = r"^[^\x00]*$"
+"""What the system can hand to a program as an argument or in its environment."""
+
+Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+Handed = Annotated[str, Field(pattern=WITHOUT_NUL)]
+
+
 class Node(Model):
     """One machine. `addresses` maps fabric names to the node's address there; empty where the subnet tells."""
 
-    name: str
+    name: str = Field(pattern=NODE_NAME)
     addresses: dict[str, IPv4Address] = {}
 
 
@@ -34,21 +45,22 @@ class Fabric(Model):
     """One interconnect as the nodes see it.
 
     `interface` (the same name on every node) or `subnet` tells the measurer which interface belongs to the fabric; a fabric with
-    neither (shared memory) carries only memory and mpi. `mpi_environment` and `mpi_arguments` override how MPI is told to
-    use it. `price_per_node` is what the fabric costs for each node (adapter, cable, switch port), `price_fixed` what it costs once,
+    neither (shared memory) carries only memory and mpi. `mpi_environment` sets variables of the ranks, over those that we set;
+    `mpi_arguments`, where given, are what the MPI starter is told instead of our own selection of the fabric.
+    `price_per_node` is what the fabric costs for each node (adapter, cable, switch port), `price_fixed` what it costs once,
     `power_per_node_watt` what it draws for each node, switches included. `settings` tells readers what else it was set to: a
     switch's latency, a driver's version. Entries with the same `condition_of` are one thing in several conditions (before and
     after a change, say, in the order of the testbed): measured in turn within one run, they are compared by block.
     """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
-    interface: str | None = None
+    interface: str | None = Field(default=None, pattern=r"^[A-Za-z0-9_.][A-Za-z0-9_.:@+-]{0,126}$")
     subnet: IPv4Network | None = None
     mtu: Bytes = 1500
     wire: Wire | None = None
     layers: tuple[Layer, ...] = tuple(Layer)
-    mpi_environment: dict[str, str] = {}
-    mpi_arguments: tuple[str, ...] = ()
+    mpi_environment: dict[Variable, Handed] = {}
+    mpi_arguments: tuple[Handed, ...] = ()
     price_per_node: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     price_fixed: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     power_per_node_watt: float = Field(default=0.0, ge=0, allow_inf_nan=False)

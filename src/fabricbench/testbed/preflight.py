@@ -151,7 +151,8 @@ def judge(
             )
             continue
         findings += _installation(node.name, answer, needed, (mpi or {}).get(node.name))
-        findings += judge_load(node.name, answer)
+        if testbed.launcher is Launcher.SSH:  # of this machine a run tells itself, by what it does just then
+            findings += _load(node.name, answer)
         for fabric in testbed.fabrics:
             if fabric.has_interface:
                 found = _attachment(node, fabric, answer)
@@ -245,7 +246,7 @@ def _installation(node: str, facts: NodeFacts, needed: Needed, mpi: str | None) 
         )
 
 
-def judge_load(node: str, facts: NodeFacts) -> Iterator[Finding]:
+def _load(node: str, facts: NodeFacts) -> Iterator[Finding]:
     """Yield a warning where a node is busy."""
     if facts.load is not None and facts.load > BUSY_SHARE * facts.processors:
         yield Finding(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from fabricbench.configuration import read_toml, usage_error
 from fabricbench.model import Layer, Model, Receive
 from fabricbench.quantity import BitPerSecond
-from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
+from fabricbench.testbed.model import NODE_NAME, Fabric, Launcher, Node, Testbed
 from fabricbench.testbed.wire import Wire
 
 LAYERS_WITHOUT_INTERFACE = (Layer.MEMORY, Layer.MPI)
@@ -65,7 +66,7 @@ class FabricTable(Fabric):
 class NodeTable(Model):
     """`[[node]]`: the addresses of a node by fabric, where neither an interface nor a subnet tells."""
 
-    name: str
+    name: str = Field(pattern=NODE_NAME)
     addresses: dict[str, IPv4Address]
 
 
@@ -133,4 +134,7 @@ def expand_nodes(text: str) -> list[str]:
         raise ValueError(f"{text!r} is not a node set: {error}; write node[001-004] or n0,n1") from None
     if not names:
         raise ValueError("an empty node set: write node[001-004] or n0,n1")
+    strange = next((name for name in names if not re.match(NODE_NAME, name)), None)
+    if strange is not None:
+        raise ValueError(f"{strange!r} is no host name: needed letters, digits, '.', '_', '-', and no '-' before them")
     return names

@@ -1,14 +1,18 @@
 """Runs a program and writes down what the network interfaces carried meanwhile: `python -I -S counted.py FILE PROGRAM...`.
 
 For MPI programs that know nothing of fabricbench: on rank 0 this counts around the whole program, start and end included, and on
-every other rank it becomes the program. Only the standard library, and every descriptor stays open: some MPI starters talk to
-their ranks through one.
+every other rank it becomes the program. Before that it writes to stdout a line of where each rank is and, on rank 0, one of the
+MPI library: stdout reaches rank 0's host from every node, files need not. Only the standard library, and every descriptor stays
+open: some MPI starters talk to their ranks through one.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -20,10 +24,60 @@ RANK_VARIABLES = ("PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID
 
 CANNOT_START = 127
 
+RANK_LINE, MPI_LINE = "fabricbench-rank: ", "fabricbench-mpi: "
+"""How lines of a rank (JSON) and of the MPI library's version begin."""
 
-def is_first() -> bool:
-    """Tell whether this is rank 0; so is a process that no starter told."""
-    return next((os.environ[name] for name in RANK_VARIABLES if name in os.environ), "0") == "0"
+LIBRARY = re.compile(r"^\s*libmpi(?:ch)?\.so\S* => (?P<path>/\S+)", re.MULTILINE)
+"""Of what the loader lists: MPICH's, Open MPI's, Intel's."""
+
+ASK_VERSION = """
+import ctypes, sys
+text, length = ctypes.create_string_buffer(8192), ctypes.c_int()
+ctypes.CDLL(sys.argv[1]).MPI_Get_library_version(text, ctypes.byref(length))
+print(text.value.decode(errors="replace").splitlines()[0])
+"""
+"""Run in a process of its own: a library that is loaded for this only must not be able to end the launch."""
+
+ASK_SECONDS = 10.0
+
+
+def rank() -> int:
+    """Return this process's rank; 0 if no starter told."""
+    return int(next((os.environ[name] for name in RANK_VARIABLES if name in os.environ), "0"))
+
+
+def rank_line(number: int, pid: int) -> str:
+    """Return the line that tells where a rank is."""
+    info = {"rank": number, "host": os.uname().nodename, "pid": pid, "cpus": sorted(os.sched_getaffinity(0))}
+    return f"{RANK_LINE}{json.dumps(info)}\n"
+
+
+def mpi_library(program: str) -> str | None:
+    """Return the first line of the version of the MPI library that a program loads; None where that cannot be learnt.
+
+    MPI_Get_library_version may be called before MPI_Init.
+    """
+    path, loader = shutil.which(program), shutil.which("ldd")
+    if path is None or loader is None:
+        return None
+    try:
+        loads = _said([loader, path])
+        found = LIBRARY.search(loads)
+        version = _said([sys.executable, "-I", "-S", "-c", ASK_VERSION, found["path"]]) if found else ""
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return " ".join(version.split()) or None
+
+
+def _said(command: list[str]) -> str:
+    return subprocess.run(
+        command, capture_output=True, text=True, errors="replace", timeout=ASK_SECONDS, check=True
+    ).stdout
+
+
+def write_line(line: str) -> None:
+    """Write a line at once, so that lines of several ranks do not mix."""
+    os.write(sys.stdout.fileno(), line.encode())
 
 
 def parse_counters(text: str) -> dict[str, dict[str, int]]:
@@ -49,8 +103,11 @@ def main(arguments: list[str]) -> int:
     """Run the program; return its exit code, 128 + N for a signal N, as a shell does."""
     path, command = Path(arguments[0]), arguments[1:]
     try:
-        if not is_first():
+        number = rank()
+        write_line(rank_line(number, os.getpid()))
+        if number != 0:
             os.execvp(command[0], command)  # noqa: S606 - tokens, never a shell string
+        write_line(f"{MPI_LINE}{mpi_library(command[0]) or ''}\n")
         before = parse_counters(DEVICES.read_text())
         child = os.posix_spawnp(command[0], command, os.environ)
     except OSError as error:

@@ -1,7 +1,8 @@
 """Adapter for an official NPB, built elsewhere: finds its programs, and makes records of what they print.
 
 Each of its programs ends with the same block, ` Benchmark Completed.` and lines for class, time, rate and verification.
-It has the time to a hundredth of a second only, and no single check.
+It prints the time to a hundredth of a second; the rate, of a count of operations that is known, often tells it finer. It has no
+single check. Where its ranks ran, and over which MPI library, `workload.counted` tells on the lines before.
 """
 
 from __future__ import annotations
@@ -10,18 +11,23 @@ import math
 import os
 import re
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 
 from fabricbench.errors import EnvironmentLacks
 from fabricbench.record.kernel_lines import KernelFooter, KernelHeader, KernelRun
 from fabricbench.record.kernel_reading import KernelRecord
+from fabricbench.record.lines import RankInfo
 from fabricbench.record.reading import Damage
+from fabricbench.workload.counted import MPI_LINE, RANK_LINE
 from fabricbench.workload.npb import find_benchmark
+from fabricbench.workload.npb_operations import official_operations
 
 PROGRAM = "official NPB"
 
-CLOCK_RESOLUTION_NS = 1e7
-"""It prints its time to a hundredth of a second."""
+PRINTED_SECONDS = 0.01
+PRINTED_MOPS = 0.01
+"""What its printed time and its printed rate are rounded to."""
 
 COMPLETED = re.compile(r"^\s*(?P<kernel>[A-Z]{2}) Benchmark Completed\.?\s*$")
 FIELD = re.compile(r"^\s*(?P<name>[A-Z][A-Za-z/ ]*?)\s*=\s*(?P<value>.*?)\s*$")
@@ -80,7 +86,7 @@ def parse_official(text: str, started_unix_ns: int | None = None) -> KernelRecor
         return _damaged(again[0] + 1, "a second block of results: the output is of more than one run")
     completed = COMPLETED.match(lines[begin])
     try:
-        return _record(completed["kernel"].lower() if completed else "", fields, started_unix_ns)
+        return _record(completed["kernel"].lower() if completed else "", fields, _told(lines[:begin]), started_unix_ns)
     except ValueError as error:  # also what pydantic raises
         return _damaged(begin + 1, f"the block of results cannot be read: {error}")
 
@@ -99,23 +105,71 @@ def _fields(lines: list[str]) -> dict[str, str]:
     return fields
 
 
-def _record(kernel: str, fields: dict[str, str], started_unix_ns: int | None) -> KernelRecord:
+@dataclass(frozen=True)
+class _Told:
+    """What was written around the program of its ranks and its MPI library."""
+
+    ranks: tuple[RankInfo, ...]
+    mpi_library: str | None
+
+
+def _told(lines: list[str]) -> _Told:
+    ranks: dict[int, RankInfo] = {}
+    library = None
+    for line in lines:
+        if line.startswith(RANK_LINE):
+            try:
+                rank = RankInfo.model_validate_json(line.removeprefix(RANK_LINE))
+            except ValueError:
+                continue  # a line that others were written into; without it the ranks are not whole, and left out
+            ranks[rank.rank] = rank
+        elif line.startswith(MPI_LINE):
+            library = line.removeprefix(MPI_LINE).strip() or None
+    return _Told(tuple(ranks[number] for number in sorted(ranks)), library)
+
+
+@dataclass(frozen=True)
+class _Time:
+    seconds: float
+    resolution_seconds: float
+    """The smallest difference that the program can tell."""
+
+
+def _time(printed_seconds: float, mops: float | None, operations: float | None) -> _Time:
+    """Return the time by the rate where that is finer than the printed time and the two agree, else the printed time."""
+    if mops and operations:
+        seconds = operations / mops * 1e-6
+        by_rate = _Time(seconds, seconds * PRINTED_MOPS / mops)
+        agree = abs(seconds - printed_seconds) <= (PRINTED_SECONDS + by_rate.resolution_seconds) / 2
+        if agree and by_rate.resolution_seconds < PRINTED_SECONDS:
+            return by_rate
+    return _Time(printed_seconds, PRINTED_SECONDS)
+
+
+def _record(kernel: str, fields: dict[str, str], told: _Told, started_unix_ns: int | None) -> KernelRecord:
     ranks = int(fields.get("Active processes", fields["Total processes"]))
     mops = _rate(fields["Mop/s total"])
+    size = " x ".join(fields["Size"].replace("x", " ").split())
+    iterations = int(fields["Iterations"])
+    operations = official_operations(kernel, fields["Class"], size, iterations)
+    time = _time(float(fields["Time in seconds"]), mops, operations)
     header = KernelHeader(
         program=PROGRAM,
         program_version=fields.get("Version", "unknown"),
         kernel=kernel,
         problem_class=fields["Class"],
         rank_count=ranks,
-        clock_resolution_ns=CLOCK_RESOLUTION_NS,
+        ranks=told.ranks if [rank.rank for rank in told.ranks] == list(range(ranks)) else (),
+        mpi_library=told.mpi_library,
+        clock_resolution_ns=time.resolution_seconds * 1e9,
         started_unix_ns=started_unix_ns,
     )
     run = KernelRun(
         repetition=0,
-        size=" x ".join(fields["Size"].replace("x", " ").split()),
-        iterations=int(fields["Iterations"]),
-        seconds=float(fields["Time in seconds"]),
+        size=size,
+        iterations=iterations,
+        seconds=time.seconds,
+        operations=operations,
         operation_unit=fields["Operation type"].lower(),
         mops_total=mops,
         mops_per_process=None if mops is None else mops / ranks,

@@ -18,6 +18,8 @@ __all__ = ["CHECKS", "Material", "find_warnings"]
 CHECKS: tuple[Callable[[Material], Iterator[Warning]], ...] = (
     data.invalid_launches,
     data.missing_launches,
+    data.unusual_ends,
+    data.dead_switches,
     data.wide_gaps,
     data.failed_cells,
     data.losses,

@@ -14,12 +14,19 @@ from fabricbench.analysis.gaps import find_gaps, wide
 from fabricbench.analysis.wording import percent
 from fabricbench.model import Pattern
 from fabricbench.quantity import count, format_duration
+from fabricbench.record.outcome import LaunchOutcome
 from fabricbench.statistics.order import median_interval
 
 Floats = NDArray[np.float64]
 
 LOSS_SHARE = 0.01
 """A stream over an unreliable layer that loses more than this is a warning, less is a note."""
+
+NOT_COUNTED = {
+    LaunchOutcome.CUT_SHORT: "their records are not whole",
+    LaunchOutcome.FAILED: "their programs say by their exit code that they failed while they measured",
+}
+"""Why a launch that left data is left out."""
 
 
 def invalid_launches(material: Material) -> Iterator[Warning]:
@@ -31,7 +38,7 @@ def invalid_launches(material: Material) -> Iterator[Warning]:
 
 
 def missing_launches(material: Material) -> Iterator[Warning]:
-    """Tell which planned launches have no data, and which records were damaged."""
+    """Tell which planned launches have no data, and which have some that is damaged or that ended before it was whole."""
     for run in dict.fromkeys(id(side.run) for side in material.sides):
         of_run = next(side.run for side in material.sides if id(side.run) == run)
         names = [launch.launch_id for launch in of_run.missing]
@@ -41,11 +48,39 @@ def missing_launches(material: Material) -> Iterator[Warning]:
                 f"{quote(str(of_run.path))}` measures them; until then a verdict is a look that is not paid for"
             )
             yield warn(Severity.WARNING, "incomplete run", text)
+        if of_run.altered_manifest is not None:
+            yield warn(Severity.WARNING, "manifest.json", of_run.altered_manifest)
         for launch in of_run.damaged:
             yield warn(Severity.WARNING, f"launch {launch.launch_id}", f"left out of everything here: {launch.reason}")
-        cut = [launch.launch_id for launch in of_run.launches if not launch.summary.complete or launch.summary.damage]
-        if cut:
-            yield warn(Severity.WARNING, "damaged records", f"{named(cut)}: what could be read of them is used")
+        for outcome, why in NOT_COUNTED.items():
+            names = [launch.launch_id for launch in of_run.unfinished if launch.summary.outcome is outcome]
+            if names:
+                yield warn(
+                    Severity.WARNING,
+                    "unfinished launches",
+                    f"{named(names)}: {why}; they are left out of everything here",
+                )
+
+
+def unusual_ends(material: Material) -> Iterator[Warning]:
+    """Tell which launches count though their program died, by what and where, and of which nobody saw the end."""
+    for side in material.sides:
+        ends: dict[str, list[str]] = {}
+        for launch in side.launches:
+            if launch.summary.outcome in (LaunchOutcome.DIED_AFTER_RECORD, LaunchOutcome.UNKNOWN):
+                ends.setdefault(launch.summary.end_in_words, []).append(launch.launch_id)
+        for words, names in ends.items():
+            text = f"{named(names)}: {words}; what was measured is used, stderr.log beside it may tell more"
+            yield warn(Severity.WARNING, side.name, text)
+
+
+def dead_switches(material: Material) -> Iterator[Warning]:
+    """Tell during which launches the emulated switch of the fabric died."""
+    for side in material.sides:
+        names = [launch.launch_id for launch in side.launches if launch.summary.facts.has_dead_switch(side.fabric.name)]
+        if names:
+            text = f"the emulated switch was dead at the end of {named(names)}: do not trust what they measured"
+            yield warn(Severity.INVALID, side.name, text)
 
 
 def wide_gaps(material: Material) -> Iterator[Warning]:

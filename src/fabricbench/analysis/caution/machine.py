@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from fabricbench.analysis.measured import CellMeasured, Side
 from fabricbench.analysis.wording import enumeration, faster, how_much, what
 from fabricbench.model import Layer
 from fabricbench.quantity import count, format_seconds
+from fabricbench.record.store import StoredLaunch
 from fabricbench.statistics.ratios import MINIMUM_LAUNCHES
 
 Floats = NDArray[np.float64]
@@ -61,6 +63,7 @@ def emulated(material: Material) -> Iterator[Warning]:
         yield warn(Severity.NOTE, enumeration(names), text)
     for side in material.sides:
         yield from _switch(side, _compared(material, side))
+        yield from _emulators_own_failures(side)
 
 
 def _compared(material: Material, side: Side) -> set[CellKey]:
@@ -116,6 +119,51 @@ def _lateness(status: Any) -> Iterator[float]:
     else:
         for inner in status.values():
             yield from _lateness(inner)
+
+
+OWN_FAILURES = {
+    "unsent_frames": "could not be sent",
+    "ring_lost_frames": "found no room in its receive ring",
+    "out_of_order_frames": "entered its model after one with a later time, so that their delays are not the fabric's",
+}
+"""What the ports of an emulated switch count and no real switch would do, in words that follow `12 frames`."""
+
+
+def _emulators_own_failures(side: Side) -> Iterator[Warning]:
+    """Tell of frames that the emulator lost or delayed wrongly by itself, which the emulated fabric would not have."""
+    failures = [_own_failures(launch, side.fabric.name) for launch in side.launches]
+    total = sum(failures, Counter[str]())
+    if total:
+        told = enumeration(
+            [f"{count(total[field], 'frame')} {words}" for field, words in OWN_FAILURES.items() if total[field]]
+        )
+        text = (
+            f"the emulated switch failed by itself in {count(sum(map(bool, failures)), 'launch')} of {len(failures)}: "
+            f"{told}. The machine was too slow for the load; losses and tails measured then are not the fabric's"
+        )
+        yield warn(Severity.WARNING, side.name, text)
+
+
+def _own_failures(launch: StoredLaunch, fabric: str) -> Counter[str]:
+    """Return what the fabric's switch counted of `OWN_FAILURES` during a launch; nothing where that was not told."""
+    facts = launch.summary.facts
+    before, after = (_counted(status.get(fabric, status)) for status in (facts.switches_before, facts.switches_after))
+    return after - before if before is not None and after is not None else Counter()
+
+
+def _counted(status: Any) -> Counter[str] | None:
+    """Add up the ports in a switch's status, or in statuses by fabric, as `_lateness` finds them; None where there are none."""
+    if not isinstance(status, dict):
+        return None
+    ports = status.get("ports")
+    if isinstance(ports, list):
+        told = [(field, port.get(field, 0)) for port in ports if isinstance(port, dict) for field in OWN_FAILURES]
+        found: Counter[str] = Counter()
+        for field, number in told:
+            found[field] += number if isinstance(number, int) else 0
+        return found if ports else None
+    inner = [each for each in map(_counted, status.values()) if each is not None]
+    return sum(inner, Counter[str]()) if inner else None
 
 
 def beyond_the_wire(material: Material) -> Iterator[Warning]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from fabricbench.analysis.findings import Findings, Grade
+from fabricbench.printable import printable
 from fabricbench.report.first_screen import GRADE_SIGNS, Row, Screen, Value, build_screen, plain_times
 from fabricbench.report.pattern_tables import SECTIONS
 from fabricbench.report.tables import (
@@ -26,7 +27,7 @@ SPECIAL = str.maketrans({character: f"\\{character}" for character in "\\`*_[]<>
 
 def render(findings: Findings) -> bytes:
     """Return the report as GitHub-flavoured Markdown."""
-    return ("\n".join(_lines(findings)).rstrip() + "\n").encode()
+    return printable("\n".join(_lines(findings)).rstrip() + "\n").encode()
 
 
 def _lines(findings: Findings) -> Iterable[str]:

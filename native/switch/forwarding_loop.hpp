@@ -1,0 +1,280 @@
+// What the switch does with frames, turn by turn: takes them from the rings, asks the timing model when each is due,
+// sends it then. Templates over what a port reads from and writes to and over the clock, so that tests drive this very
+// loop with ports and a time of their own (native/tests/switch/forwarding_loop_test.cpp). Sleeping, and what needs a
+// system, is forwarder.hpp's.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "switch/board.hpp"
+#include "switch/config.hpp"
+#include "switch/fifo.hpp"
+#include "switch/forwarding.hpp"
+#include "switch/received_frame.hpp"
+#include "switch/send_cost.hpp"
+#include "switch/sending.hpp"
+#include "switch/timing.hpp"
+
+namespace fabricbench::emulated_switch {
+
+/// Ring: take(), hold(slot), release(slot), data(slot), as ReceiveRing. Sender: send(frame), send_stamped(frame),
+/// take_stamp_ns(), as Sender. Clock: now_ns(), monotonic.
+template <typename Ring, typename Sender, typename Clock>
+class ForwardingLoop {
+ public:
+  /// The two ends of a port.
+  struct Ends {
+    Ring ring;
+    Sender sender;
+  };
+
+  /// `ends` are those of the configuration's ports, in their order.
+  ForwardingLoop(const Config& config, Board& board, std::vector<Ends> ends, Clock clock = {})
+      : board_(board),
+        clock_(std::move(clock)),
+        longest_frame_bytes_(config.mtu + kEthernetHeaderBytes),
+        model_(config.timing),
+        lookahead_ns_(model_.lookahead_ns() - kVisibleAfterNs) {
+    for (const PortConfig& port : config.ports) {
+      table_.learn(port.mac, ports_.size());
+      Ends& own = ends[ports_.size()];
+      ports_.push_back({std::move(own.ring), std::move(own.sender), {}, {}});
+    }
+  }
+
+  /// Takes what has come, admits what may be, sends one frame at most. Returns whether it did anything or has frames.
+  bool turn() {
+    now_ns_ = clock_.now_ns();
+    const bool has_received = receive();
+    if (has_received) now_ns_ = clock_.now_ns();
+    admit();
+    const bool has_sent = send_due();
+    return has_received || has_sent || pending_ > 0;
+  }
+
+  /// When the last turn was.
+  [[nodiscard]] std::int64_t now_ns() const { return now_ns_; }
+
+  /// What to add to the clock to get the one that frames are stamped with.
+  void set_stamp_offset_ns(std::int64_t offset_ns) { stamp_offset_ns_ = offset_ns; }
+
+  /// The first port at which a frame without a checksum came in.
+  [[nodiscard]] std::optional<std::size_t> port_without_checksums() const { return port_without_checksums_; }
+
+  [[nodiscard]] std::size_t ports() const { return ports_.size(); }
+  [[nodiscard]] Ring& ring(std::size_t port) { return ports_[port].ring; }
+
+ private:
+  static constexpr std::int64_t kEthernetHeaderBytes = 14;
+
+  /// What two veth crossings, into the ring and out to the node, add between the stamps at their two ends. It cannot be
+  /// seen from in here; with it, the median of what fabricbench-linkdelay measures is within 0.2 us of what was asked.
+  static constexpr std::int64_t kCrossingsNs = 200;
+
+  /// A frame gets from its arrival stamp into the ring within this time, so the lookahead is shorter by it. Where the
+  /// lookahead is shorter still (no preset's is), frames are admitted after they are ready: late rather than out of
+  /// order.
+  static constexpr std::int64_t kVisibleAfterNs = 2'000;
+
+  /// Frames taken from one ring before the next one's turn, and before frames that are due are sent: more than arrive
+  /// on a link of 10 Gbit/s during one send, so that rings run empty, and little enough (2 us) to keep nothing waiting.
+  static constexpr int kBatch = 16;
+
+  /// A full socket buffer empties while the receiving node's stack works: a frame is tried again after this time, and
+  /// given up when it is that late, as it keeps a slot of its ring and those behind it waiting.
+  static constexpr std::int64_t kRetryNs = 20'000;
+  static constexpr std::int64_t kGiveUpNs = 5'000'000;
+
+  /// A frame in its slot of the ring of the port it came in by.
+  struct Held {
+    std::uint32_t from;
+    std::uint32_t slot;
+    std::uint32_t bytes;
+  };
+  struct Incoming {
+    Held frame;
+    Crossing crossing;
+    std::optional<std::size_t> to;  // nothing: flood
+  };
+  struct Outgoing {
+    Held frame;
+    std::int64_t release_ns;
+  };
+  struct Port {
+    Ring ring;
+    Sender sender;
+    Fifo<Incoming> incoming;             // in the order of ready_ns
+    Fifo<Outgoing> outgoing;             // in the order of release_ns
+    std::int64_t offered_ready_ns = 0;   // of the last frame from here: no later one can be ready before it
+    std::int64_t admitted_ready_ns = 0;  // the latest of what was admitted to here
+    std::int64_t not_before_ns = 0;      // the socket's buffer was full: the next try
+  };
+
+  /// Takes frames and finds the horizon: before it, no frame can become ready that is not known.
+  bool receive() {
+    bool has_received = false;
+    horizon_ns_ = now_ns_ + lookahead_ns_;  // an empty ring has shown every frame that arrived by now
+    for (std::size_t from = 0; from < ports_.size(); ++from) {
+      std::optional<ReceivedFrame> received;
+      for (int i = 0; i < kBatch; ++i) {
+        received = ports_[from].ring.take();
+        if (!received) break;
+        has_received = true;
+        offer(from, *received);
+      }
+      if (!received) continue;
+      // There may be more, which are behind the last one taken: the link serves them in their order.
+      const std::int64_t arrival_ns = received->arrival_ns - stamp_offset_ns_;
+      horizon_ns_ = std::min(horizon_ns_, std::max(ports_[from].offered_ready_ns, arrival_ns + lookahead_ns_));
+    }
+    return has_received;
+  }
+
+  void offer(std::size_t from, const ReceivedFrame& received) {
+    Port& port = ports_[from];
+    PortCounters& counters = board_.ports[from];
+    const Held frame{static_cast<std::uint32_t>(from), received.slot, received.bytes};
+    ++pending_;
+    counters.received.count(received.bytes);
+    if (!received.has_checksum && !port_without_checksums_) port_without_checksums_ = from;
+    const bool fits =
+        received.is_whole && received.bytes <= longest_frame_bytes_ && received.bytes >= kEthernetHeaderBytes;
+    const std::optional<std::size_t> to = fits ? table_.port_of(port.ring.data(received.slot)) : std::nullopt;
+    // A stamp from the future is one from before somebody set the clock back.
+    std::int64_t arrival_ns = received.arrival_ns - stamp_offset_ns_;
+    if (arrival_ns > now_ns_) arrival_ns = std::min(arrival_ns, clock_.now_ns());
+    const std::optional<Crossing> crossing =
+        fits && to != from ? model_.offer(from, arrival_ns, received.bytes) : std::nullopt;
+    if (crossing) {
+      port.offered_ready_ns = crossing->ready_ns;
+      port.incoming.push({frame, *crossing, to});
+    } else {
+      counters.dropped.count(received.bytes);
+      release(frame);
+    }
+  }
+
+  void admit() {
+    if (pending_ == 0) return;
+    while (true) {
+      Port* next = nullptr;
+      for (Port& port : ports_) {
+        if (port.incoming.empty()) continue;
+        if (next == nullptr || port.incoming.front().crossing.ready_ns < next->incoming.front().crossing.ready_ns)
+          next = &port;
+      }
+      if (next == nullptr || next->incoming.front().crossing.ready_ns > horizon_ns_) return;
+      const Incoming incoming = next->incoming.front();
+      next->incoming.pop();
+      if (incoming.to) {
+        admit_at(*incoming.to, incoming);
+      } else {
+        for (std::size_t to = 0; to < ports_.size(); ++to) {
+          if (to != incoming.frame.from) admit_at(to, incoming);
+        }
+      }
+      release(incoming.frame);
+    }
+  }
+
+  void admit_at(std::size_t to, const Incoming& incoming) {
+    Port& port = ports_[to];
+    if (incoming.crossing.ready_ns < port.admitted_ready_ns) {
+      board_.ports[to].out_of_order_frames.add(1);
+    } else {
+      port.admitted_ready_ns = incoming.crossing.ready_ns;
+    }
+    const std::optional<std::int64_t> release_ns = model_.admit(to, incoming.crossing);
+    if (!release_ns) {
+      board_.ports[to].dropped.count(incoming.frame.bytes);
+      return;
+    }
+    ports_[incoming.frame.from].ring.hold(incoming.frame.slot);
+    ++pending_;
+    port.outgoing.push({incoming.frame, *release_ns});
+  }
+
+  bool send_due() {
+    if (pending_ == 0) return false;
+    std::size_t first = 0;
+    std::int64_t first_ns = std::numeric_limits<std::int64_t>::max();
+    for (std::size_t i = 0; i < ports_.size(); ++i) {
+      if (ports_[i].outgoing.empty()) continue;
+      const Outgoing& outgoing = ports_[i].outgoing.front();
+      const std::int64_t call_ns =
+          std::max(outgoing.release_ns - ahead_ns(outgoing.frame.bytes), ports_[i].not_before_ns);
+      if (call_ns < first_ns) {
+        first_ns = call_ns;
+        first = i;
+      }
+    }
+    if (first_ns > now_ns_) return false;
+    // One only: a send may run the receiving node's network stack and take 10 us, and frames have arrived in the
+    // meantime.
+    Port& port = ports_[first];
+    const Outgoing outgoing = port.outgoing.front();
+    if (send(port, board_.ports[first], outgoing)) {
+      port.outgoing.pop();
+      release(outgoing.frame);
+    }
+    return true;
+  }
+
+  /// Returns whether the frame is done with, sent or given up.
+  bool send(Port& port, PortCounters& counters, const Outgoing& outgoing) {
+    const std::span frame(ports_[outgoing.frame.from].ring.data(outgoing.frame.slot), outgoing.frame.bytes);
+    const std::int64_t ahead = ahead_ns(outgoing.frame.bytes);
+    const bool is_sampled = send_cost_.wants_sample(frame.size());
+    const std::int64_t called_ns = clock_.now_ns();
+    const std::int64_t late_ns = called_ns + ahead - outgoing.release_ns;
+    const Sending sending = is_sampled ? port.sender.send_stamped(frame) : port.sender.send(frame);
+    if (sending == Sending::later && late_ns < kGiveUpNs) {
+      counters.send_retries.add(1);
+      port.not_before_ns = called_ns + kRetryNs;
+      return false;
+    }
+    if (sending != Sending::done) {
+      counters.unsent.count(frame.size());
+      return true;
+    }
+    counters.sent.count(frame.size());
+    board_.lateness.add(late_ns);
+    board_.lateness_series.add(called_ns, late_ns);
+    if (!is_sampled) return true;
+    if (const auto stamp_ns = port.sender.take_stamp_ns()) {
+      send_cost_.learn(frame.size(), *stamp_ns - stamp_offset_ns_ - called_ns);
+    }
+    return true;
+  }
+
+  [[nodiscard]] std::int64_t ahead_ns(std::uint32_t frame_bytes) const {
+    return send_cost_.estimate_ns(frame_bytes) + kCrossingsNs;
+  }
+
+  void release(const Held& frame) {
+    ports_[frame.from].ring.release(frame.slot);
+    --pending_;
+  }
+
+  Board& board_;
+  Clock clock_;
+  std::int64_t longest_frame_bytes_;
+  TimingModel model_;
+  std::int64_t lookahead_ns_;
+  ForwardingTable table_;
+  SendCost send_cost_;
+  std::vector<Port> ports_;
+  std::size_t pending_ = 0;
+  std::int64_t now_ns_ = 0;
+  std::int64_t horizon_ns_ = 0;
+  std::int64_t stamp_offset_ns_ = 0;
+  std::optional<std::size_t> port_without_checksums_;
+};
+
+}  // namespace fabricbench::emulated_switch

@@ -1,0 +1,57 @@
+// Stamps belong to datagrams, over the loopback interface of whoever runs this.
+#include "linkdelay/stamped_socket.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+
+namespace fabricbench::linkdelay {
+namespace {
+
+constexpr int kTimeoutMs = 5'000;
+
+class Stamps : public testing::Test {
+ protected:
+  Stamps() { sender_.connect_to(receiver_); }
+
+  std::uint32_t send(std::uint64_t sequence) {
+    std::array<std::uint8_t, 64> datagram{};
+    std::memcpy(datagram.data(), &sequence, sizeof sequence);
+    return sender_.send(datagram);
+  }
+
+  StampedSocket receiver_{"127.0.0.1"};
+  StampedSocket sender_{"127.0.0.1"};
+};
+
+TEST_F(Stamps, AStampThatNobodyTookIsNotTheNextDatagrams) {
+  send(0);
+  const auto first = receiver_.take_arrival(kTimeoutMs);
+  const std::uint32_t number = send(1);
+  const auto second = receiver_.take_arrival(kTimeoutMs);
+  const auto sent_ns = sender_.take_sent_ns(number, kTimeoutMs);
+  ASSERT_TRUE(first && second && sent_ns);
+  EXPECT_EQ(second->sequence, 1U);
+  EXPECT_GE(*sent_ns, first->received_ns);
+  EXPECT_LE(*sent_ns, second->received_ns);
+}
+
+TEST_F(Stamps, AStampThatDoesNotComeIsNoneAndNotAnothers) {
+  const std::uint32_t number = send(0);
+  EXPECT_FALSE(sender_.take_sent_ns(number + 1, 50));
+}
+
+TEST_F(Stamps, EachDatagramHasItsOwn) {
+  for (std::uint64_t sequence = 0; sequence < 20; ++sequence) {
+    const std::uint32_t number = send(sequence);
+    const auto sent_ns = sender_.take_sent_ns(number, kTimeoutMs);
+    const auto arrival = receiver_.take_arrival(kTimeoutMs);
+    ASSERT_TRUE(sent_ns && arrival);
+    EXPECT_EQ(arrival->sequence, sequence);
+    EXPECT_LE(*sent_ns, arrival->received_ns);
+  }
+}
+
+}  // namespace
+}  // namespace fabricbench::linkdelay

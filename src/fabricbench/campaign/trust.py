@@ -1,0 +1,105 @@
+"""Whether to start what a plan asks for: a run directory may come from anybody, and `resume` starts programs.
+
+Most of a plan chooses among what this installation starts anyway. What goes beyond that (programs of a folder, variables and
+arguments of MPI, machines reached over ssh) is started without asking only where this user's fabricbench wrote the plan. A seal
+beside it tells that: an HMAC-SHA256 (RFC 2104) over the plan's bytes, whose key never leaves this user's state directory.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import suppress
+from shlex import join, quote
+
+from fabricbench.campaign.npb_table import OFFICIAL, OWN
+from fabricbench.campaign.run_directory import PLAN, SEAL, RunDirectory, StoredPlan
+from fabricbench.campaign.starts import start_of
+from fabricbench.errors import EnvironmentLacks, FabricbenchError, UsageError
+from fabricbench.lab.ledger import state_directory
+from fabricbench.record.atomic import replace_text
+from fabricbench.testbed.model import Launcher
+
+KEY = "plan.key"
+KEY_BYTES = 32
+MOST_COMMANDS = 4
+"""Commands that are shown whole; the rest of a long plan is like them."""
+
+
+def seal_plan(directory: RunDirectory) -> None:
+    """Note that this user's fabricbench wrote the plan; where no key can be kept the plan stays unsealed."""
+    key = _key(is_made=True)
+    if key is not None:
+        replace_text(directory.path / SEAL, _seal(key, directory) + "\n")
+
+
+def is_sealed(directory: RunDirectory) -> bool:
+    """Tell whether this user's fabricbench wrote the plan as it is now."""
+    key = _key(is_made=False)
+    try:
+        found = (directory.path / SEAL).read_text(errors="replace").strip()
+    except OSError:
+        return False
+    return key is not None and hmac.compare_digest(found.encode(), _seal(key, directory).encode())
+
+
+def check_trust(directory: RunDirectory, stored: StoredPlan, *, is_trusted: bool = False) -> None:
+    """Raise UsageError, which shows what would be started, where a plan of unknown origin asks for more than our programs."""
+    asked = tuple(beyond_this_installation(stored))
+    if is_trusted or not asked or is_sealed(directory):
+        return
+    lines = "".join(f"\n  {line}" for line in (*asked, *_commands(directory, stored)))
+    raise UsageError(
+        f"{directory.path / PLAN} was not written here by you, and asks for more than this installation starts by itself:{lines}",
+        hint=f"if you trust it, `fabricbench resume {quote(str(directory.path))} --trust-plan` starts just that (docs/trust.md)",
+    )
+
+
+def beyond_this_installation(stored: StoredPlan) -> Iterator[str]:
+    """Yield in words what a plan starts, sets or reaches that this installation would not by itself."""
+    kernels = {launch.kernel.name: launch.kernel for launch in stored.plan.launches if launch.kernel is not None}
+    for kernel in kernels.values():
+        if kernel.program not in (OWN, OFFICIAL):
+            what = f"{kernel.benchmark.lower()}.{kernel.problem_class}"
+            yield f"kernel {kernel.name}: a program {what}.x or {what}.{kernel.ranks} of the folder {quote(kernel.program)}"
+    for fabric in stored.plan.fabrics:
+        for name, value in fabric.mpi_environment.items():
+            yield f"fabric {fabric.name}: every rank gets {name}={quote(value)}"
+        if fabric.mpi_arguments:
+            yield f"fabric {fabric.name}: the MPI starter is told {join(fabric.mpi_arguments)}"
+    testbed = stored.venue.testbed()
+    if testbed.launcher is Launcher.SSH:
+        yield f"ssh logs in on {', '.join(node.name for node in testbed.nodes)}"
+
+
+def _commands(directory: RunDirectory, stored: StoredPlan) -> Iterator[str]:
+    """Yield the command of a launch of each kind, as far as it can be told here."""
+    kinds = {(one.fabric, one.kernel and one.kernel.name): one for one in reversed(stored.plan.launches)}
+    for launch in list(reversed(kinds.values()))[:MOST_COMMANDS]:
+        with suppress(FabricbenchError):
+            folder = directory.path / "launches" / launch.launch_id
+            program = start_of(launch, stored.plan).program(folder)
+            fabric, ranks = stored.plan.fabric(launch.fabric), stored.plan.ranks_of(launch)
+            yield f"{launch.launch_id} would start: {stored.venue.sketch().command(fabric, program, folder, ranks)}"
+
+
+def _seal(key: bytes, directory: RunDirectory) -> str:
+    return hmac.digest(key, (directory.path / PLAN).read_bytes(), "sha256").hex()
+
+
+def _key(*, is_made: bool) -> bytes | None:
+    """Return this user's key; None where there is none, and none can be made or is to be."""
+    try:
+        path = state_directory() / KEY
+        if is_made:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with suppress(FileExistsError):
+                descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(secrets.token_bytes(KEY_BYTES))
+        key = path.read_bytes()
+    except (OSError, EnvironmentLacks):
+        return None
+    return key if len(key) == KEY_BYTES else None

@@ -1,0 +1,91 @@
+"""`fabricbench verify`: whether a run directory is whole and unaltered."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fabricbench.cli.output import write_output
+from fabricbench.errors import GateFailed, Inconclusive, RunIncomplete
+
+if TYPE_CHECKING:
+    from fabricbench.record.verification import Verification
+
+MOST_LISTED = 20
+"""Files without a hash that the text names before it says how many more there are; JSON has all."""
+
+
+class Format(StrEnum):
+    """How `verify` writes."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+
+    @app.command()
+    def verify(
+        run_directory: Annotated[Path, typer.Argument(metavar="RUNDIR", help="A run directory, finished or not.")],
+        form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.TEXT,
+        output: Annotated[
+            Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")
+        ] = None,
+    ) -> None:
+        """Say whether a run is whole and unaltered: every file is held against the hash that was written with it.
+
+        Exit codes: 0 whole and unaltered, 1 something was altered or is gone, 4 unaltered but launches are missing, 5 nobody can
+        tell, for there are no hashes (runs of earlier versions).
+
+        Example: `fabricbench verify runs/today`
+        """
+        from fabricbench.record.verification import verify as verify_run  # noqa: PLC0415 - keeps the start of the program fast
+
+        found = verify_run(run_directory)
+        write_output((found.model_dump_json(indent=2) if form is Format.JSON else _text(found)) + "\n", output)
+        _conclude(found)
+
+
+def _text(found: Verification) -> str:
+    lines = [
+        f"{found.run_directory}: {found.verdict}",
+        f"  {found.finished} of {found.planned} planned launches are finished, {found.files} files were looked at",
+        f"  data SHA-256 {found.data_sha256}",
+    ]
+    lines += [f"  altered: {one.path}: {one.reason}" for one in found.altered]
+    lines += _some("missing", found.missing)
+    lines += _some("no hash", found.without_hash)
+    return "\n".join(lines)
+
+
+def _some(title: str, names: tuple[str, ...]) -> list[str]:
+    lines = [f"  {title}: {name}" for name in names[:MOST_LISTED]]
+    return lines + ([f"  {title}: {len(names) - MOST_LISTED} more"] if len(names) > MOST_LISTED else [])
+
+
+def _conclude(found: Verification) -> None:
+    """Raise what the exit code says; the gravest first."""
+    from fabricbench.record.verification import Verdict  # noqa: PLC0415
+
+    match found.verdict:
+        case Verdict.ALTERED:
+            raise GateFailed(
+                f"{len(found.altered)} of the files in {found.run_directory} are not as they were written",
+                hint="restore them from a copy; else `fabricbench resume` measures their launches again",
+            )
+        case Verdict.CANNOT_TELL:
+            raise Inconclusive(
+                f"cannot tell: no hashes of {len(found.without_hash)} files in {found.run_directory} were written down",
+                hint="runs of earlier versions have none, and the journal has none of what was edited out of it",
+            )
+        case Verdict.INCOMPLETE:
+            raise RunIncomplete(
+                f"nothing is altered, but {len(found.missing)} planned launches are missing",
+                hint="`fabricbench resume` measures them",
+            )
+        case Verdict.WHOLE:
+            return

@@ -1,0 +1,81 @@
+"""What a sample and a launch are worth: the one definition that exports, summaries, planning and every report share.
+
+A sample's value is its time over its operations (ns), or its bytes over its time as a rate. A launch's value is the median of its
+times, but all bytes over all time of a rate: windows of a stream arrive in bursts from a socket's buffer, at the speed of memory,
+so that the median window can be many times what the wire carries. A time of 0 ns is shorter than the clock can tell: a rate
+over it, and a median of it, is no value (null).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from fabricbench.model import Metric
+from fabricbench.record.launch import scan_samples
+from fabricbench.record.lines import Phase
+
+NO_VALUE = "every sample took 0 ns, less than the clock can tell: there is no value"
+"""Why a cell that was measured has none."""
+
+IS_TIME = pl.col("metric").cast(pl.String).is_in([metric.value for metric in Metric if metric.is_time])
+"""Whether the cell of a row measures a time."""
+
+_SCALE = (
+    pl.when(pl.col("metric") == Metric.MESSAGE_RATE.value)
+    .then(1.0e9 / pl.max_horizontal(pl.col("message_bytes"), pl.lit(1)))
+    .otherwise(8.0e9)
+)
+"""What bytes over nanoseconds are multiplied by: to bit/s, or to messages of the cell's size a second."""
+
+VALUE_COLUMNS = ("metric", "message_bytes", "operations_per_sample")
+"""What of its cell a sample must have beside it, for the expressions here."""
+
+
+def rate(moved_bytes: pl.Expr, time_ns: pl.Expr) -> pl.Expr:
+    """Return so many bytes in so much time as a rate in the metric's unit; null where no time passed."""
+    return pl.when(time_ns > 0).then(moved_bytes * _SCALE / time_ns)
+
+
+def sample_value() -> pl.Expr:
+    """Return a sample's value in its metric's unit, from the columns of a sample and its cell."""
+    time = pl.col("time_ns") / pl.col("operations_per_sample")
+    return pl.when(IS_TIME).then(time).otherwise(rate(pl.col("bytes"), pl.col("time_ns")))
+
+
+def launch_value() -> pl.Expr:
+    """Return the value of a group of samples: of all that a launch has of a cell, or of a part of them.
+
+    For `group_by(cell).agg(...)`, beside the samples' `value` from `sample_value`.
+    """
+    median = pl.col("value").median()
+    of_time = pl.when(median > 0).then(median)
+    total = total_rate(pl.col("bytes").sum(), pl.col("time_ns").sum())
+    return pl.when(IS_TIME.first()).then(of_time).otherwise(total)
+
+
+def total_rate(total_bytes: pl.Expr, total_ns: pl.Expr) -> pl.Expr:
+    """Return the rate of a group from its sums; null where no time passed."""
+    return pl.when(total_ns > 0).then(total_bytes * _SCALE.first() / total_ns)
+
+
+def counted_samples(directory: Path, cells: pl.DataFrame, phase: Phase = Phase.MEASURED) -> pl.LazyFrame:
+    """Return the samples of a launch that count, each with its `value` and what of its cell tells it: those of `cells`, unread.
+
+    Those that missed their start are left out. The order is that of the record.
+    """
+    of_cell = cells.lazy().select("cell", *VALUE_COLUMNS)
+    return (
+        scan_samples(directory)
+        .filter(pl.col("phase") == phase.value, ~pl.col("missed"))
+        .join(of_cell, on="cell", maintain_order="left")
+        .with_columns(value=sample_value())
+    )
+
+
+def mean_rate(metric: Metric, message_bytes: int, total_bytes: int, total_ns: int) -> float | None:
+    """Return all bytes over all time of several launches, as a rate in the metric's unit; None where no time passed."""
+    row = pl.DataFrame({"metric": [metric.value], "message_bytes": [message_bytes]})
+    found: float | None = row.select(rate(pl.lit(float(total_bytes)), pl.lit(float(total_ns)))).item()
+    return found

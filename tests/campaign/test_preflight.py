@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import secrets
+import shlex
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from fabricbench.campaign.run import start_run
 from fabricbench.campaign.specification import Campaign, Experiment
 from fabricbench.campaign.venue import Standing, Twins
 from fabricbench.errors import EnvironmentLacks, UsageError
+from fabricbench.lab import Lab, lab_support, parse_fabrics
 from fabricbench.launch.mpi import find_starter
 from fabricbench.launch.ssh import SshLauncher
 from fabricbench.model import Layer, Pattern
@@ -234,3 +237,31 @@ def test_a_wrong_interface_is_a_mistake_in_the_testbed():
             Path("unused"), CAMPAIGN, Standing(given=wrong), plan_run(CAMPAIGN, wrong, seed=1), notify=lambda _: None
         )
     assert not Path("unused").exists()
+
+
+@pytest.mark.lab
+def test_nodes_of_a_lab_that_are_reached_as_if_over_ssh_are_found_as_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    if lab_support().mode == "none":
+        pytest.skip(f"no lab can be had here: {lab_support().reason}")
+    lab = Lab.up(f"test-{secrets.token_hex(4)}", 2, parse_fabrics("fast-ethernet,myrinet"), owned=True)
+    try:
+        there = lab.testbed()
+        over_ssh = there.model_copy(update={"launcher": Launcher.SSH, "lab": None})
+        nodes = FakeNodes(tmp_path / "nodes", monkeypatch)
+        for node in there.nodes:
+            shell = lab.command_in(node.name, ["sh", "-c"], working_directory=Path("/"), environment={})
+            nodes.behave(node.name, f'exec {shlex.join(shell)} "$3"')
+        found = examine(over_ssh)
+        assert found.errors == ()
+        assert [node.attachments["myrinet"].mtu for node in found.nodes] == [there.fabric("myrinet").mtu] * 2
+        assert examine(there).errors == ()
+        first, second = over_ssh.fabrics
+        subnet_only = first.model_copy(update={"interface": None})
+        wrong = (subnet_only, second.model_copy(update={"mtu": 9000 if second.mtu != 9000 else 1500}))
+        assert {
+            (one.subject, one.fabric) for one in examine(over_ssh.model_copy(update={"fabrics": wrong})).errors
+        } == {("mtu", second.name)}
+    finally:
+        lab.down()

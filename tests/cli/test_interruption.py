@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fabricbench.campaign.events import Event, Notice, RunStarted, Tick
+from fabricbench.campaign.events import Event, NodesAsked, Notice, RunStarted, Tick
+from fabricbench.campaign.run_directory import PLAN
 from fabricbench.cli.interruption import interruptible
 from fabricbench.errors import Interrupted
 
@@ -23,12 +24,13 @@ def handlers() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("number", SIGNALS, ids=["Ctrl-C", "SIGTERM"])
-def test_a_signal_ends_the_run_at_an_event_that_leaves_nothing_half_done(number: signal.Signals):
+def test_a_signal_ends_the_run_at_an_event_that_leaves_nothing_half_done(number: signal.Signals, tmp_path: Path):
+    (tmp_path / PLAN).touch()
     told: list[Event] = []
     events = [RunStarted(2, 0, 1, 9.0), Notice("stored"), Tick(1.0)]
 
     def run() -> None:
-        with interruptible(Path("run"), told.append) as notify:
+        with interruptible(tmp_path, told.append) as notify:
             notify(events[0])
             os.kill(os.getpid(), number)
             notify(events[1])
@@ -37,7 +39,18 @@ def test_a_signal_ends_the_run_at_an_event_that_leaves_nothing_half_done(number:
     with pytest.raises(Interrupted, match="interrupted") as raised:
         run()
     assert told == events[:2]
-    assert raised.value.hint == "go on with `fabricbench resume run`"
+    assert raised.value.hint == f"go on with `fabricbench resume {tmp_path}`"
+
+
+def test_a_signal_during_the_preflight_leaves_nothing_to_go_on_with(tmp_path: Path):
+    def run() -> None:
+        with interruptible(tmp_path, lambda _event: None) as notify:
+            os.kill(os.getpid(), signal.SIGINT)
+            notify(NodesAsked(0, 2))
+
+    with pytest.raises(Interrupted, match="before anything was written") as raised:
+        run()
+    assert raised.value.hint == "give the same command to begin again"
 
 
 def test_a_second_signal_ends_it_wherever_it_is():

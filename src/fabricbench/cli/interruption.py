@@ -25,6 +25,7 @@ def interruptible(directory: Path, notify: Callable[[Event], None]) -> Iterator[
     and have it stored again as an interrupted one. A second signal ends the run wherever it is.
     """
     from fabricbench.campaign.events import LaunchStarted, NodesAsked, RunStarted, Tick  # noqa: PLC0415 - keeps the start of the program fast
+    from fabricbench.campaign.run_directory import PLAN  # noqa: PLC0415
 
     is_asked = False
 
@@ -44,7 +45,7 @@ def interruptible(directory: Path, notify: Callable[[Event], None]) -> Iterator[
     try:
         yield notify_or_end
     except KeyboardInterrupt:
-        if not directory.exists():
+        if not (directory / PLAN).exists():
             raise Interrupted(
                 "interrupted before anything was written", hint="give the same command to begin again"
             ) from None

@@ -146,9 +146,14 @@ def test_a_dead_switch_is_shown_as_dead(start_lab: StartLab):
     lab = start_lab()
     switch = lab.entry.switches["fast-ethernet"]
     assert lab.status().fabrics[0].switch.state in {"idle", "busy"}
+    assert lab.lost() is None
     assert switch.kill()
     assert switch.wait(10)
     assert lab.status().fabrics[0].switch.state == "dead"
+    assert f"the switch of fast-ethernet in lab {lab.name}" in str(lab.lost())
+    assert lab.entry.keeper.kill()
+    assert lab.entry.keeper.wait(10)
+    assert "the keeper of" in str(lab.lost())
 
 
 STARTER = """

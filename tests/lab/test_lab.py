@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fabricbench.errors import UsageError
+from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.lab import Lab, ledger, parse_fabrics, running_labs
 from support.lab_outside import RunIn, StartLab, becomes_true, interfaces, network_namespaces, processes_in
 
@@ -140,6 +140,17 @@ def test_a_taken_name_is_refused_and_the_lab_that_has_it_lives_on(start_lab: Sta
         Lab.up("taken", 2, parse_fabrics("sci"), owned=True)
     assert Lab.open("taken").entry.keeper == lab.entry.keeper
     assert lab.entry.keeper.is_alive
+
+
+def test_a_switch_that_is_killed_before_it_is_ready_is_told_as_killed(
+    start_lab: StartLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    switch = tmp_path / "fabricbench-switch"
+    switch.write_text("#!/bin/sh\nkill -9 $$\n")
+    switch.chmod(0o755)
+    monkeypatch.setenv("FABRICBENCH_BIN", str(tmp_path))
+    with pytest.raises(EnvironmentLacks, match=r"the switch of fast-ethernet did not start: .* ended by SIGKILL"):
+        start_lab()
 
 
 def test_a_dead_switch_is_shown_as_dead(start_lab: StartLab):

@@ -210,6 +210,8 @@ class Subject:
         if "Traceback (most recent call last)" in text:
             return f"Traceback: {text.strip().splitlines()[-1]}"
         lines = [line for line in text.splitlines() if line.startswith("fabricbench: ")]
+        if not lines and "Aborted" in text:  # Ctrl-C before the run began
+            return "Aborted."
         return lines[-1].removeprefix("fabricbench: ").replace(str(self.run), "RUNDIR")[:160] if lines else ""
 
     def finished(self) -> dict[str, str]:
@@ -348,7 +350,10 @@ def run_trial(subject: Subject, trial: Trial, random: Random, interfaces: set[st
             trial.problems.append(f"hung: did not end within {END_S:.0f} s of Ctrl-C")
             _end(session)
     trial.exit_code, trial.said = session.returncode, subject.said()
-    is_killed = session.returncode == -signal.SIGKILL
+    is_killed = session.returncode in (
+        -signal.SIGKILL,
+        -signal.SIGINT,
+    )  # Ctrl-C while the program loads ends it silently
     if session.returncode not in (0, 3, 4, 130) and not is_killed:
         trial.problems.append(f"exit code {session.returncode}: {trial.said}")
     elif session.returncode in (3, 4, 130) and not trial.said:

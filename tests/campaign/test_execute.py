@@ -409,6 +409,22 @@ def test_a_full_disk_that_a_measured_launch_meets_when_it_is_adopted_is_said(
     assert not records.exists()
 
 
+@pytest.mark.parametrize("word", ["dies midway", "no start", "hang"])
+def test_a_run_whose_testbed_has_ended_says_so_at_once_and_goes_on_when_it_is_there_again(setting: Setting, word: str):
+    setting.launcher.behave(setting.ids[0], word)
+    setting.launcher.what_is_lost = "the keeper of lab x (process 7) has ended, and the lab with it"
+    begin = time.monotonic()
+    with pytest.raises(EnvironmentLacks, match="the keeper of lab x") as raised:
+        setting.run()
+    assert time.monotonic() - begin < 20  # of a limit of 30 s
+    assert "resume" in str(raised.value.hint)
+    assert setting.launcher.started == setting.ids[:1]
+    assert setting.entries(Happened.FAILED) == setting.ids[:1]
+    setting.launcher.what_is_lost = None
+    setting.run()
+    assert setting.entries(Happened.COMPLETED) == [None]
+
+
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
 def test_what_may_not_be_allocated_is_full_whoever_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int):
     assert not is_full(tmp_path)

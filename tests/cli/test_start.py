@@ -49,6 +49,25 @@ def test_the_command_line_starts_without_what_only_some_commands_need():
     assert done.stdout.split() == []
 
 
+@pytest.mark.parametrize(("loading", "code", "said"), [("typer", -2, ""), ("after", 1, "KeyboardInterrupt")])
+def test_ctrl_c_while_the_program_loads_leaves_no_traceback(loading: str, code: int, said: str):
+    script = f"""
+import os, signal, sys
+class Press:
+    def find_spec(self, name, *_):
+        if name == {loading!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Press())
+import fabricbench.cli
+try:
+    os.kill(os.getpid(), signal.SIGINT)
+except KeyboardInterrupt:
+    sys.exit("KeyboardInterrupt")
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr.strip()) == (code, said)
+
+
 def test_a_disk_that_is_full_is_told_and_not_traced(fabricbench: Fabricbench):
     with Path("/dev/full").open("w") as full:
         done = fabricbench("version", stdout=full)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fabricbench.errors import UsageError
+from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.lab import Lab, crowding, ledger, parse_fabrics, running_labs
 from support.lab_outside import RunIn, StartLab, becomes_true, interfaces, network_namespaces, processes_in
 
@@ -157,13 +157,29 @@ def test_a_taken_name_is_refused_and_the_lab_that_has_it_lives_on(start_lab: Sta
     assert lab.entry.keeper.is_alive
 
 
+def test_a_switch_that_is_killed_before_it_is_ready_is_told_as_killed(
+    start_lab: StartLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    switch = tmp_path / "fabricbench-switch"
+    switch.write_text("#!/bin/sh\nkill -9 $$\n")
+    switch.chmod(0o755)
+    monkeypatch.setenv("FABRICBENCH_BIN", str(tmp_path))
+    with pytest.raises(EnvironmentLacks, match=r"the switch of fast-ethernet did not start: .* ended by SIGKILL"):
+        start_lab()
+
+
 def test_a_dead_switch_is_shown_as_dead(start_lab: StartLab):
     lab = start_lab()
     switch = lab.entry.switches["fast-ethernet"]
     assert lab.status().fabrics[0].switch.state in {"idle", "busy"}
+    assert lab.lost() is None
     assert switch.kill()
     assert switch.wait(10)
     assert lab.status().fabrics[0].switch.state == "dead"
+    assert f"the switch of fast-ethernet in lab {lab.name}" in str(lab.lost())
+    assert lab.entry.keeper.kill()
+    assert lab.entry.keeper.wait(10)
+    assert "the keeper of" in str(lab.lost())
 
 
 STARTER = """

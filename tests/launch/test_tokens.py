@@ -53,6 +53,9 @@ class FakeLab:
         assert environment == {}
         return ["enter", node, str(working_directory), *command]
 
+    def lost(self) -> str | None:
+        return None
+
     def status(self) -> object:
         raise AssertionError("building a command asks nothing")
 

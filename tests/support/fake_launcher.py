@@ -21,6 +21,7 @@ class FakeLauncher:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self.started: list[str] = []
+        self.what_is_lost: str | None = None
         directory.mkdir(exist_ok=True)
 
     def behave(self, launch_id: str, *words: str) -> None:
@@ -41,6 +42,9 @@ class FakeLauncher:
     def conditions(self, fabric: Fabric) -> Mapping[str, str]:
         del fabric
         return {"mpi waits": "not at all"}
+
+    def lost(self) -> str | None:
+        return self.what_is_lost
 
     def switches(self) -> dict[str, Any]:
         return {"slow": {"state": "idle"}}

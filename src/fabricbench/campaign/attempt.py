@@ -69,6 +69,10 @@ class Keeper:
         """Keep aside what a launch has measured."""
         self._directory.set_aside(launch.launch_id)
 
+    def lost(self) -> str | None:
+        """Return what of the testbed has ended."""
+        return self._launcher.lost()
+
     def prepare(self, launch: LaunchPlan) -> Attempt:
         """Write a launch's plan into its directory, which is emptied, and build its command."""
         directory = self._directory.prepare(launch.launch_id)

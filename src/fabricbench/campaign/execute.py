@@ -28,12 +28,14 @@ from fabricbench.campaign.events import (
 from fabricbench.campaign.failure import (
     NO_SPACE,
     Failure,
+    TestbedLost,
     does_not_start,
     failure_of,
     is_full,
     is_hopeless,
     no_space,
     run_incomplete,
+    testbed_lost,
 )
 from fabricbench.campaign.journal import Happened, Journal
 from fabricbench.campaign.order import Group, LaunchPlan, groups_of, is_close
@@ -204,8 +206,12 @@ class Execution:
         self._notify(LaunchStarted(launch, number, left()))
         try:
             limit_s = self._limit(launch.estimated_seconds)
-            outcome = run_watched(attempt.command, limit_seconds=limit_s, on_tick=lambda: self._notify(Tick(left())))
+            outcome = run_watched(attempt.command, limit_seconds=limit_s, on_tick=lambda: self._tick(launch, left()))
             failure = self._conclude(attempt, outcome)
+        except TestbedLost as error:
+            self._keeper.store(attempt, exit_code=None)
+            self._journal.append(Happened.FAILED, launch.launch_id, reason=error.message)
+            raise
         except KeyboardInterrupt:
             self._keeper.store(attempt, None)
             self._journal.append(Happened.INTERRUPTED, launch.launch_id)
@@ -218,6 +224,16 @@ class Execution:
         if failure is None:
             self._finished[launch.launch_id] = begun
         return failure
+
+    def _tick(self, launch: LaunchPlan, seconds_left: float) -> None:
+        """Tell how long it still takes; a launch whose testbed is gone would only hang up to its limit."""
+        self._notify(Tick(seconds_left))
+        self._stop_if_lost(launch)
+
+    def _stop_if_lost(self, launch: LaunchPlan) -> None:
+        lost = self._keeper.lost()
+        if lost is not None:
+            raise testbed_lost(launch, lost, self._directory.path)
 
     def _explained(self, error: Exception, path: Path) -> Exception:
         """Return what to raise for an error: on a full disk writers fail in words of their own, without the system's number."""
@@ -237,6 +253,7 @@ class Execution:
             is_well=attempt.start.is_well(outcome.exit_code),
         )
         if failure is not None:
+            self._stop_if_lost(launch)
             self._journal.append(Happened.FAILED, launch.launch_id, reason=failure.reason)
             if any(words in outcome.stderr_tail for words in NO_SPACE) or is_full(self._directory.path):
                 raise no_space(self._directory.path)

@@ -25,6 +25,10 @@ LEAST_FREE_BYTES = 128 * 1024
 """With less than this no launch can be stored. On a full disk a log stays empty and writers fail in words of their own."""
 
 
+class TestbedLost(EnvironmentLacks):
+    """A part of the testbed that every launch needs has ended under the run."""
+
+
 class Ended(Enum):
     """How an attempt that failed came to its end."""
 
@@ -117,6 +121,14 @@ def run_incomplete(failures: Sequence[Failure], launches: int, directory: Path) 
     return RunIncomplete(
         f"{len(failures)} of {launches} launches failed: {named}\n{_quoted(failures[-1])}",
         hint=f"`fabricbench resume {quote(str(directory))}` runs them again; everything else is kept",
+    )
+
+
+def testbed_lost(launch: LaunchPlan, lost: str, directory: Path) -> TestbedLost:
+    """Return the error of a run whose testbed has ended under it: no launch after this one could do better."""
+    return TestbedLost(
+        f"{lost}; {launch.launch_id} was under way, and what was measured before it is kept",
+        hint=f"find out who ended it, then `fabricbench resume {quote(str(directory))}`: a run's own lab is built anew",
     )
 
 

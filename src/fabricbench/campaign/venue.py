@@ -204,6 +204,9 @@ class _SketchedLab:
         added = [f"{name}={value}" for name, value in environment.items()]
         return ["fabricbench", "lab", "exec", "LAB", node, "--", *(["env", *added] if added else []), *command]
 
+    def lost(self) -> str | None:
+        return None
+
     def status(self) -> object:
         raise EnvironmentLacks("the lab is not built yet")
 

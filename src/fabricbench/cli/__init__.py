@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fabricbench.cli import starting  # isort: skip
+
 import os
 import sys
 from typing import Annotated, NoReturn
@@ -42,6 +44,8 @@ def _root(_version: VersionOption = False) -> None:
 
 for command in COMMANDS:
     command.register(app)
+
+starting.over()
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -156,6 +157,17 @@ def _start_switch(order: KeeperOrder, index: int) -> subprocess.Popen[bytes]:
         )
 
 
+def _how_it_ended(process: subprocess.Popen[bytes]) -> str:
+    """Return what is known of a process that said nothing: whoever ran out of memory, or was killed, could not."""
+    try:
+        code = process.wait(1.0)
+    except subprocess.TimeoutExpired:
+        return "it said nothing, and still runs"
+    return "it said nothing, and ended " + (
+        f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+    )
+
+
 def _wait_until_ready(name: str, switch: subprocess.Popen[bytes], log: Path) -> None:
     if switch.stdout is None:
         raise RuntimeError(f"the switch of {name} has no output")
@@ -166,7 +178,7 @@ def _wait_until_ready(name: str, switch: subprocess.Popen[bytes], log: Path) -> 
         piece = os.read(switch.stdout.fileno(), 4096) if readable else b""
         if not piece:
             tail = log.read_text(errors="replace")[-2000:].strip()
-            raise RuntimeError(f"the switch of {name} did not start: {tail or 'it said nothing'}")
+            raise RuntimeError(f"the switch of {name} did not start: {tail or _how_it_ended(switch)}")
         said += piece
 
 

@@ -141,6 +141,15 @@ class Lab:
         """Return nodes, addresses and what each switch has counted so far."""
         return read_status(self.entry, self.directory)
 
+    def lost(self) -> str | None:
+        """Return which process of the lab has ended though nobody ended the lab; None while all live."""
+        if not self.entry.keeper.is_alive:
+            return f"the keeper of lab {self.name} (process {self.entry.keeper.pid}) has ended, and the lab with it"
+        for fabric, switch in self.entry.switches.items():
+            if not switch.is_alive:
+                return f"the switch of {fabric} in lab {self.name} (process {switch.pid}) has ended"
+        return None
+
     def lateness(self, interface: str, spans: Mapping[int, Span]) -> dict[int, LatenessDuring]:
         """Return, for each span of time, how late the switch behind that interface released frames during it.
 

@@ -34,6 +34,9 @@ class EnterableLab(Protocol):
     def testbed(self) -> Testbed:
         """Return the testbed that the lab is."""
 
+    def lost(self) -> str | None:
+        """Return which process of the lab has ended; None while all live."""
+
     def status(self) -> Any:
         """Return the state of nodes and switches."""
 
@@ -70,6 +73,10 @@ class LabLauncher:
     def conditions(self, _fabric: Fabric) -> Mapping[str, str]:
         """Return how ranks wait."""
         return WAITING_ASLEEP if self._preload else {}
+
+    def lost(self) -> str | None:
+        """Return what of the lab has ended."""
+        return self._lab.lost()
 
     def switches(self) -> dict[str, Any]:
         """Return what each switch has forwarded and dropped so far."""

@@ -23,6 +23,9 @@ class Launcher(Protocol):
     def conditions(self, fabric: Fabric) -> Mapping[str, str]:
         """Return what a reader must know of how programs are started on that fabric: what -> fact."""
 
+    def lost(self) -> str | None:
+        """Return what of the testbed is gone, so that no launch can succeed any more; None while it is whole, or cannot be told."""
+
     def switches(self) -> dict[str, Any]:
         """Return the counters of emulated switches by fabric; empty where the fabrics are real."""
 

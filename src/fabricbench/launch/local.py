@@ -40,6 +40,10 @@ class LocalLauncher:
         """Nothing over shared memory: no descriptor tells of data there, so sleeping on descriptors would miss it."""
         return self._preload if fabric.has_interface else None
 
+    def lost(self) -> str | None:
+        """Return nothing: what is gone here is told by the launch that fails."""
+        return None
+
     def switches(self) -> dict[str, Any]:
         """Return nothing: no fabric here is emulated."""
         return {}

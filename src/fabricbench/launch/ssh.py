@@ -43,6 +43,10 @@ class SshLauncher:
         """Return nothing: MPI waits as it likes."""
         return {}
 
+    def lost(self) -> str | None:
+        """Return nothing: what is gone here is told by the launch that fails."""
+        return None
+
     def switches(self) -> dict[str, Any]:
         """Return nothing: the fabrics are real."""
         return {}

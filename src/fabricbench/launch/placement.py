@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+WORKING_DIRECTORY = "/"
+"""Where ranks on several hosts start: one that every host has. A starter would change to its own, the launch's directory, which
+only rank 0's host need have; hydra starts no rank without it."""
+
 
 @dataclass(frozen=True)
 class Placement:

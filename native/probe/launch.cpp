@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -64,7 +65,9 @@ Beginning begin(const std::string& plan_path, int world_size) {
     beginning.plan_text = read_plan_text(plan_path);
     const Plan plan = parse_plan(beginning.plan_text);
     check_ranks(plan, world_size);
-    beginning.writer = std::make_unique<RecordWriter>(plan.output);
+    // Beside the plan: the working directory is one that all nodes have.
+    beginning.writer =
+        std::make_unique<RecordWriter>((std::filesystem::path(plan_path).parent_path() / plan.output).string());
   } catch (const PlanError& error) {
     std::fprintf(stderr, "fabricbench-probe: the plan cannot be followed: %s\n", error.what());
     beginning.exit = Exit::bad_plan;

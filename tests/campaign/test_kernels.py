@@ -120,7 +120,7 @@ def test_a_kernel_is_told_which_interface_leads_into_the_fabric():
     tokens = start_of(launch, plan).program(Path("/run"))
     assert tokens[1:4] == ["is", "--class", "W"]
     assert tokens[tokens.index("--interface") + 1] == plan.fabric("myrinet").interface
-    assert tokens[tokens.index("--output") + 1] == KERNEL_RECORDS
+    assert tokens[tokens.index("--output") + 1] == f"/run/{KERNEL_RECORDS}"
 
 
 def launch_of_cg() -> tuple[LaunchOfKernel, RunPlan]:

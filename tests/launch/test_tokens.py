@@ -74,10 +74,11 @@ def test_mpich_is_told_the_fabric_by_its_interface_and_never_to_take_a_short_cut
 
 def test_mpich_reaches_other_hosts_through_the_agent_over_the_control_interface():
     tokens = HYDRA.tokens(THERE, NET, PROGRAM)
-    assert tokens[1:9] == [
+    assert tokens[1:11] == [
         *("-launcher", "ssh"),
         *("-launcher-exec", "/lab/agent"),
         *("-iface", "ctl0"),
+        *("-wdir", "/"),
         *("-hosts", "n0:1,n1:1"),
     ]
     assert environment_of(tokens)["LD_PRELOAD"] == "/lib/yield.so"
@@ -145,7 +146,7 @@ def test_what_a_testbed_preloads_is_joined_to_what_lets_ranks_sleep(starter: Sta
 )
 def test_open_mpi_is_told_the_same_in_its_own_words(version: str, agent: str, control: str):
     tokens = Starter("mpiexec", openmpi, version).tokens(THERE, NET, PROGRAM)
-    assert after(tokens, "--host") == "n0:1,n1:1"
+    assert (after(tokens, "--host"), after(tokens, "--wdir")) == ("n0:1,n1:1", "/")
     assert after(tokens, agent) == "/lab/agent"
     assert after(tokens, control) == "ctl0"
     assert after(tokens, "--bind-to") == "none"

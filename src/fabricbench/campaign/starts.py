@@ -93,8 +93,7 @@ class OwnKernel(_Kernel):
     """fabricbench-npb. A wrong result is no failed launch: it ran, and its cell says so."""
 
     def program(self, directory: Path) -> list[str]:
-        """Return its tokens; the record goes to the directory that it is started in."""
-        del directory
+        """Return its tokens; the record goes to the launch's directory."""
         run = NpbRun(
             kernel=self._kernel.benchmark.lower(),
             problem_class=self._kernel.problem_class,
@@ -105,7 +104,7 @@ class OwnKernel(_Kernel):
             where += ["--interface", self._fabric.interface]
         if self._fabric.has_interface and self._fabric.subnet is not None:
             where += ["--subnet", str(self._fabric.subnet)]
-        return [*npb_program(run, Path(KERNEL_RECORDS)), *where]
+        return [*npb_program(run, directory / KERNEL_RECORDS), *where]
 
     def is_well(self, exit_code: int | None) -> bool:
         """Tell whether it ran to its end, whatever its results."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 
 from fabricbench.launch import on_subnet
-from fabricbench.launch.placement import Placement
+from fabricbench.launch.placement import WORKING_DIRECTORY, Placement
 from fabricbench.testbed.model import Fabric
 
 NAME = "MPICH"
@@ -49,7 +49,7 @@ def _where(placement: Placement) -> list[str]:
     if placement.control_interface is not None:
         where += ["-iface", placement.control_interface]
     # With one slot a host, hydra goes around the hosts again where there are more ranks: rank i on host i modulo the hosts.
-    return [*where, "-hosts", ",".join(f"{host}:1" for host in placement.hosts)]
+    return [*where, "-wdir", WORKING_DIRECTORY, "-hosts", ",".join(f"{host}:1" for host in placement.hosts)]
 
 
 def _selectors(fabric: Fabric) -> dict[str, str]:

@@ -6,7 +6,7 @@ Without `btl_tcp_if_include` it stripes over every network that it finds.
 
 from __future__ import annotations
 
-from fabricbench.launch.placement import Placement
+from fabricbench.launch.placement import WORKING_DIRECTORY, Placement
 from fabricbench.testbed.model import Fabric
 
 NAME = "Open MPI"
@@ -39,7 +39,7 @@ def _where(version: str, placement: Placement) -> list[str]:
         return ["--map-by", ":OVERSUBSCRIBE"]
     has_prrte = int(version.partition(".")[0]) >= FIRST_WITH_PRRTE if version[:1].isdigit() else True
     slots = placement.ranks_on_each_host
-    where = ["--host", ",".join(f"{host}:{slots}" for host in placement.hosts)]
+    where = ["--wdir", WORKING_DIRECTORY, "--host", ",".join(f"{host}:{slots}" for host in placement.hosts)]
     if slots > 1:  # else the first host is filled before the next one gets a rank
         where += ["--map-by", "node", "--rank-by", "node"]
     if placement.agent is not None:

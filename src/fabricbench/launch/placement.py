@@ -8,6 +8,10 @@ from pathlib import Path
 
 PRELOAD = "LD_PRELOAD"
 
+WORKING_DIRECTORY = "/"
+"""Where ranks on several hosts start: one that every host has. A starter would change to its own, the launch's directory, which
+only rank 0's host need have; hydra starts no rank without it."""
+
 
 @dataclass(frozen=True)
 class Placement:

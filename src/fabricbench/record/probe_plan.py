@@ -78,7 +78,7 @@ class PlanProbe(Model):
 
 
 class ProbePlan(Model):
-    """Everything that one launch measures. The records go to `output` on the node of rank 0, line by line."""
+    """Everything that one launch measures. The records go to `output`, beside the plan on the node of rank 0, line by line."""
 
     schema_name: Literal["fabricbench/plan/1"] = Field(default="fabricbench/plan/1", alias="schema")
     launch_id: str

@@ -83,18 +83,20 @@ class Keeper:
         command = self._launcher.command(fabric, start.program(directory), directory, ranks)
         return Attempt(launch, directory, start, command, self._launcher.switches())
 
-    def store(self, attempt: Attempt, ended: Outcome | None) -> Stored | None:
+    def store(self, attempt: Attempt, ended: Outcome | None, *, is_spoilt: bool = False) -> Stored | None:
         """Convert what an attempt wrote, whole or cut short; None if it wrote no record.
 
-        `ended` is None where nobody saw its end.
+        `ended` is None where nobody saw its end; `is_spoilt` says that its testbed broke under it, so that it does not count.
         """
         written = attempt.start.read(attempt.directory)
         if written is None:
             return None
         switches = {"switches_before": attempt.switches_before, "switches_after": self._launcher.switches()}
         lateness = self._launcher.lateness(self._plan.fabric(attempt.launch.fabric), _spans(written.record))
-        facts = {**_end_of(attempt, written.record, ended), **switches, "lateness": lateness}
-        return self._store(attempt.launch, attempt.directory, written, facts)
+        end = _end_of(attempt, written.record, ended)
+        if is_spoilt and end["outcome"].counts:
+            end["outcome"] = LaunchOutcome.FAILED
+        return self._store(attempt.launch, attempt.directory, written, {**end, **switches, "lateness": lateness})
 
     def _store(self, launch: LaunchPlan, directory: Path, written: Written, facts: dict[str, Any]) -> Stored:
         record = written.record

@@ -209,7 +209,7 @@ class Execution:
             outcome = run_watched(attempt.command, limit_seconds=limit_s, on_tick=lambda: self._tick(launch, left()))
             failure = self._conclude(attempt, outcome)
         except TestbedLost as error:
-            self._keeper.store(attempt, exit_code=None)
+            self._keeper.store(attempt, None, is_spoilt=True)
             self._journal.append(Happened.FAILED, launch.launch_id, reason=error.message)
             raise
         except KeyboardInterrupt:

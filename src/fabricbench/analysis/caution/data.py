@@ -24,7 +24,7 @@ LOSS_SHARE = 0.01
 
 NOT_COUNTED = {
     LaunchOutcome.CUT_SHORT: "their records are not whole",
-    LaunchOutcome.FAILED: "their programs say by their exit code that they failed while they measured",
+    LaunchOutcome.FAILED: "their programs, or the testbed under them, failed while they measured",
 }
 """Why a launch that left data is left out."""
 

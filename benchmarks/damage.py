@@ -6,7 +6,7 @@ Each case copies a small run (2 fabrics, 2 blocks, three tests, one of them with
 four of its files, and then does what a reader does: the API opens it, takes every frame and compares; the command line verifies and
 shows; every tenth time it reports as well. Counted as failures: an exception that is no FabricbenchError, a panic of the Parquet
 reader, a launch that is used with other samples than were measured, and a `verify` that calls an altered run whole. `--keep` keeps
-the cases that failed.
+the numbers of the cases that failed, each of which `--first NUMBER --count 1` repeats.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def delete(run: Path, draw: random.Random) -> None:
 def swap_files(run: Path, draw: random.Random) -> None:
     """Swap two files of a name between launches."""
     name = draw.choice(("samples.parquet", "cells.parquet", "channels.parquet", "launch.json"))
-    found = sorted(run.glob(f"{LAUNCHES}/*/{name}"))
+    found = sorted(path for path in run.glob(f"{LAUNCHES}/*/{name}") if path.is_file())
     if len(found) > 1:
         one, other = draw.sample(found, 2)
         kept = one.read_bytes()
@@ -153,11 +153,17 @@ def add(run: Path, draw: random.Random) -> None:
     launch, word = draw.choice(launches), draw.choice(("launch", "file", "folder", "pipe"))
     match word:
         case "launch":
-            shutil.copytree(launch, run / LAUNCHES / draw.choice(("b99-copy", "b03-a", "x")), dirs_exist_ok=True)
+            copy = run / LAUNCHES / draw.choice(("b99-copy", "b03-a", "x"))
+            copy.mkdir(exist_ok=True)
+            for path in sorted(launch.iterdir()):
+                if path.is_file():
+                    shutil.copy(path, copy)
         case "file":
             (run / LAUNCHES / "a file").write_bytes(draw.choice(WHOLE_FILES))
         case _:
             path = launch / draw.choice(("samples.parquet", "channels.parquet", "launch.json"))
+            if path.is_dir():
+                return
             path.unlink(missing_ok=True)
             path.mkdir() if word == "folder" else os.mkfifo(path)
 
@@ -308,7 +314,8 @@ class Damage:
         if "panicked" in below:
             self._fail(number, f"a panic: {below.splitlines()[0][:200]}")
         if self._keep is not None and len(self.counts.failures) > before:
-            shutil.copytree(self._case, self._keep / f"case-{number}", dirs_exist_ok=True)
+            (self._keep / f"case-{number}").mkdir(parents=True, exist_ok=True)
+            (self._keep / f"case-{number}" / "damages.txt").write_text("\n".join(damage.__name__ for damage in done))
 
     def _fail(self, number: int, what: str) -> None:
         self.counts.failures.append((number, what))

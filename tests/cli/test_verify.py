@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -77,3 +78,19 @@ def test_a_run_of_an_earlier_version_cannot_be_told_and_ends_with_5(run: Run, fa
 
 def test_what_is_no_run_is_refused(tmp_path: Path, fabricbench: Call):
     assert fabricbench("verify", str(tmp_path))[0] == 2
+
+
+def test_a_file_of_a_launch_that_is_gone_is_altered_and_named(run: Run, fabricbench: Call):
+    (run.path / "launches/b00-b/samples.parquet").unlink()
+    code, out, _ = fabricbench("verify", str(run.path))
+    assert code == 1
+    assert "altered: launches/b00-b/samples.parquet: it is gone" in out
+    assert [one.launch_id for one in Run.open(run.path).damaged] == ["b00-b"]
+
+
+def test_a_pipe_in_the_place_of_a_file_hangs_nobody(run: Run):
+    path = run.path / "launches/b00-b/launch.json"
+    path.unlink()
+    os.mkfifo(path)
+    assert [one.path for one in verify(run.path).altered] == ["launches/b00-b/launch.json"]
+    assert "b00-b" in {one.launch_id for one in Run.open(run.path).missing}

@@ -65,6 +65,19 @@ CELL_SCHEMA: Schema = {
     "begin_unix_ns": pl.Int64,
     "end_unix_ns": pl.Int64,
 }
+OF_A_MEASURED_CELL = (
+    "layer",
+    "pattern",
+    "receive",
+    "message_bytes",
+    "variant",
+    "metric",
+    "operations_per_sample",
+    "bytes_per_sample",
+    "messages_per_sample",
+    "ranks",
+)
+"""What no cell that was measured may lack."""
 LATER_CELL_COLUMNS: dict[str, Any] = {
     "channels": 1,
     "missed": 0,
@@ -101,6 +114,9 @@ CHANNEL_SCHEMA: Schema = {
 """A row for each number of each channel. `sent` and `lost` are those of the whole channel, the same on all its rows; a channel
 without a number has one row, whose `index`, `time_ns` and `bytes` are null."""
 
+OF_A_CHANNELS_NUMBER = ("index", "time_ns", "bytes")
+"""What a channel may have nulls in: it has no number, or its bytes were not counted."""
+
 
 def lacking(schema: Mapping[str, Any], required: Schema, later: Mapping[str, Any]) -> list[str]:
     """Return the columns that a file should have had in every version, and has not."""
@@ -124,12 +140,17 @@ def _as(name: str, found: pl.DataType, wanted: pl.DataType | type[pl.DataType]) 
 
 def check_cells(cells: pl.DataFrame) -> None:
     """Raise ValueError where cells are not what they should be: two of a number, no names, or columns of JSON that hold none."""
-    if cells["cell"].n_unique() != cells.height or cells["cell"].null_count():
-        raise ValueError("its cells are not numbered one by one")
     done = cells.filter(pl.col("status") == "done")
-    for name in ("layer", "pattern", "receive", "message_bytes", "metric", "operations_per_sample"):
-        if done[name].null_count():
-            raise ValueError(f"a measured cell lacks its {name}")
+    wrong = {
+        "its cells are not numbered one by one": cells["cell"].n_unique() != cells.height or cells["cell"].null_count(),
+        "a cell lacks its status": cells["status"].null_count(),
+        "a measured cell lacks its name or its shape": sum(done[name].null_count() for name in OF_A_MEASURED_CELL),
+        "a measured cell has samples of no operations": done["operations_per_sample"].eq(0).any(),
+        "a measured cell has no ranks": done["ranks"].list.len().eq(0).any() or done["ranks"].explode().null_count(),
+    }
+    for reason, holds in wrong.items():
+        if holds:
+            raise ValueError(reason)
     for row in cells.select(sorted(AS_TEXT)).iter_rows(named=True):
         for name, text in row.items():
             if text is None:

@@ -19,6 +19,7 @@ from fabricbench.record.frames import (
     CHANNEL_SCHEMA,
     LATER_CELL_COLUMNS,
     LATER_SAMPLE_COLUMNS,
+    OF_A_CHANNELS_NUMBER,
     SAMPLE_SCHEMA,
     Schema,
     cells_frame,
@@ -245,10 +246,17 @@ def _check_content(path: Path, summary: LaunchSummary) -> None:
         check_cells(frame.collect())
         return
     rows = summary.samples if path.name == SAMPLES else summary.channel_rows
+    complete = [name for name in wanted if path.name == SAMPLES or name not in OF_A_CHANNELS_NUMBER]
     # The largest of each column makes polars decode all of them, a piece at a time.
-    found = frame.select(pl.len().alias("rows"), pl.all().max().name.prefix("largest ")).collect(engine="streaming")
+    found = frame.select(
+        pl.len().alias("rows"),
+        pl.sum_horizontal(pl.col(complete).null_count()).alias("nulls"),
+        pl.all().max().name.prefix("largest "),
+    ).collect(engine="streaming")
     if found["rows"][0] != rows:
         raise ValueError(f"it has {found['rows'][0]} rows, {LAUNCH} says {rows}")
+    if found["nulls"][0]:
+        raise ValueError("it has rows in which something is missing")
 
 
 def read_cells(directory: Path) -> pl.DataFrame:
@@ -271,7 +279,12 @@ def scan_channels(directory: Path) -> pl.LazyFrame:
 
 def is_converted(directory: Path) -> bool:
     """Whether a launch's directory holds everything that a reader needs."""
-    return all((directory / name).exists() for name in (LAUNCH, CELLS, SAMPLES))
+    return is_stored(directory) and all((directory / name).exists() for name in (CELLS, SAMPLES))
+
+
+def is_stored(directory: Path) -> bool:
+    """Whether a launch was stored in a directory, whatever has become of its other files. A pipe would never end."""
+    return (directory / LAUNCH).is_file()
 
 
 def _rewritten(directory: Path, facts: LaunchFacts | None) -> LaunchSummary:

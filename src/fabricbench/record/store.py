@@ -30,6 +30,7 @@ from fabricbench.record.launch import (
     LaunchFacts,
     LaunchSummary,
     is_converted,
+    is_stored,
     read_cells,
     read_launch,
     scan_channels,
@@ -144,7 +145,7 @@ class Run:
         planned = {launch.launch_id: launch for launch in self.manifest.planned}
         found, damaged = [], []
         sealed = self.seals
-        for directory in filter(is_converted, self._launch_directories()):
+        for directory in filter(is_stored, self._launch_directories()):
             place = planned.get(directory.name)
             try:
                 summary = read_launch(directory, sealed.get(launch_path(directory.name), ()))

@@ -17,7 +17,7 @@ from fabricbench.record.integrity import (
     file_sha256,
     launch_path,
 )
-from fabricbench.record.launch import LaunchSummary, is_converted
+from fabricbench.record.launch import LaunchSummary, is_stored
 from fabricbench.record.store import Run
 
 
@@ -106,7 +106,7 @@ def _written(run: Run) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield each file that should be there, with the hashes that it may have; none where nobody wrote one down."""
     seals: Seals = dict(run.seals)
     yield MANIFEST, seals.pop(MANIFEST, ())
-    folders = sorted(folder for folder in (run.path / LAUNCHES).glob("*") if is_converted(folder))
+    folders = sorted(folder for folder in (run.path / LAUNCHES).glob("*") if is_stored(folder))
     for folder in folders:
         name = launch_path(folder.name)
         yield name, seals.pop(name, ())

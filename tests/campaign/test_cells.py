@@ -92,7 +92,7 @@ def test_this_machine_seats_four_whatever_its_nodes():
             r"the smallest is 8 B \(token and sequence\)",
         ),
         (2, {"congestor": {"pattern": "incast", "message_bytes": 64}}, "1 host is left for the congestor"),
-        (4, {"congestor": {"pattern": "ring", "message_bytes": 64, "ranks": [1, 2]}}, "rank 1 takes part in the cell"),
+        (4, {"congestor": {"pattern": "ring", "message_bytes": 64, "ranks": [1, 2]}}, "rank 1 takes part in the test"),
         (
             4,
             {"congestor": {"pattern": "ring", "message_bytes": 64, "ranks": [2, 6]}},

@@ -130,7 +130,7 @@ def test_a_payload_on_two_fabrics_at_once_is_a_violation():
     carried = (PAYLOAD, PAYLOAD)
     (violation,) = prove_path(record(Layer.MPI, Pattern.PINGPONG, eth1=carried, eth0=carried), NETWORK).violations
     assert "eth0 carried 2048000 B" in violation
-    assert violation.startswith("cell 3 (mpi pingpong of 1 KiB)")
+    assert violation.startswith("test 3 (mpi pingpong of 1 KiB)")
 
 
 def test_messages_that_were_lost_need_not_have_come_back():

@@ -1,8 +1,9 @@
 // fabricbench-switch: an emulated switch in user space. Reads its configuration, starts the parts, and says how it
 // ended.
 //
-// config: the configuration as a value      timing: when frames are where (pure)     forwarder: the loop over the ports
-// ring, sender: packet sockets              status: the files it keeps, and signals  scheduling: CPU, priority, memory
+// config: the configuration as a value      timing: when frames are where (pure)     forwarder: opens ports, sleeps
+// forwarding_loop: a turn over the ports    ring, sender: packet sockets
+// status: the files it keeps, and signals   scheduling: CPU, priority, memory
 #include <sys/eventfd.h>
 #include <unistd.h>
 

@@ -6,7 +6,7 @@ from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabricbench.errors import UsageError
@@ -27,6 +27,7 @@ def test_addresses_interfaces_and_names_follow_the_scheme():
     assert topology.fabrics[1].switch_interfaces == ("myr1-n0", "myr1-n1", "myr1-n2")
 
 
+@settings(deadline=None)
 @given(nodes=st.integers(2, 200), fabrics=st.integers(1, 16))
 def test_no_name_is_too_long_and_no_address_is_given_twice(nodes: int, fabrics: int):
     asked = [PRESETS["sci"].model_copy(update={"name": f"f{index}"}) for index in range(fabrics)]

@@ -161,6 +161,8 @@ def _node(folder: Path, name: str, etc: Path, seen: Sequence[Path]) -> Iterator[
         for stream in (outer.stdout, outer.stderr):
             if stream is not None:
                 stream.close()
+        # An environment with all packages is large; what was mounted in there is gone with the node.
+        shutil.rmtree(folder / name, ignore_errors=True)
 
 
 def _join(one: Node, other: Node) -> None:

@@ -40,7 +40,7 @@ def test_a_signal_ends_the_run_at_an_event_that_leaves_nothing_half_done(number:
     assert raised.value.hint == "go on with `fabricbench resume run`"
 
 
-def test_a_second_signal_ends_it_wherever_it_is():
+def test_a_second_signal_ends_it_wherever_it_is_and_the_first_says_so(capfd: pytest.CaptureFixture[str]):
     passed: list[str] = []
 
     def run() -> None:
@@ -52,6 +52,7 @@ def test_a_second_signal_ends_it_wherever_it_is():
     with pytest.raises(Interrupted):
         run()
     assert passed == ["first"]
+    assert "again (Ctrl-C) ends at once" in capfd.readouterr().err
 
 
 def test_handlers_are_as_before_afterwards_and_an_ignored_signal_stays_ignored():

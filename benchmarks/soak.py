@@ -210,8 +210,6 @@ class Subject:
         if "Traceback (most recent call last)" in text:
             return f"Traceback: {text.strip().splitlines()[-1]}"
         lines = [line for line in text.splitlines() if line.startswith("fabricbench: ")]
-        if not lines and "Aborted" in text:  # Ctrl-C before the run began
-            return "Aborted."
         return lines[-1].removeprefix("fabricbench: ").replace(str(self.run), "RUNDIR")[:160] if lines else ""
 
     def finished(self) -> dict[str, str]:
@@ -342,12 +340,14 @@ def run_trial(subject: Subject, trial: Trial, random: Random, interfaces: set[st
     if _wait(session, goes_on):
         trial.outcome = "killed" if session.returncode == -signal.SIGKILL else f"ended with {session.returncode}"
     else:
-        session.send_signal(signal.SIGINT)
-        if _wait(session, END_S):
-            trial.outcome = f"went on; Ctrl-C: {session.returncode}"
+        for times in ("", "second "):  # the first is heard where nothing is half done: not while a testbed is built
+            session.send_signal(signal.SIGINT)
+            if _wait(session, END_S):
+                trial.outcome = f"went on; {times}Ctrl-C: {session.returncode}"
+                break
         else:
             trial.outcome = "did not end"
-            trial.problems.append(f"hung: did not end within {END_S:.0f} s of Ctrl-C")
+            trial.problems.append(f"hung: did not end within {END_S:.0f} s of a second Ctrl-C")
             _end(session)
     trial.exit_code, trial.said = session.returncode, subject.said()
     is_killed = session.returncode in (
@@ -356,7 +356,7 @@ def run_trial(subject: Subject, trial: Trial, random: Random, interfaces: set[st
     )  # Ctrl-C while the program loads ends it silently
     if session.returncode not in (0, 3, 4, 130) and not is_killed:
         trial.problems.append(f"exit code {session.returncode}: {trial.said}")
-    elif session.returncode in (3, 4, 130) and not trial.said:
+    elif session.returncode in (3, 4) and not trial.said:  # 130 needs no word where the run had not begun
         trial.problems.append(f"exit code {session.returncode} without a word")
     trial.problems += subject.check_gone(interfaces)
     trial.problems += subject.check_kept()

@@ -53,7 +53,7 @@ def test_a_signal_during_the_preflight_leaves_nothing_to_go_on_with(tmp_path: Pa
     assert raised.value.hint == "give the same command to begin again"
 
 
-def test_a_second_signal_ends_it_wherever_it_is():
+def test_a_second_signal_ends_it_wherever_it_is_and_the_first_says_so(capfd: pytest.CaptureFixture[str]):
     passed: list[str] = []
 
     def run() -> None:
@@ -65,6 +65,7 @@ def test_a_second_signal_ends_it_wherever_it_is():
     with pytest.raises(Interrupted):
         run()
     assert passed == ["first"]
+    assert "again (Ctrl-C) ends at once" in capfd.readouterr().err
 
 
 def test_handlers_are_as_before_afterwards_and_an_ignored_signal_stays_ignored():

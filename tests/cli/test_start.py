@@ -10,6 +10,7 @@ from typing import IO, Any, Protocol
 import pytest
 import typer
 
+from fabricbench import cli
 from fabricbench.cli import app
 from support.processes import FABRICBENCH
 
@@ -66,6 +67,18 @@ except KeyboardInterrupt:
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr.strip()) == (code, said)
+
+
+def test_ctrl_c_that_nothing_below_takes_is_an_interruption(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    def press() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "app", press)
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert (end.value.code, capsys.readouterr().err) == (130, "fabricbench: interrupted\n")
 
 
 def test_a_disk_that_is_full_is_told_and_not_traced(fabricbench: Fabricbench):

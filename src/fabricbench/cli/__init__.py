@@ -11,7 +11,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from fabricbench.cli.output import say
-from fabricbench.errors import EnvironmentLacks, FabricbenchError, UsageError
+from fabricbench.errors import EnvironmentLacks, FabricbenchError, Interrupted, UsageError
 
 # Each module here defines `register(app)`. One line for each subcommand.
 from fabricbench.cli import (  # isort: skip
@@ -54,9 +54,9 @@ def main() -> None:
         app()
     except FabricbenchError as error:
         _end(error)
-    except (
-        Exception
-    ) as error:  # PanicException of polars is none of these: no file gets that far (record.launch.read_launch)
+    except KeyboardInterrupt:
+        _end(Interrupted("interrupted"))
+    except Exception as error:
         told = _told(error)
         if told is None:
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +15,9 @@ from fabricbench.errors import Interrupted
 
 if TYPE_CHECKING:
     from fabricbench.campaign.events import Event
+
+
+ENDING = b"\nending once nothing is half done; again (Ctrl-C) ends at once\n"
 
 
 @contextmanager
@@ -34,6 +38,7 @@ def interruptible(directory: Path, notify: Callable[[Event], None]) -> Iterator[
         if is_asked:
             raise KeyboardInterrupt
         is_asked = True
+        os.write(2, ENDING)  # a handler may come in the middle of another write, which Python's streams refuse
 
     def notify_or_end(event: Event) -> None:
         if is_asked and isinstance(event, NodesAsked | RunStarted | LaunchStarted | Tick):

@@ -58,7 +58,7 @@ HANG_SECONDS = 30.0
 
 PATIENCE_FACTOR = 2.0
 PATIENCE_SECONDS = 20.0
-"""Likewise a rank, of its cell: sooner, so that the measurer can name the rank. A dead path is given up after 10 s, which is no hang."""
+"""Likewise a rank, of its cell: sooner, so that the measurer can name it. A dead path is given up after 10 s, which is no hang."""
 
 
 def line_rate_bit_s(fabric: Fabric) -> float:

@@ -101,7 +101,7 @@ def test_pairs_that_failed_are_named_with_the_reason_in_the_map_and_among_the_wa
     words = "n1 with n3 could not be measured in 2 of 3 launches: rank 3 on n3: nothing came for 10 s"
     assert one.failed_words == (words,)
     assert words in render([one], Format.TEXT)
-    assert any(words in warning.text and warning.severity is Severity.WARNING for warning in analyse(run).warnings)
+    assert any(words in warning.text and warning.severity is Severity.WARNING for warning in analyse([run]).warnings)
 
 
 def test_the_matrix_has_the_medians_both_ways_and_nothing_on_its_diagonal(tmp_path: Path):

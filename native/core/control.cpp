@@ -3,6 +3,11 @@
 #include <time.h>
 
 #include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/clock.hpp"
+#include "core/set_aside.hpp"
 
 namespace fabricbench {
 namespace {
@@ -12,16 +17,17 @@ constexpr double shortest_sleep_seconds = 20e-6;
 constexpr double longest_sleep_seconds = 20e-3;
 constexpr double share_of_waiting = 0.125;
 
-// Tag 0 carries rank 0's orders; cells take turns with the rest, two each. MPI guarantees tags up to 32767.
+// Tag 0 carries rank 0's orders; cells take turns with the next, two each. MPI guarantees tags up to 32767.
 constexpr int cells_with_own_tags = 16000;
 
-void wait_asleep(MPI_Request& request) {
-  Pause pause;
-  int is_done = 0;
-  for (MPI_Test(&request, &is_done, MPI_STATUS_IGNORE); is_done == 0; MPI_Test(&request, &is_done, MPI_STATUS_IGNORE)) {
-    pause.sleep();
-  }
-}
+// Above those of cells.
+constexpr int end_tag = 32010;
+constexpr int heard_tag = 32011;
+
+// Who sleeps over the control plane hears of the end within 20 ms; who is in a call that has a bound of its own, later.
+constexpr double hearing_seconds = 3;
+
+double seconds_since(std::uint64_t begin_ns) { return static_cast<double>(KernelClock::now() - begin_ns) * 1e-9; }
 
 }  // namespace
 
@@ -32,7 +38,7 @@ void Pause::sleep() {
   waited_seconds_ += seconds;
 }
 
-Control::Control() {
+Control::Control(std::size_t part_bytes) : part_bytes_(part_bytes) {
   MPI_Comm_dup(MPI_COMM_WORLD, &communicator_);
   MPI_Comm_rank(communicator_, &rank_);
   MPI_Comm_size(communicator_, &size_);
@@ -40,13 +46,32 @@ Control::Control() {
 
 Control::~Control() { MPI_Comm_free(&communicator_); }
 
-void Control::send(int to, int tag, std::string_view message) const {
-  MPI_Request request = MPI_REQUEST_NULL;
-  MPI_Isend(message.data(), static_cast<int>(message.size()), MPI_CHAR, to, tag, communicator_, &request);
-  wait_asleep(request);
+void Control::finish_or_set_aside(MPI_Request request, std::shared_ptr<std::string> text) const {
+  Pause pause;
+  int is_done = 0;
+  for (MPI_Test(&request, &is_done, MPI_STATUS_IGNORE); is_done == 0; MPI_Test(&request, &is_done, MPI_STATUS_IGNORE)) {
+    try {
+      look_for_end();
+    } catch (const LaunchEnded&) {
+      return set_aside(request, std::move(text));
+    }
+    pause.sleep();
+  }
 }
 
-std::optional<std::string> Control::try_receive(int from, int tag) const {
+void Control::send(int to, int tag, std::string_view message) const {
+  for (bool is_last = false; !is_last && !ended_;) {
+    const std::string_view part = message.substr(0, part_bytes_);
+    message.remove_prefix(part.size());
+    is_last = part.size() < part_bytes_;
+    auto text = std::make_shared<std::string>(part);
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Isend(text->data(), static_cast<int>(text->size()), MPI_CHAR, to, tag, communicator_, &request);
+    finish_or_set_aside(request, std::move(text));
+  }
+}
+
+std::optional<std::string> Control::take_part(int from, int tag) const {
   int has_come = 0;
   MPI_Message handle = MPI_MESSAGE_NULL;
   MPI_Status status;
@@ -54,19 +79,102 @@ std::optional<std::string> Control::try_receive(int from, int tag) const {
   if (has_come == 0) return std::nullopt;
   int size = 0;
   MPI_Get_count(&status, MPI_CHAR, &size);
-  std::string message(static_cast<std::size_t>(size), '\0');
+  auto part = std::make_shared<std::string>(static_cast<std::size_t>(size), '\0');
   MPI_Request request = MPI_REQUEST_NULL;
-  MPI_Imrecv(message.data(), size, MPI_CHAR, &handle, &request);
-  wait_asleep(request);
+  MPI_Imrecv(part->data(), size, MPI_CHAR, &handle, &request);
+  finish_or_set_aside(request, part);
+  return std::move(*part);
+}
+
+void Control::look_for_end() const {
+  if (!ended_) {
+    MPI_Status status;
+    int has_come = 0;
+    MPI_Iprobe(MPI_ANY_SOURCE, end_tag, communicator_, &has_come, &status);
+    if (has_come == 0) return;
+    int size = 0;
+    MPI_Get_count(&status, MPI_CHAR, &size);
+    std::string text(static_cast<std::size_t>(size), '\0');
+    // Short, and there already.
+    MPI_Recv(text.data(), size, MPI_CHAR, status.MPI_SOURCE, end_tag, communicator_, MPI_STATUS_IGNORE);
+    const auto told = nlohmann::json::parse(text);
+    ended_.emplace(status.MPI_SOURCE, told["exit"].get<int>(), told["cause"].get<std::string>());
+  }
+  throw LaunchEnded(*ended_);
+}
+
+std::optional<std::string> Control::try_receive(int from, int tag) const {
+  auto message = take_part(from, tag);
+  if (!message) {
+    look_for_end();
+    return message;
+  }
+  for (std::size_t last = message->size(); last == part_bytes_;) {
+    Pause pause;
+    auto part = take_part(from, tag);
+    for (; !part; part = take_part(from, tag)) {
+      look_for_end();
+      pause.sleep();
+    }
+    last = part->size();
+    *message += *part;
+  }
   return message;
 }
 
-std::string Control::receive(int from, int tag) const {
+std::string Control::wait_for(int from, int tag, std::optional<double> patience_seconds) const {
   Pause pause;
+  std::uint64_t begin_ns = 0;
   for (;;) {
     if (auto message = try_receive(from, tag)) return *std::move(message);
     pause.sleep();
+    if (!patience_seconds) continue;
+    if (begin_ns == 0) begin_ns = KernelClock::now();
+    if (seconds_since(begin_ns) < *patience_seconds) continue;
+    throw ControlError("rank " + std::to_string(rank_) + " heard nothing from rank " + std::to_string(from) + " for " +
+                       std::to_string(std::lround(seconds_since(begin_ns))) +
+                       " s, longer than a cell of this plan takes: that rank hangs");
   }
+}
+
+std::string Control::receive(int from, int tag) const { return wait_for(from, tag, patience_seconds_); }
+
+std::string Control::receive_patiently(int from, int tag) const { return wait_for(from, tag, std::nullopt); }
+
+void Control::end_all(int exit_code, std::string_view cause) {
+  const std::string text = nlohmann::json{{"exit", exit_code}, {"cause", cause}}.dump(
+      -1, ' ', false, nlohmann::json::error_handler_t::replace);
+  std::vector<int> silent;
+  for (int other = 0; other < size_; ++other) {
+    if (other == rank_) continue;
+    silent.push_back(other);
+    // Nothing waits for these: who never takes them is ended below.
+    auto own = std::make_shared<std::string>(text);
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Isend(own->data(), static_cast<int>(own->size()), MPI_CHAR, other, end_tag, communicator_, &request);
+    set_aside(request, std::move(own));
+  }
+  ended_.emplace(rank_, exit_code, std::string(cause));
+  bool is_clean = true;
+  const auto has_heard = [&](int other) {
+    if (const auto answer = take_part(other, heard_tag)) {
+      is_clean = is_clean && *answer == "clean";
+      return true;
+    }
+    return take_part(other, end_tag).has_value();  // it ends the launch itself
+  };
+  const std::uint64_t begin_ns = KernelClock::now();
+  for (Pause pause; !silent.empty() && seconds_since(begin_ns) < hearing_seconds; pause.sleep()) {
+    std::erase_if(silent, has_heard);
+  }
+  if (!silent.empty() || !is_clean || has_set_aside()) MPI_Abort(MPI_COMM_WORLD, exit_code);
+}
+
+void Control::confirm(const LaunchEnded& ended) const {
+  auto text = std::make_shared<std::string>(has_set_aside() ? "pending" : "clean");
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Isend(text->data(), static_cast<int>(text->size()), MPI_CHAR, ended.rank(), heard_tag, communicator_, &request);
+  set_aside(request, std::move(text));
 }
 
 std::string Control::broadcast(std::string text) const {

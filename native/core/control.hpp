@@ -1,12 +1,15 @@
 // The control plane: how ranks agree over MPI while they measure over something else. Whoever waits here sleeps,
-// because on a machine with more ranks than processors a spinning rank takes the time of those that measure.
+// because on a machine with more ranks than processors a spinning rank takes the time of those that measure. And
+// whoever waits here, on whatever tag, hears that the launch has ended: any rank may stop at any point.
 #pragma once
 
 #include <mpi.h>
 
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -24,10 +27,55 @@ class Pause {
   double waited_seconds_ = 0;
 };
 
+/// The launch has ended on another rank: thrown in every wait of the control plane. what() is the cause.
+class LaunchEnded : public std::runtime_error {
+ public:
+  LaunchEnded(int rank, int exit_code, const std::string& cause)
+      : std::runtime_error(cause), rank_(rank), exit_code_(exit_code) {}
+  int rank() const { return rank_; }
+  int exit_code() const { return exit_code_; }
+
+ private:
+  int rank_;
+  int exit_code_;
+};
+
+/// A rank said something that cannot be meant, or nothing for too long: the launch cannot go on.
+class ControlError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// A message of the control plane as the value that it must be. Throws ControlError where its size is another one.
+template <class Value>
+Value decode(std::string_view message) {
+  static_assert(std::is_trivially_copyable_v<Value>);
+  if (message.size() != sizeof(Value)) {
+    throw ControlError("a message of " + std::to_string(message.size()) + " bytes came where " +
+                       std::to_string(sizeof(Value)) +
+                       " are needed: do all ranks run the same fabricbench-probe on the same kind of machine?");
+  }
+  Value value;
+  std::memcpy(&value, message.data(), sizeof value);
+  return value;
+}
+
+template <class Value>
+std::string_view encode(const Value& value) {
+  static_assert(std::is_trivially_copyable_v<Value>);
+  return {reinterpret_cast<const char*>(&value), sizeof value};
+}
+
+/// How long a message may be before it goes in parts: MPI counts in int, and what a rank that ends leaves unsent stays
+/// in memory.
+inline constexpr std::size_t largest_part_bytes = std::size_t{64} << 20U;
+
 /// Messages between the ranks of a launch. Collective to make and to destroy.
+///
+/// A message is a number of full parts and a shorter last one, which may be empty, so that short messages cost one.
 class Control {
  public:
-  Control();
+  explicit Control(std::size_t part_bytes = largest_part_bytes);
   ~Control();
   Control(const Control&) = delete;
   Control& operator=(const Control&) = delete;
@@ -35,10 +83,23 @@ class Control {
   int rank() const { return rank_; }
   int size() const { return size_; }
 
+  /// Returns when the message is under way or the launch has ended; never throws, for destructors let others go.
   void send(int to, int tag, std::string_view message) const;
+  /// The next message. Throws LaunchEnded, and ControlError once the other rank has been silent for the patience.
   std::string receive(int from, int tag) const;
-  /// The next message if one has come, without waiting for it.
+  /// The next message, however long it takes: an order, from who waits for others. Throws LaunchEnded.
+  std::string receive_patiently(int from, int tag) const;
+  /// The next message if one has come, without waiting for it. Throws LaunchEnded.
   std::optional<std::string> try_receive(int from, int tag) const;
+  /// How long a rank may keep receive() waiting; nothing: for ever.
+  void set_patience(std::optional<double> seconds) { patience_seconds_ = seconds; }
+
+  /// End the launch on all ranks, whatever they wait for on the control plane, and wait until they have heard.
+  /// Those that have not after some seconds (in a call of MPI or the kernel, or stopped) are ended with this process by
+  /// MPI_Abort; and so are all where some rank has requests left that never end.
+  void end_all(int exit_code, std::string_view cause);
+  /// Tell the rank that ended the launch that this one has heard it.
+  void confirm(const LaunchEnded& ended) const;
 
   /// Rank 0's text on all ranks. Collective.
   std::string broadcast(std::string text) const;
@@ -46,9 +107,18 @@ class Control {
   std::vector<std::string> gather(std::string_view text) const;
 
  private:
+  std::optional<std::string> take_part(int from, int tag) const;
+  void look_for_end() const;
+  /// Sleep until the request is complete, or set it aside with its text once the launch has ended.
+  void finish_or_set_aside(MPI_Request request, std::shared_ptr<std::string> text) const;
+  std::string wait_for(int from, int tag, std::optional<double> patience_seconds) const;
+
   MPI_Comm communicator_ = MPI_COMM_NULL;
+  std::size_t part_bytes_;
   int rank_ = 0;
   int size_ = 1;
+  std::optional<double> patience_seconds_;
+  mutable std::optional<LaunchEnded> ended_;
 };
 
 /// The ranks of one cell. Its messages carry the cell's tag, so that what a failed cell left behind disturbs no later
@@ -78,11 +148,14 @@ class CellTeam {
   /// A text to one other member and from one, apart from the pattern's own messages.
   void send_text(std::size_t to, std::string_view text) const { control_.send(ranks_[to], agreement_tag_, text); }
   std::string receive_text(std::size_t from) const { return control_.receive(ranks_[from], agreement_tag_); }
+  /// From who has others to wait for first.
+  std::string receive_text_patiently(std::size_t from) const {
+    return control_.receive_patiently(ranks_[from], agreement_tag_);
+  }
 
   template <class Value>
   void send(std::size_t to, const Value& value) const {
-    static_assert(std::is_trivially_copyable_v<Value>);
-    control_.send(ranks_[to], pattern_tag_, {reinterpret_cast<const char*>(&value), sizeof value});
+    control_.send(ranks_[to], pattern_tag_, encode(value));
   }
   template <class Value>
   Value receive(std::size_t from) const {
@@ -95,13 +168,6 @@ class CellTeam {
   }
 
  private:
-  template <class Value>
-  static Value decode(const std::string& message) {
-    Value value{};
-    std::memcpy(&value, message.data(), std::min(sizeof value, message.size()));
-    return value;
-  }
-
   const Control& control_;
   std::vector<int> ranks_;
   std::size_t member_ = 0;

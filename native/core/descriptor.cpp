@@ -59,6 +59,13 @@ void enlarge_receive_buffer(const Descriptor& socket) {
   setsockopt(socket.get(), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);  // cut to net.core.rmem_max
 }
 
+int granted_bytes(int socket, int option) {
+  int bytes = 0;
+  socklen_t size = sizeof bytes;
+  if (getsockopt(socket, SOL_SOCKET, option, &bytes, &size) != 0) fail_with_errno("getsockopt");
+  return bytes;
+}
+
 sockaddr_in socket_address(std::uint32_t address, std::uint16_t port) {
   sockaddr_in result{};
   result.sin_family = AF_INET;

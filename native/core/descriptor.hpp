@@ -41,6 +41,8 @@ void remove_bounds(const Descriptor& socket);
 /// Ask for a receive buffer that holds a burst while the receiver is not running; the system may grant less.
 void enlarge_receive_buffer(const Descriptor& socket);
 
+/// What the system has granted, SO_RCVBUF say, in bytes with the kernel's bookkeeping.
+int granted_bytes(int socket, int option);
 sockaddr_in socket_address(std::uint32_t address, std::uint16_t port);
 void bind_to(const Descriptor& socket, const sockaddr_in& address);
 void connect_to(const Descriptor& socket, const sockaddr_in& address);

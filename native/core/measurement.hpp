@@ -107,9 +107,18 @@ struct ChannelReport {
   std::uint64_t lost = 0;
 };
 
+/// A pair of a matrix that could not be measured; ranks of the launch.
+struct PairFailure {
+  int source = 0;
+  int destination = 0;
+  FailureCode code = FailureCode::error;
+  std::string reason;
+};
+
 /// What a pattern found beside its samples. `missed` are positions of measured samples whose start this rank missed.
 struct Findings {
   std::vector<ChannelReport> channels;
+  std::vector<PairFailure> failed_pairs;
   std::vector<std::uint32_t> missed;
   std::map<std::string, double> values;
 };

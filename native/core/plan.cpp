@@ -170,6 +170,9 @@ Plan parse_plan(std::string_view text) {
     plan.probes.push_back(read_probe(probes[i], path));
     if (!ids.insert(plan.probes.back().id).second) throw PlanError(path + ".id", "is used twice");
   }
+  if (const json* patience = reader.find("patience_seconds"); patience != nullptr && !patience->is_null()) {
+    plan.patience_seconds = reader.positive("patience_seconds", 1);
+  }
   reader.refuse_unknown();
   return plan;
 }

@@ -64,6 +64,7 @@ struct Plan {
   PlanFabric fabric;
   std::string output;
   std::vector<PlanProbe> probes;
+  std::optional<double> patience_seconds;
 };
 
 /// Read a plan from JSON text; PlanError names the JSON path of the first thing that is wrong.

@@ -126,6 +126,15 @@ void RecordWriter::write_channel(int cell, const ChannelReport& channel) {
   file_.add(line);
 }
 
+void RecordWriter::write_failed_pair(int cell, const PairFailure& pair) {
+  file_.add({{"type", "pair_failed"},
+             {"cell", cell},
+             {"source", pair.source},
+             {"destination", pair.destination},
+             {"code", name_of(pair.code)},
+             {"reason", pair.reason}});
+}
+
 void RecordWriter::open_cell(const PlanProbe& probe, const CellReport& report) {
   const bool has_samples = !report.warmup.time_ns.empty() || !report.measured.time_ns.empty();
   warmup_ = report.warmup.time_ns.size();
@@ -158,6 +167,7 @@ void RecordWriter::write_parts(const PlanProbe& probe, const CellParts& parts) {
   warmup_ += parts.warmup.time_ns.size();
   measured_ += parts.measured.time_ns.size();
   for (const ChannelReport& channel : parts.channels) write_channel(probe.id, channel);
+  for (const PairFailure& pair : parts.failed_pairs) write_failed_pair(probe.id, pair);
   file_.flush();
 }
 

@@ -28,11 +28,17 @@ json to_json(const Findings& findings) {
     channels.push_back({channel.source, channel.destination, channel.flow, channel.round, name_of(channel.quantity),
                         channel.time_ns, channel.bytes, channel.sent, channel.lost});
   }
-  return {{"channels", channels}, {"missed", findings.missed}, {"values", findings.values}};
+  json failed_pairs = json::array();
+  for (const PairFailure& pair : findings.failed_pairs) {
+    failed_pairs.push_back({pair.source, pair.destination, name_of(pair.code), pair.reason});
+  }
+  return {
+      {"channels", channels}, {"failed_pairs", failed_pairs}, {"missed", findings.missed}, {"values", findings.values}};
 }
 
 Findings findings_from(const json& value) {
   Findings findings{.channels = {},
+                    .failed_pairs = {},
                     .missed = value["missed"].get<std::vector<std::uint32_t>>(),
                     .values = value["values"].get<std::map<std::string, double>>()};
   for (const json& each : value["channels"]) {
@@ -46,6 +52,10 @@ Findings findings_from(const json& value) {
          .bytes = each[6].get<std::vector<std::uint64_t>>(),
          .sent = each[7],
          .lost = each[8]});
+  }
+  for (const json& each : value["failed_pairs"]) {
+    const auto code = value_of<FailureCode>(each[2].get<std::string>());
+    findings.failed_pairs.push_back({each[0], each[1], code.value_or(FailureCode::error), each[3]});
   }
   return findings;
 }
@@ -134,8 +144,15 @@ void merge_samples(CellReport& merged, const CellReport& other, Family family, s
 
 void merge_findings(Findings& merged, const Findings& other) {
   merged.channels.insert(merged.channels.end(), other.channels.begin(), other.channels.end());
+  merged.failed_pairs.insert(merged.failed_pairs.end(), other.failed_pairs.begin(), other.failed_pairs.end());
   merged.missed.insert(merged.missed.end(), other.missed.begin(), other.missed.end());
-  merged.values.insert(other.values.begin(), other.values.end());
+  for (const auto& [name, value] : other.values) {
+    if (name.ends_with("_buffer_bytes")) {
+      note_least(merged.values, name, value);
+    } else {
+      merged.values.insert({name, value});
+    }
+  }
 }
 
 }  // namespace
@@ -200,16 +217,18 @@ CellReport unpack_report(const std::string& bytes) {
 CellParts take_parts(CellReport& report, Family family) {
   CellParts parts;
   std::swap(parts.channels, report.findings.channels);
+  std::swap(parts.failed_pairs, report.findings.failed_pairs);
   if (family == Family::matrix) {
     std::swap(parts.warmup, report.warmup);
     std::swap(parts.measured, report.measured);
   }
-  report.has_parts = !parts.channels.empty() || !parts.warmup.time_ns.empty() || !parts.measured.time_ns.empty();
+  report.has_parts = !parts.channels.empty() || !parts.failed_pairs.empty() || !parts.warmup.time_ns.empty() ||
+                     !parts.measured.time_ns.empty();
   return parts;
 }
 
 std::string pack(const CellParts& parts) {
-  const Findings findings{.channels = parts.channels, .missed = {}, .values = {}};
+  const Findings findings{.channels = parts.channels, .failed_pairs = parts.failed_pairs, .missed = {}, .values = {}};
   const json value{
       {"warmup", to_json(parts.warmup)}, {"measured", to_json(parts.measured)}, {"findings", to_json(findings)}};
   const std::vector<std::uint8_t> bytes = json::to_cbor(value);
@@ -218,9 +237,16 @@ std::string pack(const CellParts& parts) {
 
 CellParts unpack_parts(const std::string& bytes) {
   const json value = json::from_cbor(bytes);
+  Findings findings = findings_from(value["findings"]);
   return {.warmup = samples_from(value["warmup"]),
           .measured = samples_from(value["measured"]),
-          .channels = findings_from(value["findings"]).channels};
+          .channels = std::move(findings.channels),
+          .failed_pairs = std::move(findings.failed_pairs)};
+}
+
+void note_least(std::map<std::string, double>& values, const std::string& name, double value) {
+  const auto [place, is_first] = values.insert({name, value});
+  if (!is_first) place->second = std::min(place->second, value);
 }
 
 void append(PhaseSamples& samples, const PhaseSamples& others) {

@@ -52,12 +52,17 @@ struct CellParts {
   PhaseSamples warmup;
   PhaseSamples measured;
   std::vector<ChannelReport> channels;
+  std::vector<PairFailure> failed_pairs{};
 };
 
-/// Take the parts out of a report: its channels, and of a matrix its samples too, which are those of its own pairs.
+/// Take the parts out of a report: its channels and failed pairs, and of a matrix its samples too, which are those of
+/// its own pairs.
 CellParts take_parts(CellReport& report, Family family);
 std::string pack(const CellParts& parts);
 CellParts unpack_parts(const std::string& bytes);
+
+/// Keep the least of what a rank or a path has of something: `receive_buffer_bytes`, `send_buffer_bytes`.
+void note_least(std::map<std::string, double>& values, const std::string& name, double value);
 
 /// Put samples behind others of the same phase.
 void append(PhaseSamples& samples, const PhaseSamples& others);

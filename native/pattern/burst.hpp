@@ -4,6 +4,8 @@
 #pragma once
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "pattern/parameters.hpp"
 #include "pattern/round_trip_phases.hpp"
@@ -67,8 +69,10 @@ class CountedBursts {
         task_(task),
         messages_(static_cast<std::uint32_t>(messages)),
         out_(task.probe.message_bytes),
-        in_(task.probe.message_bytes) {
+        in_(task.probe.message_bytes),
+        came_in_(messages, none) {
     path_.set_bound(task.team.member() == leader ? task.probe.reply_timeout_seconds : follower_bound_seconds);
+    timeout_ = task.timebase.to_ticks(task.probe.reply_timeout_seconds);
   }
 
   void lead(std::size_t count, Series& series, std::uint64_t deadline) {
@@ -88,16 +92,20 @@ class CountedBursts {
 
   RoundOrder follow(RoundOrder order, const CellTeam& team) {
     const std::span<std::byte> message = in_.span();
-    std::uint32_t burst = 0;
+    std::ranges::fill(came_in_, none);
+    std::uint32_t newest = none;
     std::uint32_t come = 0;
     for (;;) {
       if (path_.receive(message)) [[likely]] {
         const DatagramHeader header = read_header(message);
         const std::uint32_t position = header.sequence - order.first;
         if (header.token == task_.token && position < order.count) [[likely]] {
-          if (position / messages_ != burst) {
-            burst = position / messages_;
+          const std::uint32_t burst = position / messages_;
+          if (burst != newest || !is_new(position)) [[unlikely]] {
+            if (burst <= newest && newest != none) continue;  // late, or a double: it must not stand in for a lost one
+            newest = burst;
             come = 0;
+            is_new(position);
           }
           if (++come < messages_) continue;
           // The answer carries the number of the burst's last message, whichever came last.
@@ -118,6 +126,7 @@ class CountedBursts {
 
  private:
   static constexpr double follower_bound_seconds = 1e-3;
+  static constexpr std::uint32_t none = 0xffffffff;
 
   RoundOrder finish(RoundOrder order, RoundOrder next) {
     task_.sequence = order.first + order.count;
@@ -133,10 +142,20 @@ class CountedBursts {
     }
     while (path_.receive(in_.span())) {
       const std::uint64_t end = Clock::now();
-      if (read_header(in_.span()) == DatagramHeader{task_.token, task_.sequence - 1}) [[likely]]
+      const DatagramHeader header = read_header(in_.span());
+      if (end - begin > timeout_) [[unlikely]]
+        break;  // too late, even if it is the answer
+      if (header == DatagramHeader{task_.token, task_.sequence - 1}) [[likely]]
         return end - begin;
+      if (header.token == task_.token) ++counters_.reordered;
     }
     return std::nullopt;
+  }
+
+  /// Note a message of the newest burst; false where it had come before.
+  bool is_new(std::uint32_t position) {
+    std::uint32_t& place = came_in_[position % messages_];
+    return std::exchange(place, position) != position;
   }
 
   T& path_;
@@ -144,6 +163,8 @@ class CountedBursts {
   std::uint32_t messages_;
   MessageBuffer out_;
   MessageBuffer in_;
+  std::vector<std::uint32_t> came_in_;  // the last message that came in each place of a burst
+  std::uint64_t timeout_ = 0;
   Counters counters_;
 };
 
@@ -173,6 +194,7 @@ class Burst {
     constexpr std::size_t usual = 8;
     constexpr std::size_t most = 4096;
     const std::size_t messages = whole_parameter(task.probe, "messages", usual, 1, most);
+    refuse_too_many(task.probe, messages);
     typename BurstsOver<Clock, T>::type bursts(path, task, messages);
     Outcome outcome;
     if (task.team.member() == leader) {
@@ -182,6 +204,17 @@ class Burst {
     }
     outcome.bytes_per_sample = (messages + 1) * task.probe.message_bytes;
     return outcome;
+  }
+
+ private:
+  /// Messages are counted by numbers of 32 bits, of which half are ahead of any.
+  static void refuse_too_many(const PlanProbe& probe, std::size_t messages) {
+    constexpr std::size_t half_of_all = std::size_t{1} << 31U;
+    const std::size_t bursts = std::max(probe.stopping.maximum_samples, probe.warmup_samples) + 1;
+    if (bursts < half_of_all / messages) return;
+    throw Failure(FailureCode::unsupported, std::to_string(bursts) + " bursts of " + std::to_string(messages) +
+                                                " messages are more than can be counted: take fewer samples, " +
+                                                std::to_string(half_of_all / messages - 2) + " at most");
   }
 };
 

@@ -36,6 +36,19 @@ class PostedFlood {
       if (links_[link].link.receives) buffer += under_way_;
     }
   }
+  /// Takes back what was posted for messages that will not come, and leaves to the library what it still sends.
+  ~PostedFlood() {
+    for (std::size_t link = 0; link < links_.size(); ++link) {
+      for (std::size_t i = 0; i < under_way_; ++i) {
+        pool_.let_go_of_send(sending_place(link) + i, out_.keeper());
+        if (links_[link].link.receives) {
+          pool_.let_go_of_receive(receiving_place(link) + i, in_[states_[link].first_buffer + i].keeper());
+        }
+      }
+    }
+  }
+  PostedFlood(const PostedFlood&) = delete;
+  PostedFlood& operator=(const PostedFlood&) = delete;
 
   void run() {
     FloodTallies<T> tallies(links_, task_.team);
@@ -170,10 +183,6 @@ class PostedFlood {
       }
       if (has_told && heard == links_.size() && has_come(wanted)) break;
     }
-    // What was posted for messages that will not come.
-    for (std::size_t link = 0; link < links_.size(); ++link) {
-      for (std::size_t i = 0; i < under_way_; ++i) pool_.cancel(receiving_place(link) + i);
-    }
   }
 
   bool has_come(const std::vector<std::uint64_t>& wanted) const {
@@ -190,7 +199,7 @@ class PostedFlood {
   MessageBuffer out_;
   std::deque<MessageBuffer> in_;
   std::vector<State> states_;
-  typename T::Pool pool_;  // goes before the buffers that it may still be writing to
+  typename T::Pool pool_;
   std::uint64_t came_bytes_ = 0;
 };
 

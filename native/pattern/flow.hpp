@@ -14,12 +14,19 @@ namespace fabricbench {
 template <Transport T>
 class Outgoing {
  public:
-  Outgoing(T& path, std::size_t /*message_bytes*/) : path_(path) {}
-  void send(std::span<const std::byte> message) { path_.send(message); }
+  Outgoing(T& path, std::size_t message_bytes) : path_(path), usual_(message_bytes), last_(message_bytes) {}
+  /// What is sent again and again, and what is sent at the end; to be filled before the first is sent.
+  MessageBuffer& usual() { return usual_; }
+  MessageBuffer& last() { return last_; }
+
+  void send_usual() { path_.send(usual_.span()); }
+  void send_last() { path_.send(last_.span()); }
   void finish() {}
 
  private:
   T& path_;
+  MessageBuffer usual_;
+  MessageBuffer last_;
 };
 
 template <Transport T>
@@ -47,12 +54,24 @@ std::size_t messages_under_way(std::size_t message_bytes) {
 template <PostingTransport T>
 class Outgoing<T> {
  public:
-  Outgoing(T& path, std::size_t message_bytes) : path_(path), slots_(messages_under_way<T>(message_bytes)) {}
+  Outgoing(T& path, std::size_t message_bytes)
+      : path_(path), slots_(messages_under_way<T>(message_bytes)), usual_(message_bytes), last_(message_bytes) {}
+  /// Where something was thrown before finish(), messages are still under way.
+  ~Outgoing() {
+    for (std::size_t slot = 0; slot < slots_; ++slot) {
+      path_.let_go_of_send(slot, slot == last_slot_ ? last_.keeper() : usual_.keeper());
+    }
+  }
+  Outgoing(const Outgoing&) = delete;
+  Outgoing& operator=(const Outgoing&) = delete;
 
-  void send(std::span<const std::byte> message) {
-    path_.wait(next_);
-    path_.post_send(next_, message);
-    next_ = next_ + 1 == slots_ ? 0 : next_ + 1;
+  MessageBuffer& usual() { return usual_; }
+  MessageBuffer& last() { return last_; }
+
+  void send_usual() { send(usual_.span()); }
+  void send_last() {
+    last_slot_ = next_;
+    send(last_.span());
   }
   /// Wait until the layer has taken everything.
   void finish() {
@@ -60,9 +79,18 @@ class Outgoing<T> {
   }
 
  private:
+  void send(std::span<const std::byte> message) {
+    path_.wait(next_);
+    path_.post_send(next_, message);
+    next_ = next_ + 1 == slots_ ? 0 : next_ + 1;
+  }
+
   T& path_;
   std::size_t slots_;
+  MessageBuffer usual_;
+  MessageBuffer last_;
   std::size_t next_ = 0;
+  std::size_t last_slot_ = T::slots;
 };
 
 template <PostingTransport T>
@@ -70,14 +98,13 @@ class Incoming<T> {
  public:
   Incoming(T& path, std::size_t message_bytes) : path_(path) {
     const std::size_t slots = messages_under_way<T>(message_bytes);
-    for (std::size_t slot = 0; slot < slots; ++slot) {
-      buffers_.emplace_back(message_bytes);
-      path_.post_receive(slot, buffers_.back().span());
-    }
+    for (std::size_t slot = 0; slot < slots; ++slot) buffers_.emplace_back(message_bytes);
   }
   /// Takes back what was posted for messages that will not come.
   ~Incoming() {
-    for (std::size_t slot = 0; slot < buffers_.size(); ++slot) path_.cancel(slot);
+    for (std::size_t slot = 0; slot < buffers_.size(); ++slot) {
+      path_.let_go_of_receive(slot, buffers_[slot].keeper());
+    }
   }
   Incoming(const Incoming&) = delete;
   Incoming& operator=(const Incoming&) = delete;
@@ -86,13 +113,19 @@ class Incoming<T> {
     if (has_given_) {
       path_.post_receive(next_, buffers_[next_].span());
       next_ = next_ + 1 == buffers_.size() ? 0 : next_ + 1;
+    } else {
+      post_all();
     }
-    has_given_ = true;
     path_.wait(next_);
     return buffers_[next_].span();
   }
 
  private:
+  void post_all() {
+    for (std::size_t slot = 0; slot < buffers_.size(); ++slot) path_.post_receive(slot, buffers_[slot].span());
+    has_given_ = true;
+  }
+
   T& path_;
   std::deque<MessageBuffer> buffers_;
   std::size_t next_ = 0;

@@ -104,6 +104,7 @@ class Oneway {
   static std::vector<MessageStamps> receive_stamps(Task& task) {
     task.findings.values["clock_error_ns"] = task.clock.error_ns + std::stod(task.team.receive_text(follower));
     const std::string text = task.team.receive_text(follower);
+    if (text.size() % sizeof(MessageStamps) != 0) throw ControlError("the stamps of the other rank are cut short");
     std::vector<MessageStamps> stamps(text.size() / sizeof(MessageStamps));
     std::memcpy(stamps.data(), text.data(), stamps.size() * sizeof(MessageStamps));
     return stamps;

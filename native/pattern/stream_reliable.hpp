@@ -14,18 +14,15 @@ inline constexpr std::byte end_mark{1};
 template <class Clock, Transport T>
   requires(T::traits.is_reliable)
 void send_stream(T& path, Task& task) {
-  MessageBuffer buffer(task.probe.message_bytes);
-  MessageBuffer last(task.probe.message_bytes);
-  last.span()[0] = end_mark;
-  const std::span<const std::byte> message = buffer.span();
   path.set_bound(task.probe.reply_timeout_seconds);
   Outgoing<T> out(path, task.probe.message_bytes);
+  out.last().span()[0] = end_mark;
   EndWatch<Clock> watch(task);
-  out.send(message);
+  out.send_usual();
   for (bool is_last = false; !is_last;) {
     is_last = watch.is_asked_to_end();
-    for (std::size_t i = 1; i < task.probe.messages_per_sample; ++i) out.send(message);
-    out.send(is_last ? last.span() : message);
+    for (std::size_t i = 1; i < task.probe.messages_per_sample; ++i) out.send_usual();
+    is_last ? out.send_last() : out.send_usual();
   }
   out.finish();
 }

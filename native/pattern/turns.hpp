@@ -31,6 +31,8 @@ class TurnBuffers {
 
   std::span<std::byte> out(std::size_t link) { return out_[link].span(); }
   std::span<std::byte> in(std::size_t link) { return in_[link].span(); }
+  std::shared_ptr<const void> out_keeper(std::size_t link) const { return out_[link].keeper(); }
+  std::shared_ptr<const void> in_keeper(std::size_t link) const { return in_[link].keeper(); }
 
   /// Give every message of a turn its own payload.
   void fill(std::uint32_t turn) {
@@ -38,12 +40,14 @@ class TurnBuffers {
       fill_payload(payload(out_[i].span()), seed(links_[i], team_.member(), turn));
     }
   }
-  /// How many of the messages that came are as they were sent, and how many there are.
-  std::pair<std::size_t, std::size_t> compare(std::uint32_t turn) {
+  /// How many of the messages that came are as they were sent, and how many there are. `has_come(link)` tells of the
+  /// last turn.
+  template <class HasCome>
+  std::pair<std::size_t, std::size_t> compare(std::uint32_t turn, HasCome has_come) {
     std::size_t same = 0;
     std::size_t all = 0;
     for (std::size_t i = 0; i < links_.size(); ++i) {
-      if (!links_[i].link.receives) continue;
+      if (!links_[i].link.receives || !has_come(i)) continue;
       const std::span<std::byte> came = payload(in_[i].span());
       std::vector<std::byte> expected(came.size());
       fill_payload(expected, seed(links_[i], links_[i].link.peer, turn));
@@ -88,6 +92,8 @@ class Turns {
   TurnBuffers<T>& buffers() { return buffers_; }
   Counters counters() const { return counters_; }
   void start_counting() { counters_ = {}; }
+
+  bool has_come(std::size_t) const { return true; }
 
   /// Take a turn. Always complete: what does not come is a Failure.
   bool take() {
@@ -146,10 +152,21 @@ class Turns<T> {
  public:
   Turns(std::span<LinkOver<T>> links, Task& task)
       : links_(links), buffers_(links, task), sending_(count_sending(links)) {}
+  /// Where a turn was thrown out of, its messages are still under way.
+  ~Turns() {
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+      links_[i].path->let_go_of_receive(in_slot, buffers_.in_keeper(i));
+      links_[i].path->let_go_of_send(out_slot, buffers_.out_keeper(i));
+    }
+  }
+  Turns(const Turns&) = delete;
+  Turns& operator=(const Turns&) = delete;
 
   TurnBuffers<T>& buffers() { return buffers_; }
   Counters counters() const { return counters_; }
   void start_counting() { counters_ = {}; }
+
+  bool has_come(std::size_t) const { return true; }
 
   bool take() {
     for (std::size_t i = 0; i < links_.size(); ++i) {
@@ -197,6 +214,9 @@ class Turns<T> {
   TurnBuffers<T>& buffers() { return buffers_; }
   Counters counters() const { return counters_; }
   void start_counting() { counters_ = {}; }
+
+  /// Whether the last turn's message is the newest of that link.
+  bool has_come(std::size_t link) const { return states_[link].newest == turn_; }
 
   /// Take a turn; false where a message of it was lost.
   bool take() {

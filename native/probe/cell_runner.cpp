@@ -42,11 +42,16 @@ void check_parameters(const PlanProbe& probe, const LayerEntry& layer) {
   }
 }
 
-/// What tells a path's messages from those of any other path of the launch.
-std::uint32_t path_token(std::uint32_t launch_token, int one, int other, std::size_t flow) {
+/// What tells a path's messages from those of any other path of the launch, and from those of earlier ones between the
+/// same ranks.
+std::uint32_t path_token(std::uint32_t launch_token, int own_rank, const PathCache::Key& key,
+                         std::uint32_t generation) {
+  const auto& [layer, peer_rank, flow, receive] = key;
   std::uint64_t state = launch_token;
-  for (const std::uint64_t part : {static_cast<std::uint64_t>(std::min(one, other)),
-                                   static_cast<std::uint64_t>(std::max(one, other)), std::uint64_t{flow}}) {
+  for (const std::uint64_t part :
+       {static_cast<std::uint64_t>(std::min(own_rank, peer_rank)),
+        static_cast<std::uint64_t>(std::max(own_rank, peer_rank)), std::uint64_t{flow},
+        static_cast<std::uint64_t>(layer), static_cast<std::uint64_t>(receive), std::uint64_t{generation}}) {
     state = (state ^ part) * 0x9e3779b97f4a7c15U;
     state ^= state >> 29U;
   }
@@ -105,8 +110,6 @@ CellReport CellRunner::run(const PlanProbe& probe, int ordinal, const std::funct
     run_or_fail(cell);
   } catch (const AgreedFailure& agreed) {
     report.failure = agreed.failure;
-    // What failed is not used again: the next cell of this kind starts afresh on all its ranks.
-    std::erase_if(endpoints_, [&](const auto& entry) { return std::get<Layer>(entry.first) == probe.layer; });
   }
   team.discard_leftovers();
   const Family family = facts_of(probe.pattern).family;
@@ -187,47 +190,56 @@ std::int64_t CellRunner::common_start(const CellTeam& team) const {
   return std::stoll(team.broadcast(std::to_string(proposal)));
 }
 
+std::vector<PathCache::Key> CellRunner::keys_of(const Cell& cell, const CellTeam& team,
+                                                const std::vector<Link>& links) const {
+  std::vector<PathCache::Key> keys;
+  for (const Link& link : links) {
+    keys.emplace_back(cell.probe.layer, team.world_rank(link.peer), link.flow, cell.report.receive);
+  }
+  return keys;
+}
+
 std::vector<Endpoint::Member> CellRunner::endpoints_for(Cell& cell, const CellTeam& team,
                                                         const std::vector<Link>& links) {
   std::vector<Endpoint::Member> members;
-  std::vector<std::pair<Endpoint::Member*, std::unique_ptr<Endpoint>>> opened;
-  const int own_rank = surroundings_.control.rank();
-  const auto key_of = [&](const Endpoint::Member& member) {
-    return Key{cell.probe.layer, member.peer_rank, member.link.flow, cell.report.receive};
+  struct Opened {
+    Endpoint::Member* member;
+    PathCache::Key key;
+    std::unique_ptr<Endpoint> endpoint;
   };
+  std::vector<Opened> opened;
+  const int own_rank = surroundings_.control.rank();
+  const std::vector<PathCache::Key> keys = keys_of(cell, team, links);
   for (const Link& link : links) members.push_back({link, nullptr, team.world_rank(link.peer)});
-  // A path is used again where both ends still have it; after a failure only one of them may.
-  for (const Endpoint::Member& member : members) {
-    team.send_text(member.link.peer, endpoints_.contains(key_of(member)) ? "open" : "closed");
-  }
-  for (const Endpoint::Member& member : members) {
-    if (team.receive_text(member.link.peer) != "open") endpoints_.erase(key_of(member));
+  for (std::size_t i = 0; i < links.size(); ++i) team.send_text(links[i].peer, encode(paths_.state(keys[i])));
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    paths_.agree(keys[i], decode<PathCache::State>(team.receive_text(links[i].peer)));
   }
   agree(team, [&] {
-    for (Endpoint::Member& member : members) {
-      const auto& [link, unused, peer_rank] = member;
-      if (const auto found = endpoints_.find(key_of(member)); found != endpoints_.end()) {
-        member.endpoint = found->second.get();
-        continue;
-      }
+    for (std::size_t i = 0; i < links.size(); ++i) {
+      Endpoint::Member& member = members[i];
+      member.endpoint = paths_.find(keys[i]);
+      if (member.endpoint != nullptr) continue;
+      const std::uint32_t generation = paths_.state(keys[i]).generation;
       const Site site{.interface = surroundings_.interface,
-                      .token = path_token(surroundings_.plan.token, own_rank, peer_rank, link.flow),
-                      .peer_rank = peer_rank,
-                      .flow = static_cast<int>(link.flow),
-                      .is_first = own_rank < peer_rank,
+                      .token = path_token(surroundings_.plan.token, own_rank, keys[i], generation),
+                      .peer_rank = member.peer_rank,
+                      .flow = static_cast<int>(member.link.flow),
+                      .generation = generation,
+                      .is_first = own_rank < member.peer_rank,
                       .communicator = surroundings_.data_communicator};
-      opened.emplace_back(&member, cell.layer.open(site, cell.probe));
+      opened.push_back({&member, keys[i], cell.layer.open(site, cell.probe)});
     }
   });
-  for (const auto& [member, endpoint] : opened) team.send_text(member->link.peer, endpoint->address());
+  for (const Opened& path : opened) team.send_text(path.member->link.peer, path.endpoint->address());
   std::vector<std::string> addresses;
-  for (const auto& [member, endpoint] : opened) addresses.push_back(team.receive_text(member->link.peer));
+  for (const Opened& path : opened) addresses.push_back(team.receive_text(path.member->link.peer));
   agree(team, [&] {
-    for (std::size_t i = 0; i < opened.size(); ++i) opened[i].second->meet(addresses[i]);
+    for (std::size_t i = 0; i < opened.size(); ++i) opened[i].endpoint->meet(addresses[i]);
   });
-  for (auto& [member, endpoint] : opened) {
-    member->endpoint = endpoint.get();
-    endpoints_[key_of(*member)] = std::move(endpoint);
+  for (Opened& path : opened) {
+    path.member->endpoint = path.endpoint.get();
+    paths_.add(path.key, std::move(path.endpoint));
   }
   agree(team, [&] {
     for (const Endpoint::Member& member : members) {
@@ -242,6 +254,15 @@ std::vector<Endpoint::Member> CellRunner::endpoints_for(Cell& cell, const CellTe
     member.endpoint->sequence = std::max(member.endpoint->sequence, other);
   }
   return members;
+}
+
+void CellRunner::note_granted(Cell& cell, const std::vector<Endpoint::Member>& members) {
+  for (const Endpoint::Member& member : members) {
+    const auto granted = member.endpoint->granted_buffers();
+    if (!granted) continue;
+    note_least(cell.report.findings.values, "receive_buffer_bytes", granted->receive_bytes);
+    note_least(cell.report.findings.values, "send_buffer_bytes", granted->send_bytes);
+  }
 }
 
 void CellRunner::observed(Cell& cell, const std::function<void()>& action) {
@@ -273,12 +294,17 @@ void CellRunner::run_pair(Cell& cell) {
 
 void CellRunner::measure_pair(Cell& cell) {
   const Link link{.peer = 1 - cell.team.member(), .flow = 0, .sends = true, .receives = true};
-  Endpoint& endpoint = *endpoints_for(cell, cell.team, {link}).front().endpoint;
+  PathLease lease(paths_, keys_of(cell, cell.team, {link}));
+  const std::vector<Endpoint::Member> members = endpoints_for(cell, cell.team, {link});
+  Endpoint& endpoint = *members.front().endpoint;
   Task task = task_of(cell, endpoint.token, endpoint.sequence);
   const auto watchdog = watchdog_for(cell);
   agree(cell.team, [&] { endpoint.verify_messages(task); });
-  agree(cell.team,
-        [&] { counted(cell, [&] { return endpoint.run(cell.probe.pattern, surroundings_.clock.is_counter, task); }); });
+  agree(cell.team, [&] {
+    counted(cell, [&] { return endpoint.run(cell.probe.pattern, surroundings_.clock.is_counter, task); });
+    note_granted(cell, members);
+  });
+  lease.give_back();
 }
 
 void CellRunner::run_group(Cell& cell) {
@@ -294,6 +320,7 @@ void CellRunner::run_group(Cell& cell) {
 void CellRunner::run_round(Cell& cell, const GroupParameters& parameters, std::size_t round, std::size_t rounds) {
   const PlanProbe& probe = cell.probe;
   const std::vector<Link> links = links_of(probe.pattern, cell.team.size(), cell.team.member(), parameters, round);
+  PathLease lease(paths_, keys_of(cell, cell.team, links));
   const std::vector<Endpoint::Member> members = endpoints_for(cell, cell.team, links);
   std::uint32_t unused_sequence = 0;
   Task task = task_of(cell, surroundings_.plan.token, unused_sequence);
@@ -306,12 +333,13 @@ void CellRunner::run_round(Cell& cell, const GroupParameters& parameters, std::s
   if (facts_of(probe.pattern).family == Family::flood) task.start_ns = common_start(cell.team);
   agree(cell.team, [&] {
     if (!members.empty()) {
+      note_granted(cell, members);
       cell.report.outcome = members.front().endpoint->run_group(members, surroundings_.clock.is_counter, task);
     } else if (rounds > 1) {  // left over in this round
       cell.report.outcome = rest_from_flood(task);
     }
   });
-  std::erase_if(endpoints_, [](const auto& entry) { return entry.second->is_used_up; });
+  lease.give_back();
 }
 
 void CellRunner::run_operation(Cell& cell) {

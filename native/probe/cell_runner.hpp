@@ -7,7 +7,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "core/clock.hpp"
@@ -17,6 +16,7 @@
 #include "core/watchdog.hpp"
 #include "probe/endpoint.hpp"
 #include "probe/layers.hpp"
+#include "probe/path_cache.hpp"
 
 namespace fabricbench {
 
@@ -43,9 +43,6 @@ class CellRunner {
   CellReport run(const PlanProbe& probe, int ordinal, const std::function<bool()>& is_over = {});
 
  private:
-  // Layer, peer, flow, how its receiver waits: endpoints stay open from cell to cell.
-  using Key = std::tuple<Layer, int, std::size_t, Receive>;
-
   /// One cell on this rank, while it is measured.
   struct Cell {
     const PlanProbe& probe;
@@ -77,6 +74,10 @@ class CellRunner {
   Task task_of(Cell& cell, std::uint32_t token, std::uint32_t& sequence);
   /// Open the paths to the peers that are not open yet, and agree with each on the next message's number.
   std::vector<Endpoint::Member> endpoints_for(Cell& cell, const CellTeam& team, const std::vector<Link>& links);
+  /// The least that the sockets of these paths were granted, with what the cell found.
+  static void note_granted(Cell& cell, const std::vector<Endpoint::Member>& members);
+  /// The keys of the paths of these links, in their order.
+  std::vector<PathCache::Key> keys_of(const Cell& cell, const CellTeam& team, const std::vector<Link>& links) const;
   /// Do something between two readings of the time and of the interfaces' counters, which the first member takes.
   void observed(Cell& cell, const std::function<void()>& action);
   /// Measure so.
@@ -89,10 +90,9 @@ class CellRunner {
   void prepare_samples(const Cell& cell);
 
   const Surroundings& surroundings_;
-  std::map<Key, std::unique_ptr<Endpoint>> endpoints_;
+  PathCache paths_;
   std::map<std::vector<int>, MPI_Comm> communicators_;
   Samples samples_;
-  std::string last_pair_failure_;
 };
 
 /// Thrown on every rank of a cell once all know of the failure.

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/clock.hpp"
+#include "core/descriptor.hpp"
 #include "core/failure.hpp"
 #include "core/measurement.hpp"
 #include "pattern/channels.hpp"
@@ -18,6 +20,13 @@
 #include "transport/transport.hpp"
 
 namespace fabricbench {
+
+/// SO_RCVBUF of the socket that receives and SO_SNDBUF of the one that sends: what was asked for is not always what is
+/// there, and TCP changes its own as it goes.
+struct GrantedBuffers {
+  int receive_bytes = 0;
+  int send_bytes = 0;
+};
 
 class Endpoint {
  public:
@@ -30,6 +39,8 @@ class Endpoint {
   virtual void meet(std::string_view peer) = 0;
   /// Refuse messages that this layer does not carry.
   virtual void check_size(std::size_t message_bytes, std::size_t smallest_of_pattern) const = 0;
+  /// What the system granted its sockets; nothing where it has none.
+  virtual std::optional<GrantedBuffers> granted_buffers() const { return std::nullopt; }
 
   /// Patterns of two, over this path.
   virtual void verify_messages(Task& task) = 0;
@@ -77,6 +88,13 @@ class EndpointOver final : public Endpoint {
     throw Failure(FailureCode::unsupported,
                   "messages of " + std::to_string(message_bytes) + " bytes are not possible here: choose from " +
                       std::to_string(smallest) + " to " + std::to_string(path_.largest_message()));
+  }
+  std::optional<GrantedBuffers> granted_buffers() const override {
+    if constexpr (PolledTransport<T>) {
+      return GrantedBuffers{granted_bytes(path_.descriptor(), SO_RCVBUF),
+                            granted_bytes(path_.sending_descriptor(), SO_SNDBUF)};
+    }
+    return std::nullopt;
   }
   void verify_messages(Task& task) override { verify(path_, task); }
   Outcome run(Pattern pattern, bool is_counter_clock, Task& task) override {

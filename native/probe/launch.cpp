@@ -37,7 +37,6 @@ constexpr int check_clocks = -2;
 struct Order {
   int probe = no_more;
   bool is_congestor = false;
-  Exit exit = Exit::done;
 };
 
 json rank_info(const Surroundings& surroundings, std::uint64_t start_up_ns) {
@@ -78,9 +77,7 @@ Beginning begin(const std::string& plan_path, int world_size) {
   return beginning;
 }
 
-void send_order(const Control& control, int to, Order order) {
-  control.send(to, order_tag, {reinterpret_cast<const char*>(&order), sizeof order});
-}
+void send_order(const Control& control, int to, Order order) { control.send(to, order_tag, encode(order)); }
 
 /// A rank's report, its own one or one that is sent.
 CellReport report_of(const Control& control, int member, const std::optional<CellReport>& own) {
@@ -150,8 +147,8 @@ bool needs_clocks(const Plan& plan) { return std::ranges::any_of(plan.probes, ne
 /// Every rank's model of its clock, on rank 0. Collective.
 std::vector<ClockModel> gather_clocks(const Control& control, const ClockModel& own) {
   std::vector<ClockModel> all;
-  for (const std::string& text : control.gather({reinterpret_cast<const char*>(&own), sizeof own})) {
-    std::memcpy(&all.emplace_back(), text.data(), std::min(sizeof own, text.size()));
+  for (const std::string& text : control.gather(encode(own))) {
+    all.push_back(decode<ClockModel>(text));
   }
   return all;
 }
@@ -172,27 +169,20 @@ void order_all(const Control& control, Order order) {
   for (int other = 1; other < control.size(); ++other) send_order(control, other, order);
 }
 
-Exit direct(const Surroundings& surroundings, const std::vector<json>& ranks, const std::vector<ClockModel>& clocks,
+void direct(const Surroundings& surroundings, const std::vector<json>& ranks, const std::vector<ClockModel>& clocks,
             RecordWriter& writer) {
   CellRunner runner(surroundings);
-  Exit exit = Exit::done;
-  try {
-    writer.write_header(surroundings.plan, ranks, surroundings.clock, mpi_library());
-    write_clocks(writer, clocks, "begin");
-    for (int i = 0; i < static_cast<int>(surroundings.plan.probes.size()); ++i) {
-      direct_cell(surroundings, runner, i, writer);
-    }
-    if (!clocks.empty()) {
-      order_all(surroundings.control, {.probe = check_clocks});
-      write_clocks(writer, recheck_clocks(surroundings), "end");
-    }
-    writer.write_footer();
-  } catch (const OutputError& error) {
-    std::fprintf(stderr, "fabricbench-probe: %s\n", error.what());
-    exit = Exit::environment;
+  writer.write_header(surroundings.plan, ranks, surroundings.clock, mpi_library());
+  write_clocks(writer, clocks, "begin");
+  for (int i = 0; i < static_cast<int>(surroundings.plan.probes.size()); ++i) {
+    direct_cell(surroundings, runner, i, writer);
   }
-  order_all(surroundings.control, {.exit = exit});
-  return exit;
+  if (!clocks.empty()) {
+    order_all(surroundings.control, {.probe = check_clocks});
+    write_clocks(writer, recheck_clocks(surroundings), "end");
+  }
+  writer.write_footer();
+  order_all(surroundings.control, {.probe = no_more});
 }
 
 /// Congest the fabric until rank 0 says that it is enough.
@@ -216,18 +206,16 @@ CellReport congest(const Control& control, CellRunner& runner, const PlanProbe& 
   CellReport report;
   if (!probe.congestor->is_idle) report = runner.run(congestor_probe(probe), ordinal, ask);
   say_once();  // it may be idle, or have failed before
-  if (!is_over) control.receive(0, stop_tag);
+  if (!is_over) control.receive_patiently(0, stop_tag);
   return report;
 }
 
-Exit obey(const Surroundings& surroundings) {
+void obey(const Surroundings& surroundings) {
   CellRunner runner(surroundings);
   const Control& control = surroundings.control;
   for (;;) {
-    Order order;
-    const std::string message = control.receive(0, order_tag);
-    std::memcpy(&order, message.data(), sizeof order);
-    if (order.probe == no_more) return order.exit;
+    const auto order = decode<Order>(control.receive_patiently(0, order_tag));
+    if (order.probe == no_more) return;
     if (order.probe == check_clocks) {
       recheck_clocks(surroundings);
       continue;
@@ -240,12 +228,12 @@ Exit obey(const Surroundings& surroundings) {
     CellReport report = runner.run(probe, order.probe);
     const CellParts parts = take_parts(report, facts_of(probe.pattern).family);
     control.send(0, report_tag, pack(report));
-    control.receive(0, parts_tag);
+    control.receive_patiently(0, parts_tag);
     control.send(0, parts_tag, pack(parts));
   }
 }
 
-Exit follow_plan(const Control& control, const Plan& plan, RecordWriter* writer, std::uint64_t start_up_ns) {
+void follow_plan(Control& control, const Plan& plan, RecordWriter* writer, std::uint64_t start_up_ns) {
   MPI_Comm data = MPI_COMM_NULL;
   MPI_Comm_dup(MPI_COMM_WORLD, &data);
   const Surroundings surroundings{
@@ -262,8 +250,27 @@ Exit follow_plan(const Control& control, const Plan& plan, RecordWriter* writer,
   }
   std::vector<ClockModel> clocks;
   if (needs_clocks(plan)) clocks = gather_clocks(control, surroundings.global_clock);
-  const Exit exit = control.rank() == 0 ? direct(surroundings, ranks, clocks, *writer) : obey(surroundings);
+  control.set_patience(plan.patience_seconds);
+  control.rank() == 0 ? direct(surroundings, ranks, clocks, *writer) : obey(surroundings);
   MPI_Comm_free(&data);
+}
+
+Exit read_and_follow_plan(Control& control, const std::string& plan_path, std::uint64_t start_up_ns) {
+  Beginning beginning;
+  if (control.rank() == 0) beginning = begin(plan_path, control.size());
+  const std::string told = control.broadcast(json{{"exit", beginning.exit}, {"plan", beginning.plan_text}}.dump());
+  const json value = json::parse(told);
+  const Exit exit = value["exit"].get<Exit>();
+  if (exit != Exit::done) return exit;
+  const Plan plan = parse_plan(value["plan"].get<std::string>());
+  follow_plan(control, plan, beginning.writer.get(), start_up_ns);
+  return Exit::done;
+}
+
+/// Say why the launch ends here, and end it on every rank.
+Exit end_launch(Control& control, Exit exit, const std::string& cause) {
+  std::fprintf(stderr, "fabricbench-probe: %s\n", cause.c_str());
+  control.end_all(static_cast<int>(exit), cause);
   return exit;
 }
 
@@ -280,15 +287,18 @@ int wanted_thread_support(const std::string& plan_path) {
 Exit launch(const std::string& plan_path, std::uint64_t start_up_ns) {
   // Short sleeps of the control plane are to be short: the default slack would add 50 us to each.
   prctl(PR_SET_TIMERSLACK, 1000);
-  const Control control;
-  Beginning beginning;
-  if (control.rank() == 0) beginning = begin(plan_path, control.size());
-  const std::string told = control.broadcast(json{{"exit", beginning.exit}, {"plan", beginning.plan_text}}.dump());
-  const json value = json::parse(told);
-  const Exit exit = value["exit"].get<Exit>();
-  if (exit != Exit::done) return exit;
-  const Plan plan = parse_plan(value["plan"].get<std::string>());
-  return follow_plan(control, plan, beginning.writer.get(), start_up_ns);
+  Control control;
+  try {
+    return read_and_follow_plan(control, plan_path, start_up_ns);
+  } catch (const LaunchEnded& ended) {
+    control.confirm(ended);
+    return static_cast<Exit>(ended.exit_code());
+  } catch (const OutputError& error) {
+    return end_launch(control, Exit::environment, error.what());
+  } catch (const std::exception& error) {
+    const std::string who = "rank " + std::to_string(control.rank()) + " on " + host_name();
+    return end_launch(control, Exit::failed, who + " cannot go on: " + error.what());
+  }
 }
 
 }  // namespace fabricbench

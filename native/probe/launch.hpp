@@ -8,7 +8,7 @@
 namespace fabricbench {
 
 /// Exit codes, which scripts rely on.
-enum class Exit { done = 0, bad_plan = 2, environment = 3 };
+enum class Exit { done = 0, failed = 1, bad_plan = 2, environment = 3 };
 
 /// Which support of threads to ask MPI for. Calls cost more with it (some 30 ns each in MPICH's shared memory), so only
 /// a plan with an operation of several threads asks; a rank that cannot read the plan yet does not.

@@ -7,6 +7,7 @@
 
 #include "core/clock.hpp"
 #include "core/pattern_facts.hpp"
+#include "core/set_aside.hpp"
 #include "core/version.hpp"
 #include "core/vocabulary.hpp"
 #include "probe/launch.hpp"
@@ -23,8 +24,8 @@ constexpr std::string_view usage =
     "  --version  the version\n"
     "  --help     this text\n"
     "\n"
-    "Exit codes: 0 measured (cells that failed say so in the record), 2 the plan cannot be followed,\n"
-    "3 the environment lacks something, the output cannot be written for example.\n";
+    "Exit codes: 0 measured (cells that failed say so in the record), 1 a rank hung or could not go on,\n"
+    "2 the plan cannot be followed, 3 the environment lacks something, the output cannot be written for example.\n";
 
 void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
@@ -60,6 +61,8 @@ fabricbench::Exit measure(int argc, char** argv) {
   MPI_Init_thread(&argc, &argv, wanted, &provided);
   const std::uint64_t start_up_ns = fabricbench::KernelClock::now() - begin;
   const fabricbench::Exit exit = fabricbench::launch(plan_path, start_up_ns);
+  // What a failed cell left behind is never received: MPI_Finalize would wait for it.
+  if (fabricbench::has_set_aside()) MPI_Abort(MPI_COMM_WORLD, static_cast<int>(exit));
   MPI_Finalize();
   return exit;
 }

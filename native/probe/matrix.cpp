@@ -1,7 +1,6 @@
 // Every pair of a cell's ranks in its turn. The first member directs: it names the next pair, or the next round of
 // disjoint pairs, and waits until it is done. A rank holds what concerns its own pairs and nothing else.
 #include <algorithm>
-#include <cstring>
 
 #include "probe/cell_runner.hpp"
 
@@ -14,6 +13,7 @@ using nlohmann::json;
 struct MatchOrder {
   bool is_over = false;
   bool is_round = false;
+  std::uint16_t reserved = 0;  // sent with the rest
   std::uint32_t round = 0;
   std::uint32_t one = 0;
   std::uint32_t other = 0;
@@ -38,6 +38,12 @@ bool wants_rounds(const PlanProbe& probe) {
 /// How many turns share the cell's time.
 std::size_t turns_of(std::size_t members, bool is_in_rounds) {
   return is_in_rounds ? schedule_rounds(members) : members * (members - 1) / 2;
+}
+
+/// Whether some member has it. Collective.
+bool has_any(const CellTeam& team, bool own) {
+  const auto join = [](std::string one, std::string other) { return one.empty() ? other : one; };
+  return !team.converge(own ? "yes" : "", join).empty();
 }
 
 /// The probe of one pair: its share of the time, and no less than what a median needs.
@@ -66,9 +72,7 @@ void CellRunner::run_matrix(Cell& cell) {
   const auto take = [&](const MatchOrder& order) {
     if (const auto partner = partner_of(order, members, own)) run_match(pair_cell, *partner, order.round);
   };
-  const auto tell = [&](std::size_t member, const MatchOrder& order) {
-    cell.team.send_text(member, {reinterpret_cast<const char*>(&order), sizeof order});
-  };
+  const auto tell = [&](std::size_t member, const MatchOrder& order) { cell.team.send_text(member, encode(order)); };
   const auto direct = [&](const MatchOrder& order) {
     std::vector<std::size_t> busy;
     for (std::size_t member = 1; member < members; ++member) {
@@ -80,9 +84,7 @@ void CellRunner::run_matrix(Cell& cell) {
   };
   const auto obey = [&] {
     for (;;) {
-      MatchOrder order;
-      const std::string text = cell.team.receive_text(0);
-      std::memcpy(&order, text.data(), std::min(sizeof order, text.size()));
+      const auto order = decode<MatchOrder>(cell.team.receive_text_patiently(0));
       if (order.is_over) return;
       take(order);
       cell.team.send_text(0, "done");
@@ -110,10 +112,10 @@ void CellRunner::run_matrix(Cell& cell) {
   const bool is_stream = cell.probe.pattern == Pattern::pairs_stream;
   const std::size_t messages = is_stream ? cell.probe.messages_per_sample : 2;
   cell.report.outcome.bytes_per_sample = messages * cell.probe.message_bytes;
+  if (has_any(cell.team, !cell.report.findings.channels.empty())) return;
   agree(cell.team, [&] {
-    if (cell.report.findings.values.contains("failed_pairs") && cell.report.findings.channels.empty()) {
-      throw Failure(FailureCode::unreachable, "no pair with this rank could be measured: " + last_pair_failure_);
-    }
+    const std::vector<PairFailure>& failed = cell.report.findings.failed_pairs;
+    if (!failed.empty()) throw Failure(failed.back().code, "no pair could be measured: " + failed.back().reason);
   });
 }
 
@@ -126,8 +128,11 @@ void CellRunner::run_match(Cell& cell, std::size_t partner, std::size_t round) {
     if (cell.probe.pattern == Pattern::stream) match_direction(cell, cell.team.some({other, one}), round);
   } catch (const AgreedFailure& agreed) {
     // The other pairs are measured all the same: a map with a hole tells more than none.
-    last_pair_failure_ = agreed.failure.reason;
-    cell.report.findings.values["failed_pairs"] += own == one ? 1 : 0;
+    if (own != one) return;
+    cell.report.findings.failed_pairs.push_back({.source = cell.team.world_rank(one),
+                                                 .destination = cell.team.world_rank(other),
+                                                 .code = agreed.failure.code,
+                                                 .reason = agreed.failure.reason});
   }
 }
 

@@ -6,9 +6,11 @@
 
 #include <array>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "core/failure.hpp"
+#include "core/set_aside.hpp"
 #include "transport/transport.hpp"
 
 namespace fabricbench {
@@ -20,7 +22,7 @@ class MpiPath {
   using Pool = MpiPool;
   static constexpr Traits traits{.is_reliable = true, .is_ordered = true, .smallest_message = 0};
 
-  explicit MpiPath(const Site& site) : communicator_(site.communicator), peer_(site.peer_rank), tag_(1 + site.flow) {
+  explicit MpiPath(const Site& site) : communicator_(site.communicator), peer_(site.peer_rank), tag_(tag_of(site)) {
     MPI_Comm_set_errhandler(communicator_, MPI_ERRORS_RETURN);
   }
   std::size_t largest_message() const { return std::numeric_limits<int>::max(); }
@@ -52,14 +54,22 @@ class MpiPath {
           "MPI_Irecv");
   }
   void wait(std::size_t slot) { check(MPI_Wait(&requests_[slot], MPI_STATUS_IGNORE), "MPI_Wait"); }
-  void cancel(std::size_t slot) {
-    if (requests_[slot] == MPI_REQUEST_NULL) return;
-    MPI_Cancel(&requests_[slot]);
-    MPI_Wait(&requests_[slot], MPI_STATUS_IGNORE);
+  void let_go_of_send(std::size_t slot, std::shared_ptr<const void> memory) {
+    set_aside(std::exchange(requests_[slot], MPI_REQUEST_NULL), std::move(memory));
+  }
+  void let_go_of_receive(std::size_t slot, std::shared_ptr<const void> memory) {
+    take_back_receive(std::exchange(requests_[slot], MPI_REQUEST_NULL), std::move(memory));
   }
 
  private:
   friend class MpiPool;
+
+  /// MPI guarantees tags up to 32767.
+  static int tag_of(const Site& site) {
+    constexpr int most_flows = 256;
+    constexpr unsigned generations = 127;
+    return 1 + site.flow + most_flows * static_cast<int>(site.generation % generations);
+  }
 
   static std::array<MPI_Request, slots> no_requests() {
     std::array<MPI_Request, slots> requests{};
@@ -87,10 +97,6 @@ class MpiPool {
  public:
   explicit MpiPool(std::size_t places)
       : requests_(places, MPI_REQUEST_NULL), complete_(places), statuses_(places, MPI_Status{}) {}
-  /// What is still under way then belongs to a cell that failed: its buffers are gone, so it must not come any more.
-  ~MpiPool() {
-    for (std::size_t place = 0; place < requests_.size(); ++place) cancel(place);
-  }
   MpiPool(const MpiPool&) = delete;
   MpiPool& operator=(const MpiPool&) = delete;
 
@@ -111,10 +117,11 @@ class MpiPool {
         "MPI_Testsome");
     return std::span(complete_).first(count == MPI_UNDEFINED ? 0 : static_cast<std::size_t>(count));
   }
-  void cancel(std::size_t place) {
-    if (requests_[place] == MPI_REQUEST_NULL) return;
-    MPI_Cancel(&requests_[place]);
-    MPI_Wait(&requests_[place], MPI_STATUS_IGNORE);
+  void let_go_of_send(std::size_t place, std::shared_ptr<const void> memory) {
+    set_aside(std::exchange(requests_[place], MPI_REQUEST_NULL), std::move(memory));
+  }
+  void let_go_of_receive(std::size_t place, std::shared_ptr<const void> memory) {
+    take_back_receive(std::exchange(requests_[place], MPI_REQUEST_NULL), std::move(memory));
   }
 
  private:

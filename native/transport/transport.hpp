@@ -9,6 +9,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -25,6 +26,7 @@ struct Site {
   std::uint32_t token = 0;                // of this path: strangers do not know it, and no other path has it
   int peer_rank = 0;                      // in MPI_COMM_WORLD
   int flow = 0;                           // of several paths between the same two ranks
+  std::uint32_t generation = 0;           // how many paths there were in its place: what they left must not be taken
   bool is_first = false;                  // of the two: it connects, and it takes the first of two protocol numbers
   MPI_Comm communicator = MPI_COMM_NULL;  // for the layer mpi, apart from the control plane
 };
@@ -72,8 +74,9 @@ concept PolledTransport = Transport<T> && requires(T path, std::span<const std::
 
 /// A reliable transport that also takes messages without waiting for them, each in one of its slots.
 ///
-/// A slot is free until something is posted in it and again after wait() or cancel(), which return at once on a free
-/// one.
+/// A slot is free until something is posted in it and again after wait() or what lets go of it, which return at once on
+/// a free one. The layer owns the memory of a posted message until wait() has returned: who cannot wait because the
+/// other end has failed lets go of the slot and hands over what keeps the memory. A send is never taken back.
 template <class T>
 concept PostingTransport = Transport<T> && T::traits.is_reliable &&
                            requires(T path, std::size_t slot, std::span<const std::byte> out, std::span<std::byte> in) {
@@ -81,7 +84,8 @@ concept PostingTransport = Transport<T> && T::traits.is_reliable &&
                              path.post_send(slot, out);
                              path.post_receive(slot, in);
                              path.wait(slot);
-                             path.cancel(slot);
+                             path.let_go_of_send(slot, std::shared_ptr<const void>());
+                             path.let_go_of_receive(slot, std::shared_ptr<const void>());
                            };
 
 /// A posting transport whose messages on many paths can be waited for at once.
@@ -95,7 +99,8 @@ concept PoolingTransport = PostingTransport<T> && requires(typename T::Pool pool
   pool.post_send(place, path, out);
   pool.post_receive(place, path, in);
   { pool.test() } -> std::same_as<std::span<const int>>;
-  pool.cancel(place);
+  pool.let_go_of_send(place, std::shared_ptr<const void>());
+  pool.let_go_of_receive(place, std::shared_ptr<const void>());
 };
 
 /// A transport without a peer: the processor moves the bytes by itself. `operations` repetitions make one sample.

@@ -11,7 +11,11 @@ import pytest
 from fabricbench.analysis import analyse
 from fabricbench.analysis.findings import MapVerdict, Severity
 from fabricbench.analysis.network_map import CONFIRMATION, confirmation_of, network_maps, suspect_hosts
+from fabricbench.cli.map_text import render
+from fabricbench.cli.tables import Format
 from fabricbench.model import Layer, Pattern
+from fabricbench.record.launch import LaunchSummary
+from fabricbench.record.lines import FailureCode, PairFailed
 from fabricbench.record.store import Run
 from fabricbench.report.pattern_tables import map_verdict, slow_table
 from fabricbench.statistics.culprits import Touch
@@ -81,6 +85,23 @@ def test_a_second_run_clears_who_was_only_slow_once(tmp_path: Path):
     (cleared,) = network_maps(run, confirmation=write(tmp_path / "again", {}, seed=2))
     assert cleared.slow == ()
     assert cleared.is_measured_again
+
+
+def test_pairs_that_failed_are_named_with_the_reason_in_the_map_and_among_the_warnings(tmp_path: Path):
+    run = write(tmp_path, {})
+    for launch in run.launches[1:]:
+        path = launch.directory / "launch.json"
+        summary = LaunchSummary.model_validate_json(path.read_bytes())
+        pair = PairFailed(
+            cell=0, source=1, destination=3, code=FailureCode.TIMEOUT, reason="rank 3 on n3: nothing came for 10 s"
+        )
+        path.write_text(summary.model_copy(update={"failed_pairs": (pair,)}).model_dump_json(by_alias=True))
+    run = Run.open(tmp_path)
+    (one,) = network_maps(run)
+    words = "n1 with n3 could not be measured in 2 of 3 launches: rank 3 on n3: nothing came for 10 s"
+    assert one.failed_words == (words,)
+    assert words in render([one], Format.TEXT)
+    assert any(words in warning.text and warning.severity is Severity.WARNING for warning in analyse([run]).warnings)
 
 
 def test_the_matrix_has_the_medians_both_ways_and_nothing_on_its_diagonal(tmp_path: Path):

@@ -56,6 +56,14 @@ def test_the_order_of_cells_differs_between_launches_but_their_ids_mean_the_same
     assert [cell.id for cell in plan.cells] == list(range(len(plan.cells)))
 
 
+def test_a_hung_rank_is_named_before_its_launch_is_ended_as_hung(testbed: Testbed):
+    plan = plan_run(QUICK, testbed, seed=3)
+    for launch in plan.launches:
+        patience = plan.probe_plan(launch).patience_seconds
+        assert patience is not None
+        assert 20 < patience < limit_seconds(launch.estimated_seconds) - launch.estimated_seconds
+
+
 def test_more_blocks_leave_the_earlier_ones_as_they_were(testbed: Testbed):
     few, many = (plan_run(QUICK, testbed, seed=3, blocks=blocks) for blocks in (6, 9))
     assert many.launches[: len(few.launches)] == few.launches

@@ -104,6 +104,21 @@ def test_a_peer_that_never_hears_anything_is_given_up_and_the_next_cell_goes_on(
     assert lines[-1] == {**lines[-1], "type": "footer", "cells": 1, "failed": 5}
 
 
+def test_pairs_that_fail_are_named_and_leave_nothing_to_the_next_cell(probe: Callable):
+    # No answer comes within a microsecond: pairs are given up while their messages are on the way.
+    pairs = {"layer": "udp", "pattern": "pairs", "message_bytes": 64, "ranks": [0, 1, 2], "verify_messages": 4}
+    outcome = probe([{**pairs, "reply_timeout_seconds": 1e-6}, pairs], ranks=3)
+    named = [(line.source, line.destination) for line in outcome.lines if line.type == "pair_failed" and line.cell == 0]
+    assert sorted(named) == [(0, 1), (0, 2), (1, 2)]
+    assert "no pair could be measured" in outcome.failed(0).reason
+    assert all("each within" in line.reason for line in outcome.lines if line.type == "pair_failed")
+    end = outcome.end(1)
+    assert (end.verified, end.corrupted) == (12, 0)
+    assert {(line.source, line.destination) for line in outcome.lines if line.type == "channel"} == {*named}
+    assert end.values["receive_buffer_bytes"] > 0
+    assert end.values["send_buffer_bytes"] > 0
+
+
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fabricbench.analysis.findings import NetworkMap, Slow, UnexplainedPair
+from fabricbench.analysis.findings import FailedPair, NetworkMap, Slow, UnexplainedPair
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Metric, Model, Pattern
 from fabricbench.record.lines import Quantity
@@ -73,6 +73,7 @@ class _Values(Model):
     hosts: tuple[str, ...]
     launches: tuple[str, ...]
     rows: tuple[tuple[int, int, int, float], ...]
+    failed: tuple[FailedPair, ...] = ()
 
     @property
     def metric(self) -> Metric:
@@ -124,6 +125,7 @@ def _map(values: _Values, margin: float, again: _Values | None) -> NetworkMap:
         crossing=found.crossing,
         apart=found.apart,
         unexplained=found.unexplained,
+        failed=values.failed,
     )
 
 
@@ -224,9 +226,23 @@ def _values(run: Run) -> list[_Values]:
                 hosts=hosts,
                 launches=tuple(launches),
                 rows=tuple((place[launch], one, other, value) for launch, one, other, value in columns),
+                failed=_failed(run, set(rows.select("launch_id", "cell").iter_rows()), hosts),
             )
         )
     return found
+
+
+def _failed(run: Run, cells: set[tuple[str, int]], hosts: tuple[str, ...]) -> tuple[FailedPair, ...]:
+    """Return the pairs that failed in these cells, a row each, by their ranks."""
+    found: dict[tuple[int, int], list[str]] = {}
+    for launch in run.launches:
+        for pair in launch.summary.failed_pairs:
+            if (launch.summary.launch_id, pair.cell) in cells:
+                found.setdefault((pair.source, pair.destination), []).append(pair.reason)
+    return tuple(
+        FailedPair(source=hosts[one], destination=hosts[other], launches=len(reasons), reason=reasons[-1])
+        for (one, other), reasons in sorted(found.items())
+    )
 
 
 def _hosts(run: Run) -> tuple[str, ...]:

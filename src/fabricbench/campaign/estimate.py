@@ -56,6 +56,10 @@ HANG_FACTOR = 3.0
 HANG_SECONDS = 30.0
 """A launch is taken as hung after this factor of its bound and this much more: far from any honest delay."""
 
+PATIENCE_FACTOR = 2.0
+PATIENCE_SECONDS = 20.0
+"""Likewise a rank, of its cell: sooner, so that the measurer can name it. A dead path is given up after 10 s, which is no hang."""
+
 
 def line_rate_bit_s(fabric: Fabric) -> float:
     """Return the line rate of a fabric, a usual one where its wire is not known."""
@@ -130,6 +134,11 @@ def _needs_clock(probe: PlanProbe) -> bool:
 def limit_seconds(estimated_seconds: float) -> float:
     """Return the seconds after which a launch is taken as hung and ended."""
     return HANG_SECONDS + HANG_FACTOR * estimated_seconds
+
+
+def patience_seconds(probes: Iterable[PlanProbe], fabric: Fabric) -> float:
+    """Return the seconds after which a rank that is silent within a cell of a launch is taken as hung."""
+    return PATIENCE_SECONDS + PATIENCE_FACTOR * max(cell_seconds(probe, fabric) for probe in probes)
 
 
 def seconds_left(remaining: Sequence[tuple[str, float]], observed: Sequence[tuple[str, float, float]]) -> float:

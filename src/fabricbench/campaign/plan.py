@@ -14,7 +14,7 @@ from pydantic import model_validator
 
 from fabricbench.campaign.budget import fit_budget, unscaled
 from fabricbench.campaign.cells import PlannedCell, plan_cells, window_messages
-from fabricbench.campaign.estimate import START_SECONDS, launch_seconds
+from fabricbench.campaign.estimate import START_SECONDS, launch_seconds, patience_seconds
 from fabricbench.campaign.kernels import PlannedKernel, plan_kernels
 from fabricbench.campaign.noise import Noise, usual_noise
 from fabricbench.campaign.order import Half, LaunchPlan, halves_of, order_blocks
@@ -82,15 +82,16 @@ class RunPlan(Model):
     def probe_plan(self, launch: LaunchPlan) -> ProbePlan:
         """Return what the measurer is told in that launch."""
         fabric = self.fabric(launch.fabric)
+        cells = [self.cells[cell] for cell in launch.cells]
         return ProbePlan(
             launch_id=launch.launch_id,
             token=launch.token,
             fabric=PlanFabric(name=fabric.name, interface=fabric.interface, subnet=fabric.subnet, mtu=fabric.mtu),
             output=RECORDS_FILE,
             probes=tuple(
-                probe.model_copy(update={"messages_per_sample": window_messages(probe, fabric)})
-                for probe in (self.cells[cell] for cell in launch.cells)
+                probe.model_copy(update={"messages_per_sample": window_messages(probe, fabric)}) for probe in cells
             ),
+            patience_seconds=patience_seconds(cells, fabric),
         )
 
 

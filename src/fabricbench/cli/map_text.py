@@ -33,7 +33,8 @@ def _verdict(maps: Sequence[NetworkMap]) -> list[str]:
     if not lines:
         cleared = " What looked so in the first run was not found again." if any(map(_is_cleared, maps)) else ""
         lines = [f"No node, pair or direction is slow.{cleared}"]
-    return lines + [f"{_subject(one)}: {one.groups_words}" for one in maps if one.groups_words]
+    lines += [f"{_subject(one)}: {one.groups_words}" for one in maps if one.groups_words]
+    return lines + [f"{_subject(one)}: {words}" for one in maps for words in one.failed_words]
 
 
 def _is_cleared(one: NetworkMap) -> bool:

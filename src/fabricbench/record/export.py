@@ -12,6 +12,8 @@ from fabricbench.record.store import CELL_NAMES, LAUNCH_NAMES, Run, quantile_nam
 from fabricbench.record.values import IS_TIME, NO_VALUE, sample_value, total_rate
 
 SAMPLE_COLUMNS = (*LAUNCH_NAMES, *CELL_NAMES, "phase", "index", "time_ns", "bytes", "missed", "value", "unit")
+GRANTED = ("receive_buffer_bytes", "send_buffer_bytes")
+"""Among the values of a cell: what the system granted its sockets."""
 SUMMARY_PROBABILITIES = (0.01, 0.25, 0.75, 0.99)
 
 
@@ -32,12 +34,16 @@ def sample_scans(run: Run) -> Iterator[pl.LazyFrame]:
         )
 
 
+def _least(name: str) -> pl.Expr:
+    return pl.col("values").str.json_path_match(f"$.{name}").cast(pl.Float64).cast(pl.Int64).min().alias(name)
+
+
 def summary_frame(run: Run, probabilities: Sequence[float] = SUMMARY_PROBABILITIES) -> pl.DataFrame:
     """Return a row for each fabric and cell, over the launches whose path proof holds.
 
     `median` is that of the launches' values, as every report has it (`record.values`); the quantiles are the medians, over
-    launches, of each launch's own; `mean` is over all samples (of rates: all that was moved over all time); `failed` counts the
-    launches in which the cell could not be measured, for the `reason` given.
+    launches, of each launch's own; `mean` is over all samples (of rates: all that was moved over all time); buffers are
+    the least that any launch was granted; `failed` counts the launches in which the cell could not be measured, for the `reason` given.
     """
     key = ["fabric", *CELL_NAMES]
     quantiles = run.launch_quantiles(probabilities).filter("is_valid")
@@ -61,6 +67,7 @@ def summary_frame(run: Run, probabilities: Sequence[float] = SUMMARY_PROBABILITI
             pl.col("sent").sum(),
             pl.col("lost").sum(),
             pl.col("missed").sum(),
+            *(_least(name) for name in GRANTED),
             (pl.col("status") == "failed").sum().alias("failed"),
             pl.col("reason").drop_nulls().first(),
         )
@@ -80,6 +87,7 @@ def summary_frame(run: Run, probabilities: Sequence[float] = SUMMARY_PROBABILITI
             "sent",
             "lost",
             "missed",
+            *GRANTED,
             "failed",
             "reason",
         )

@@ -31,7 +31,7 @@ from fabricbench.record.frames import (
 )
 from fabricbench.record.integrity import CELLS, CHANNELS, LAUNCH, SAMPLES, DamagedFile, check_sha256, file_sha256
 from fabricbench.record.kernel_lines import KernelHeader, KernelRun
-from fabricbench.record.lines import Clock, Footer, Header
+from fabricbench.record.lines import Clock, Footer, Header, PairFailed
 from fabricbench.record.outcome import LaunchOutcome, outcome_of, signal_name, signal_number
 from fabricbench.record.probe_plan import PlanProbe, ProbePlan
 from fabricbench.record.reading import Damage, Record, read_record
@@ -110,7 +110,7 @@ class KernelPart(Model):
 
 
 class LaunchSummary(Model):
-    """`launch.json`: the record's header, clocks and footer, what of the record was lost, and the facts of the runner.
+    """`launch.json`: the record's header, clocks, failed pairs and footer, what of it was lost, and the facts of the runner.
 
     `channel_rows` is how many rows `channels.parquet` has; 0: there is no such file. `kernel` is there where one was run. `sha256`
     has the hash of each Parquet file beside it; none in runs of earlier versions.
@@ -126,6 +126,7 @@ class LaunchSummary(Model):
     channel_rows: int = 0
     header: Header | None
     clocks: tuple[Clock, ...] = ()
+    failed_pairs: tuple[PairFailed, ...] = ()
     footer: Footer | None
     facts: LaunchFacts = LaunchFacts()
     kernel: KernelPart | None = None
@@ -317,6 +318,7 @@ def _summary(directory: Path, record: Record, channel_rows: int, facts: LaunchFa
         channel_rows=channel_rows,
         header=record.header,
         clocks=tuple(record.clocks),
+        failed_pairs=tuple(record.failed_pairs),
         footer=record.footer,
         facts=facts,
     )

@@ -2,7 +2,7 @@
 
     header                                  once, first
     clock...                                a line for each rank, where a probe needs the ranks' clocks to agree
-    cell, samples..., channel..., cell_end              for each probe of the plan, in its order
+    cell, samples..., channel..., pair_failed..., cell_end              for each probe of the plan, in its order
     cell_failed                             instead of cell_end (or of all three) where a probe cannot be measured
     footer                                  once, last; a file without it was cut short
 
@@ -213,7 +213,8 @@ class CellEnd(Model):
     verified: int = 0
     missed: int = 0
     values: dict[str, float] = {}
-    """What else the pattern found: `pure_ns`, `compute_ns`, `overlap` of a non-blocking call, say."""
+    """What else the pattern found: `pure_ns`, `compute_ns`, `overlap` of a non-blocking call, say. Of a layer with sockets also the
+    least that a rank was granted of SO_RCVBUF and SO_SNDBUF, `receive_buffer_bytes` and `send_buffer_bytes`."""
     interfaces: dict[str, InterfaceBytes] = {}
     begin_unix_ns: int | None = None
     """When it was measured, warm-up included, by the clock of the host of ranks[0]; None of earlier versions."""
@@ -232,6 +233,17 @@ class CellFailed(Model):
     reason: str
 
 
+class PairFailed(Model):
+    """A pair of a matrix that could not be measured; its cell goes on with the others. `source` and `destination` are ranks."""
+
+    type: Literal["pair_failed"] = "pair_failed"
+    cell: int
+    source: int
+    destination: int
+    code: FailureCode
+    reason: str
+
+
 class Footer(Model):
     """Last line: the launch came to its end."""
 
@@ -241,5 +253,9 @@ class Footer(Model):
     failed: int
 
 
-Line = Annotated[Header | Clock | Cell | Samples | Channel | CellEnd | CellFailed | Footer, Field(discriminator="type")]
-LINE_ADAPTER: TypeAdapter[Header | Clock | Cell | Samples | Channel | CellEnd | CellFailed | Footer] = TypeAdapter(Line)
+Line = Annotated[
+    Header | Clock | Cell | Samples | Channel | PairFailed | CellEnd | CellFailed | Footer, Field(discriminator="type")
+]
+LINE_ADAPTER: TypeAdapter[Header | Clock | Cell | Samples | Channel | PairFailed | CellEnd | CellFailed | Footer] = (
+    TypeAdapter(Line)
+)

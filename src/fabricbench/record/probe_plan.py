@@ -88,5 +88,10 @@ class ProbePlan(Model):
     fabric: PlanFabric
     output: str
     probes: tuple[PlanProbe, ...] = Field(min_length=1)
+    patience_seconds: float | None = Field(
+        default=None,
+        gt=0,
+        description="a rank that others wait for within a cell and that is silent for so long hangs, and ends the launch",
+    )
 
     model_config = {**Model.model_config, "populate_by_name": True}

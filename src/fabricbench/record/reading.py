@@ -27,6 +27,7 @@ from fabricbench.record.lines import (
     Clock,
     Footer,
     Header,
+    PairFailed,
     Phase,
     Quantity,
 )
@@ -112,6 +113,7 @@ class Record:
     cells: list[CellRecord] = field(default_factory=list)
     damage: list[Damage] = field(default_factory=list)
     clocks: list[Clock] = field(default_factory=list)
+    failed_pairs: list[PairFailed] = field(default_factory=list)
 
     @property
     def is_complete(self) -> bool:
@@ -214,6 +216,8 @@ class _Parser:
                 self._fail(line)
             case Clock():
                 self.record.clocks.append(line)
+            case PairFailed():
+                self.record.failed_pairs.append(line)
             case Footer():
                 self.record.footer = line
             case _:

@@ -33,6 +33,7 @@ CHECKS: tuple[Callable[[Material], Iterator[Warning]], ...] = (
     machine.emulated,
     machine.unpaired_runs,
     network.slow_pairs,
+    network.failed_pairs,
     network.missed_starts,
     noise.clock_cost,
     noise.dependent_samples,

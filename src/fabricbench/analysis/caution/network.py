@@ -32,6 +32,13 @@ def slow_pairs(material: Material) -> Iterator[Warning]:
             yield warn(severity, one.fabric, f"map of {one.layer.value} {one.pattern.value}: {one.unnamed_words}")
 
 
+def failed_pairs(material: Material) -> Iterator[Warning]:
+    """Tell which pairs of a map could not be measured, and why: their places are empty, or rest on fewer launches."""
+    for one in material.maps:
+        for words in one.failed_words:
+            yield warn(Severity.WARNING, one.fabric, f"map of {one.layer.value} {one.pattern.value}: {words}")
+
+
 def missed_starts(material: Material) -> Iterator[Warning]:
     """Tell where many calls had a rank that was late for the agreed start."""
     for side in material.sides:

@@ -190,6 +190,15 @@ class UnexplainedPair(Model):
     slower: float
 
 
+class FailedPair(Model):
+    """A pair that could not be measured in some launches, and why, in the words of the last of them."""
+
+    source: str
+    destination: str
+    launches: int
+    reason: str
+
+
 class MapVerdict(StrEnum):
     """What a map comes to: every reader is told one of these, and the last two never as "nobody is slow"."""
 
@@ -208,7 +217,8 @@ class NetworkMap(Model):
     `groups` are hosts whose pairs across groups are at another level than those within (behind different switches, say): two or
     more, or none. `crossing` is the share by which a pair across is typically slower than one within, below 0 where faster. `apart`
     are hosts that are together behind another switch, or each slow with all others: nobody among them is judged. `unexplained` are
-    pairs that no cause explains, the worst first; where a second run had its say, as that found them.
+    pairs that no cause explains, the worst first; where a second run had its say, as that found them. `failed` are pairs that could
+    not be measured in some launches of this run: nothing is known of them there.
     """
 
     fabric: str
@@ -229,6 +239,18 @@ class NetworkMap(Model):
     crossing: float | None = None
     apart: tuple[str, ...] = ()
     unexplained: tuple[UnexplainedPair, ...] = ()
+    failed: tuple[FailedPair, ...] = ()
+
+    @property
+    def failed_words(self) -> tuple[str, ...]:
+        """A sentence for each of the first pairs that could not be measured."""
+        told = [
+            f"{pair.source} with {pair.destination} could not be measured in {pair.launches} of {self.launches} launches: "
+            f"{pair.reason}"
+            for pair in self.failed[:WORST_TOLD]
+        ]
+        more = len(self.failed) - len(told)
+        return (*told, *([f"nor could {more} more pairs"] if more else []))
 
     @property
     def verdict(self) -> MapVerdict:

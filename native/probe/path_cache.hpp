@@ -1,0 +1,62 @@
+// The ends of paths that stay open from cell to cell, and who may use them: a cell borrows them and gives them back
+// when it ends well. After a failure nobody knows what is still under way on a path, so it is closed, and what is
+// opened in its place is told apart from it by its generation, which is part of the token and tag of its messages.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#include "core/vocabulary.hpp"
+#include "probe/endpoint.hpp"
+
+namespace fabricbench {
+
+class PathCache {
+ public:
+  // Layer, peer, flow, how its receiver waits.
+  using Key = std::tuple<Layer, int, std::size_t, Receive>;
+
+  /// What one end tells the other before they use a path: it is used again where both have it.
+  struct State {
+    bool is_open = false;
+    std::uint32_t generation = 0;
+
+    friend bool operator==(const State&, const State&) = default;
+  };
+
+  State state(const Key& key) const;
+  /// Keep the path open if both ends have the same one; else close it and go to a generation that is new to both.
+  void agree(const Key& key, State other);
+  /// Null where it is not open.
+  Endpoint* find(const Key& key) const;
+  void add(const Key& key, std::unique_ptr<Endpoint> endpoint) { open_[key] = std::move(endpoint); }
+  /// Close it; whatever is opened there next is of another generation.
+  void close(const Key& key);
+
+ private:
+  std::map<Key, std::unique_ptr<Endpoint>> open_;
+  std::map<Key, std::uint32_t> generations_;
+};
+
+/// The paths of one cell. They are closed with it unless they are given back before.
+class PathLease {
+ public:
+  PathLease(PathCache& cache, std::vector<PathCache::Key> keys) : cache_(cache), keys_(std::move(keys)) {}
+  ~PathLease() {
+    for (const PathCache::Key& key : keys_) cache_.close(key);
+  }
+  PathLease(const PathLease&) = delete;
+  PathLease& operator=(const PathLease&) = delete;
+
+  /// What they carried is complete: the next cell may use them, but for those that are used up.
+  void give_back();
+
+ private:
+  PathCache& cache_;
+  std::vector<PathCache::Key> keys_;
+};
+
+}  // namespace fabricbench

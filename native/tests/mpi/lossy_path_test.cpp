@@ -1,0 +1,168 @@
+// Patterns over a path that loses and doubles the messages that a test names.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "pattern/burst.hpp"
+#include "pattern/verification.hpp"
+
+namespace fabricbench {
+namespace {
+
+class LossyPath {
+ public:
+  static constexpr Traits traits{.is_reliable = false, .is_ordered = false, .smallest_message = sizeof(DatagramHeader)};
+
+  /// `copies_of` tells how many of the n-th message that is sent here arrive: 0, 1 or 2.
+  LossyPath(std::size_t peer, std::function<int(int)> copies_of)
+      : peer_(static_cast<int>(peer)), copies_of_(std::move(copies_of)) {}
+  std::size_t largest_message() const { return 1024; }
+  std::string address() const { return {}; }
+  void meet(std::string_view) {}
+  void set_bound(double seconds) { bound_ns_ = static_cast<std::uint64_t>(seconds * 1e9); }
+
+  void send(std::span<const std::byte> message) {
+    for (int copies = copies_of_(sent_++); copies > 0; --copies) {
+      MPI_Send(message.data(), static_cast<int>(message.size()), MPI_BYTE, peer_, tag, MPI_COMM_WORLD);
+    }
+  }
+  bool receive(std::span<std::byte> message) {
+    for (const std::uint64_t begin = KernelClock::now(); KernelClock::now() - begin < bound_ns_;) {
+      int has_come = 0;
+      MPI_Iprobe(peer_, tag, MPI_COMM_WORLD, &has_come, MPI_STATUS_IGNORE);
+      if (has_come == 0) continue;
+      MPI_Recv(message.data(), static_cast<int>(message.size()), MPI_BYTE, peer_, tag, MPI_COMM_WORLD,
+               MPI_STATUS_IGNORE);
+      return true;
+    }
+    return false;
+  }
+  /// Let go of what a test left on the way.
+  void drain() {
+    std::vector<std::byte> scrap(largest_message());
+    set_bound(0.01);
+    while (receive(scrap)) {
+    }
+  }
+
+ private:
+  static constexpr int tag = 99;
+  int peer_;
+  std::function<int(int)> copies_of_;
+  int sent_ = 0;
+  std::uint64_t bound_ns_ = 0;
+};
+static_assert(Transport<LossyPath>);
+
+/// Both ends of a path, the leader's losses on rank 0 and the follower's on rank 1.
+class LossyPair : public testing::Test {
+ protected:
+  bool is_leader() const { return team_.member() == leader; }
+  LossyPath path(const std::function<int(int)>& forth, const std::function<int(int)>& back) const {
+    return LossyPath(1 - team_.member(), is_leader() ? forth : back);
+  }
+  void TearDown() override {
+    MPI_Barrier(MPI_COMM_WORLD);
+    path(all, all).drain();
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  static int all(int) { return 1; }
+
+  Control control_;
+  CellTeam team_{control_, {0, 1}, 0};
+  LossyPair() {
+    probe_.pattern = Pattern::pingpong;
+    probe_.message_bytes = 64;
+    probe_.verify_messages = 4;
+    probe_.reply_timeout_seconds = 0.1;
+  }
+
+  PlanProbe probe_;
+  std::uint32_t sequence_ = 1;
+  Samples samples_;
+  Counters counters_;
+  Findings findings_;
+  ClockModel clock_;
+  Task task_{.probe = probe_,
+             .team = team_,
+             .timebase = {},
+             .clock_overhead_ns = 0,
+             .token = 0xfab1,
+             .sequence = sequence_,
+             .samples = samples_,
+             .counters = counters_,
+             .findings = findings_,
+             .clock = clock_,
+             .is_over = {}};
+};
+
+TEST_F(LossyPair, ALostFirstMessageIsSentAgain) {
+  LossyPath lossy = path([](int number) { return number == 0 ? 0 : 1; }, all);
+  verify(lossy, task_);
+  EXPECT_EQ(counters_.verified, is_leader() ? 4U : 0U);
+  EXPECT_EQ(counters_.corrupted, 0U);
+}
+
+TEST_F(LossyPair, LostAnswersAndDoublesBeforeTheFirstThatComesAreNothingWrong) {
+  LossyPath lossy = path([](int number) { return number == 0 ? 2 : 1; }, [](int number) { return number < 3 ? 0 : 2; });
+  verify(lossy, task_);
+  EXPECT_EQ(counters_.verified, is_leader() ? 4U : 0U);
+  EXPECT_EQ(counters_.corrupted, 0U);
+}
+
+TEST_F(LossyPair, OneMessageIsVerifiedThoughItsFirstAnswerIsLost) {
+  probe_.verify_messages = 1;
+  LossyPath lossy = path(all, [](int number) { return number == 0 ? 0 : 1; });
+  verify(lossy, task_);
+  EXPECT_EQ(counters_.verified, is_leader() ? 1U : 0U);
+}
+
+TEST_F(LossyPair, APeerThatNeverAnswersIsGivenUpAfterAFewTries) {
+  int sent = 0;
+  LossyPath lossy = path(
+      [&](int) {
+        ++sent;
+        return 0;
+      },
+      all);
+  if (is_leader()) {
+    EXPECT_THROW(verify(lossy, task_), Failure);
+    EXPECT_EQ(sent, static_cast<int>(first_tries));
+  } else {
+    verify(lossy, task_);
+  }
+}
+
+TEST_F(LossyPair, InABurstADoubleDoesNotStandInForALostMessage) {
+  constexpr int messages = 4;
+  // The first burst is untimed; of the third the first message comes twice and the second never.
+  LossyPath lossy = path(
+      [](int number) {
+        if (number == 2 * messages) return 2;
+        return number == 2 * messages + 1 ? 0 : 1;
+      },
+      all);
+  CountedBursts<KernelClock, LossyPath> bursts(lossy, task_, messages);
+  if (!is_leader()) return follow_orders(bursts, team_);
+  samples_.measured.prepare(3, false);
+  team_.send(follower, bursts.order(4));
+  bursts.lead(3, samples_.measured, KernelClock::now() + 1'000'000'000);
+  team_.send(follower, RoundOrder{});
+  EXPECT_EQ(samples_.measured.size(), 2U);
+  EXPECT_EQ(bursts.counters().lost, 1U);
+}
+
+TEST_F(LossyPair, ABurstOfWhichAMessageIsDoubledIsWhole) {
+  LossyPath lossy = path([](int) { return 2; }, [](int) { return 2; });
+  CountedBursts<KernelClock, LossyPath> bursts(lossy, task_, 4);
+  if (!is_leader()) return follow_orders(bursts, team_);
+  samples_.measured.prepare(3, false);
+  team_.send(follower, bursts.order(4));
+  bursts.lead(3, samples_.measured, KernelClock::now() + 1'000'000'000);
+  team_.send(follower, RoundOrder{});
+  EXPECT_EQ(samples_.measured.size(), 3U);
+  EXPECT_EQ(bursts.counters().lost, 0U);
+}
+
+}  // namespace
+}  // namespace fabricbench

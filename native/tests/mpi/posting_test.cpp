@@ -1,0 +1,76 @@
+// Who stops in the middle of posted messages: buffers live as long as MPI owns them, and nobody waits.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "core/set_aside.hpp"
+#include "pattern/flow.hpp"
+#include "transport/mpi.hpp"
+
+namespace fabricbench {
+namespace {
+
+constexpr std::size_t large = std::size_t{64} << 20U;
+
+int own_rank() {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  return rank;
+}
+
+MpiPath path_to_the_other(std::uint32_t generation = 0) {
+  return MpiPath(
+      Site{.interface = {}, .peer_rank = 1 - own_rank(), .generation = generation, .communicator = MPI_COMM_WORLD});
+}
+
+TEST(Posting, ASendThatIsGivenUpKeepsItsBufferAndIsNotWaitedFor) {
+  MpiPath path = path_to_the_other();
+  if (own_rank() == 0) {
+    {
+      Outgoing<MpiPath> out(path, large);
+      std::ranges::fill(out.usual().span(), std::byte{0x5a});
+      out.send_usual();
+    }
+    EXPECT_TRUE(has_set_aside());
+    MPI_Barrier(MPI_COMM_WORLD);
+    while (has_set_aside()) usleep(1000);
+  } else {
+    MPI_Barrier(MPI_COMM_WORLD);
+    MessageBuffer came(large);
+    path.receive(came.span());
+    EXPECT_TRUE(std::ranges::all_of(came.span(), [](std::byte byte) { return byte == std::byte{0x5a}; }));
+  }
+}
+
+TEST(Posting, ReceivesThatAreGivenUpTakeNothingThatComesLater) {
+  MpiPath path = path_to_the_other();
+  std::byte sent{7};
+  if (own_rank() == 1) {
+    path.post_receive(0, std::span(&sent, 1));
+    path.let_go_of_receive(0, nullptr);
+    EXPECT_FALSE(has_set_aside());
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (own_rank() == 0) {
+    path.send(std::span(&sent, 1));
+  } else {
+    Incoming<MpiPath> in(path, 1);
+    EXPECT_EQ(in.receive()[0], std::byte{7});
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST(Posting, APathThatIsOpenedAnewDoesNotTakeWhatItsForerunnerLeft) {
+  std::byte byte{1};
+  if (own_rank() == 0) {
+    path_to_the_other(0).send(std::span(&byte, 1));
+    byte = std::byte{2};
+    path_to_the_other(1).send(std::span(&byte, 1));
+  } else {
+    path_to_the_other(1).receive(std::span(&byte, 1));
+    EXPECT_EQ(byte, std::byte{2});
+    path_to_the_other(0).receive(std::span(&byte, 1));
+  }
+}
+
+}  // namespace
+}  // namespace fabricbench

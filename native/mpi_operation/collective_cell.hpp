@@ -121,9 +121,10 @@ void verify_barrier(Call& call, MPI_Comm communicator, const Shape& shape, std::
   check_mpi(call(), "MPI_Barrier");
   const std::int64_t left_ns = task.clock.to_global(KernelClock::now());
   // Clocks agree within their errors only.
-  came_ns -= static_cast<std::int64_t>(task.clock.error_ns);
+  const auto error_ns = static_cast<std::int64_t>(task.clock.error_at(KernelClock::now()));
+  came_ns -= error_ns;
   check_mpi(MPI_Allreduce(MPI_IN_PLACE, &came_ns, 1, MPI_INT64_T, MPI_MAX, communicator), "MPI_Allreduce");
-  count_result(task.counters, left_ns + static_cast<std::int64_t>(task.clock.error_ns) >= came_ns);
+  count_result(task.counters, left_ns + error_ns >= came_ns);
 }
 
 template <class Op, class Call>

@@ -32,6 +32,8 @@ CHECKS: tuple[Callable[[Material], Iterator[Warning]], ...] = (
     machine.unpaired_runs,
     network.slow_pairs,
     network.missed_starts,
+    network.loose_starts,
+    network.uncertain_clocks,
     noise.clock_cost,
     noise.dependent_samples,
     noise.two_modes,

@@ -113,7 +113,7 @@ def contests_of_four(link: Link, launcher: LabLauncher, seconds: int) -> Iterato
         for size in collectives.SIZES:
             name = f"mpi {operation}, 4 ranks, {size} B / plain loop"
             yield Contest(
-                (Figure(f"{name}, back to back", True), Figure(f"{name}, a barrier before each", True)),
+                tuple(Figure(f"{name}, {figure}", True) for figure in collectives.FIGURES),
                 lambda operation=operation, size=size: collectives.ours_ns(link, launcher, operation, size, seconds),
                 lambda operation=operation, size=size: collectives.plain_ns(
                     link, plain, launcher, operation, size, seconds

@@ -3,10 +3,12 @@
  *   plain_collectives allreduce|alltoall BYTES SECONDS
  *
  * BYTES is the block that each rank gives (allreduce: its whole vector of doubles; alltoall: what goes to each rank).
- * Prints two figures in nanoseconds:
- *   back_to_back  MPI_Barrier, then calls one after the other: the time of all over their number, of the slowest rank
- *   apart         before each call an MPI_Barrier; of each call the time on the slowest rank; the median of the calls
- * Half of the SECONDS goes to each. The first calls warm up and are not counted. */
+ * Prints three figures in nanoseconds:
+ *   back_to_back   as IMB: MPI_Barrier, then calls one after the other: the time of all over their number, of the slowest
+ *                  rank (t_max)
+ *   barrier_start  as OSU: before each call an MPI_Barrier; each rank's mean over its calls, averaged over the ranks
+ *   apart          the same calls; of each the time on the slowest rank; the median of the calls
+ * Half of the SECONDS goes to each loop. The first calls warm up and are not counted. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +41,8 @@ static int ascending(const void* one, const void* other) {
   return (a > b) - (a < b);
 }
 
-static double apart(int calls, int is_allreduce, const void* out, void* in, int bytes) {
+/* The median over calls of the slowest rank's time; the mean over calls, averaged over ranks, goes to `mean`. */
+static double apart(double* mean, int calls, int is_allreduce, const void* out, void* in, int bytes) {
   double* seconds = malloc((size_t)calls * sizeof *seconds);
   for (int i = 0; i < calls; ++i) {
     MPI_Barrier(MPI_COMM_WORLD);
@@ -47,6 +50,9 @@ static double apart(int calls, int is_allreduce, const void* out, void* in, int 
     call(is_allreduce, out, in, bytes);
     seconds[i] = MPI_Wtime() - begin;
   }
+  *mean = 0;
+  for (int i = calls / 10; i < calls; ++i) *mean += seconds[i] / (calls - calls / 10) / ranks;
+  MPI_Allreduce(MPI_IN_PLACE, mean, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
   MPI_Allreduce(MPI_IN_PLACE, seconds, calls, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
   qsort(seconds, (size_t)calls, sizeof *seconds, ascending);
   const double median = seconds[calls / 2];
@@ -79,8 +85,11 @@ int main(int argc, char** argv) {
   const double one = loop(LOOK, is_allreduce, out, in, bytes);
   const double back_to_back = loop(calls_in(half, one), is_allreduce, out, in, bytes);
   /* A barrier takes about as long as a small call. */
-  const double single = apart(calls_in(half, 2 * one), is_allreduce, out, in, bytes);
-  if (rank == 0) printf("back_to_back %.1f\napart %.1f\n", back_to_back * 1e9, single * 1e9);
+  double barrier_start;
+  const double single = apart(&barrier_start, calls_in(half, 2 * one), is_allreduce, out, in, bytes);
+  if (rank == 0) {
+    printf("back_to_back %.1f\nbarrier_start %.1f\napart %.1f\n", back_to_back * 1e9, barrier_start * 1e9, single * 1e9);
+  }
   free(out);
   free(in);
   MPI_Finalize();

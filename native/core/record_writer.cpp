@@ -73,6 +73,7 @@ void RecordWriter::write_clock(const ClockModel& clock, int rank, std::string_vi
              {"drift_ppb", clock.drift * ppb},
              {"at_ns", clock.at_ns},
              {"error_ns", clock.error_ns},
+             {"drift_error_ppb", clock.drift_error * ppb},
              {"is_shared", clock.is_shared},
              {"estimated_offset_ns", clock.estimated_offset_ns},
              {"estimated_drift_ppb", clock.estimated_drift * ppb},
@@ -173,7 +174,7 @@ void RecordWriter::write_parts(const PlanProbe& probe, const CellParts& parts) {
 
 void RecordWriter::close_cell(const PlanProbe& probe, const CellReport& report) {
   if (report.failure) {
-    write_failed(probe, *report.failure);
+    write_failed(probe, *report.failure, report.findings.values);
   } else {
     write_end(probe, report);
   }
@@ -209,15 +210,18 @@ void RecordWriter::write_end(const PlanProbe& probe, const CellReport& report) {
   file_.add(line);
 }
 
-void RecordWriter::write_failed(const PlanProbe& probe, const CellFailure& failure) {
+void RecordWriter::write_failed(const PlanProbe& probe, const CellFailure& failure,
+                                const std::map<std::string, double>& values) {
   ++failed_;
-  file_.add({{"type", "cell_failed"},
+  Line line({{"type", "cell_failed"},
              {"cell", probe.id},
              {"layer", name_of(probe.layer)},
              {"pattern", name_of(probe.pattern)},
              {"message_bytes", probe.message_bytes},
              {"code", name_of(failure.code)},
              {"reason", failure.reason}});
+  if (!values.empty()) line["values"] = values;
+  file_.add(line);
 }
 
 void RecordWriter::write_footer() {

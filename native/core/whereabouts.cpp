@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
 #include <vector>
 
 namespace fabricbench {
@@ -22,7 +23,39 @@ std::vector<int> allowed_cpus() {
   return cpus;
 }
 
+/// Where a rank runs: on which machine, whatever it is called in a container, and on which of its processors.
+struct Place {
+  std::array<char, 64> machine{};
+  cpu_set_t cpus{};
+  int threads = 1;
+};
+
+Place own_place(int threads) {
+  Place place{.threads = threads};
+  std::string machine;
+  if (!(std::ifstream("/proc/sys/kernel/random/boot_id") >> machine)) machine = host_name();
+  machine.copy(place.machine.data(), place.machine.size() - 1);
+  CPU_ZERO(&place.cpus);
+  sched_getaffinity(0, sizeof place.cpus, &place.cpus);
+  return place;
+}
+
 }  // namespace
+
+bool has_own_processors(MPI_Comm communicator, int threads) {
+  int size = 1;
+  MPI_Comm_size(communicator, &size);
+  const Place own = own_place(threads);
+  std::vector<Place> all(static_cast<std::size_t>(size));
+  MPI_Allgather(&own, sizeof own, MPI_BYTE, all.data(), sizeof own, MPI_BYTE, communicator);
+  int wanted = 0;
+  for (const Place& other : all) {
+    cpu_set_t both;
+    CPU_AND(&both, &own.cpus, &other.cpus);
+    if (other.machine == own.machine && CPU_COUNT(&both) > 0) wanted += other.threads;
+  }
+  return wanted <= CPU_COUNT(&own.cpus);
+}
 
 std::string host_name() {
   std::array<char, 256> name{};

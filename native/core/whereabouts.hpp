@@ -1,6 +1,8 @@
 // Who a rank is and where it runs, as the header of every record tells (RankInfo in src/fabricbench/record/lines.py).
 #pragma once
 
+#include <mpi.h>
+
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -19,5 +21,9 @@ nlohmann::json whereabouts(int rank, const std::optional<Interface>& interface);
 
 /// What the MPI library says of itself, its first line.
 std::string mpi_library();
+
+/// Whether there is a processor for each thread of the communicator's ranks where this rank may run, `threads` of them
+/// its own: then nobody loses one to a rank that waits spinning. Collective.
+bool has_own_processors(MPI_Comm communicator, int threads);
 
 }  // namespace fabricbench

@@ -121,9 +121,10 @@ void verify_barrier(Call& call, MPI_Comm communicator, const Shape& shape, std::
   check_mpi(call(), "MPI_Barrier");
   const std::int64_t left_ns = task.clock.to_global(KernelClock::now());
   // Clocks agree within their errors only.
-  came_ns -= static_cast<std::int64_t>(task.clock.error_ns);
+  const auto error_ns = static_cast<std::int64_t>(task.clock.error_at(KernelClock::now()));
+  came_ns -= error_ns;
   check_mpi(MPI_Allreduce(MPI_IN_PLACE, &came_ns, 1, MPI_INT64_T, MPI_MAX, communicator), "MPI_Allreduce");
-  count_result(task.counters, left_ns + static_cast<std::int64_t>(task.clock.error_ns) >= came_ns);
+  count_result(task.counters, left_ns + error_ns >= came_ns);
 }
 
 template <class Op, class Call>
@@ -154,6 +155,13 @@ void verify_collective(MPI_Comm communicator, Task& task) {
   }
 }
 
+/// Take calls from the start that the order's phase has.
+template <class Call>
+void take_either(Call& call, MPI_Comm communicator, const CallOrder& order, const ClockModel& clock, CallTimes& times) {
+  if (order.phase == CallPhase::barrier_start) return take_after_barriers(call, communicator, order, clock, times);
+  take_calls(call, order, clock, times);
+}
+
 /// What is hidden is found by three kinds of batches: the pure call, computing alone, and both.
 template <class Op>
 Outcome run_nonblocking(MPI_Comm communicator, const Operands& operands, Task& task) {
@@ -168,16 +176,17 @@ Outcome run_nonblocking(MPI_Comm communicator, const Operands& operands, Task& t
     if (order.phase == CallPhase::calibrate) return computing.calibrate(order.compute_ns);
     if (order.phase == CallPhase::computing) return take_calls(compute_only, order, task.clock, times);
     if (order.phase == CallPhase::overlapped) return take_calls(overlapped, order, task.clock, times);
-    take_calls(pure, order, task.clock, times);
+    take_either(pure, communicator, order, task.clock, times);
   });
-  return conductor.run(true);
+  return conductor.run({.barrier_start = true, .overlap = true});
 }
 
 template <class Call>
 Outcome run_calls(MPI_Comm communicator, Call&& call, Task& task) {
-  Conductor conductor(communicator, task,
-                      [&](const CallOrder& order, CallTimes& times) { take_calls(call, order, task.clock, times); });
-  return conductor.run(false);
+  Conductor conductor(communicator, task, [&](const CallOrder& order, CallTimes& times) {
+    take_either(call, communicator, order, task.clock, times);
+  });
+  return conductor.run({.barrier_start = true});
 }
 
 template <class Op>

@@ -1,12 +1,16 @@
 #include "mpi_operation/conductor.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <map>
+#include <numeric>
 #include <string>
 #include <utility>
 
 #include "core/control.hpp"
 #include "core/failure.hpp"
+#include "core/whereabouts.hpp"
 #include "mpi_operation/mpi_error.hpp"
 
 namespace fabricbench {
@@ -32,20 +36,28 @@ constexpr std::int64_t generous = 4;
 constexpr double look_ns = 20e6;
 constexpr std::size_t most_look_calls = 20;
 
-// Who begins this late has surely not missed the start: a few readings of the clock and an interrupt.
-constexpr std::int64_t least_tolerance_ns = 2'000;
+// Who waits awake sees the start one reading of the clock late at worst; so many are no miss yet.
+constexpr double readings_of_start = 8;
+// Samples count from the agreed start: who is late is in the time. Never more than a call takes back to back: where
+// processors are shared, with ranks or with others, some can begin only once others wait in the call. A report notes
+// what is more than a tenth of the time.
+constexpr double most_late_share = 1;
 // Ranks that share a processor begin one after the other: what nine of ten starts keep is usual there, and half more is
 // no miss yet. The tolerance is recorded, so that a reader sees how well the ranks could begin together.
 constexpr double usual_share = 0.9;
 constexpr double tolerance_factor = 1.5;
 // With fewer calls of a batch that nobody missed, what is usual is learnt again.
 constexpr double least_valid = 0.5;
-// A cell that has no such call when its time is over goes on so many times as long.
+// A cell that has fewer such calls when its time is over goes on so many times as long, and fails if it still has: of
+// fewer than six samples the median has no interval of 95 %.
+constexpr std::size_t least_samples = 6;
 constexpr double patience = 4;
 
-// How long calls run back to back, of the cell's time.
-constexpr double back_to_back_share = 0.1;
-constexpr std::size_t most_back_to_back = 10'000;
+// Of the cell's time calls back to back have a quarter, as have calls after barriers; the agreed start has the rest.
+constexpr double loop_share = 0.25;
+constexpr std::size_t most_loop_calls = 100'000;
+// The first calls of a loop after barriers warm up.
+constexpr double loop_warmup_share = 0.1;
 
 // What is learnt of the overlap needs no more samples than a median does.
 constexpr std::size_t overlap_samples = 500;
@@ -61,11 +73,18 @@ std::uint64_t median(const std::vector<std::uint64_t>& values) { return quantile
 
 std::vector<std::uint64_t> copy_of(std::span<const std::uint64_t> values) { return {values.begin(), values.end()}; }
 
-/// The time of a call of a batch without windows, where all times count from the first start. The first call is left
-/// out: it may open connections, and ranks come to it one by one.
-double time_between_ends(const CallTimes& batch) {
-  const auto ends = batch.times();
-  return static_cast<double>(ends.back() - ends.front()) / static_cast<double>(ends.size() - 1);
+/// The time of a call of a batch in a row.
+double time_in_a_row(const CallTimes& batch) {
+  const auto times = batch.times();
+  return static_cast<double>(times.back()) / static_cast<double>(times.size() - 1);
+}
+
+double mean_reading_ns() {
+  constexpr int readings = 64;
+  const std::uint64_t begin = KernelClock::now();
+  std::uint64_t last = begin;
+  for (int i = 0; i < readings; ++i) last = KernelClock::now();
+  return static_cast<double>(last - begin) / readings;
 }
 
 std::int64_t window_for(std::uint64_t call_ns) {
@@ -88,14 +107,16 @@ class End {
 
 }  // namespace
 
-Conductor::Conductor(MPI_Comm communicator, Task& task, Take take)
+Conductor::Conductor(MPI_Comm communicator, Task& task, Take take, int threads)
     : communicator_(communicator),
       task_(task),
       take_(std::move(take)),
+      waiting_(has_own_processors(communicator, threads) ? Waiting::spin : Waiting::sleep),
+      reading_ns_(mean_reading_ns()),
       lead_ns_(least_lead_ns + lead_per_member_ns * static_cast<std::int64_t>(task.team.size())) {}
 
-Outcome Conductor::run(bool with_overlap) {
-  if (task_.team.member() == 0) return lead(with_overlap);
+Outcome Conductor::run(Also also) {
+  if (task_.team.member() == 0) return lead(also);
   follow();
   return {};
 }
@@ -108,41 +129,43 @@ void Conductor::follow() {
   }
 }
 
-Outcome Conductor::lead(bool with_overlap) {
+Outcome Conductor::lead(Also also) {
   const End end(task_.team);
   estimate();
-  Stopping warmup = task_.probe.stopping;
+  measure_loops(also.barrier_start);
+  const double most_late_ns = most_late_share * back_to_back_ns_;
+  learn(CallPhase::estimate, generous * static_cast<std::int64_t>(back_to_back_ns_) + window_margin_ns, most_late_ns);
+  task_.findings.values["start_lateness_ns"] = static_cast<double>(median(copy_of(slowest_.lateness())));
+  Stopping stopping = task_.probe.stopping;
+  stopping.maximum_seconds *= 1 - loop_share * (also.barrier_start ? 2 : 1);
+  Stopping warmup = stopping;
   warmup.minimum_samples = warmup.maximum_samples = task_.probe.warmup_samples;
   if (task_.probe.warmup_samples > 0) lead_phase(warmup, CallPhase::warmup);
-  const Outcome outcome = lead_phase(task_.probe.stopping, CallPhase::measured);
-  task_.findings.values["window_ns"] = static_cast<double>(window_ns_);
-  task_.findings.values["start_tolerance_ns"] = static_cast<double>(tolerance_ns_);
-  measure_back_to_back();
-  if (with_overlap) measure_overlap(static_cast<double>(median(valid_)));
+  const Outcome outcome = lead_phase(stopping, CallPhase::measured);
+  if (also.overlap) measure_overlap(static_cast<double>(median(valid_)));
   return outcome;
 }
 
 void Conductor::estimate() {
-  tolerance_ns_ = std::numeric_limits<std::int64_t>::max();
   direct(CallPhase::estimate, first_calls, 0);
-  back_to_back_ns_ = time_between_ends(slowest_);
-  learn(CallPhase::estimate, generous * static_cast<std::int64_t>(back_to_back_ns_) + window_margin_ns);
-  const std::vector<std::uint64_t> lateness = copy_of(slowest_.lateness());
-  task_.findings.values["start_lateness_ns"] = static_cast<double>(median(lateness));
+  back_to_back_ns_ = time_in_a_row(slowest_);
 }
 
 /// How wide a window must be and how late a start is usual here, from calls that nobody counts, in windows that are
 /// surely wide enough.
-void Conductor::learn(CallPhase phase, std::int64_t window_ns) {
+void Conductor::learn(CallPhase phase, std::int64_t window_ns, double most_late_ns) {
   const auto fitting = static_cast<std::size_t>(look_ns / static_cast<double>(window_ns));
   tolerance_ns_ = std::numeric_limits<std::int64_t>::max();
+  most_late_ns_ = most_late_ns;
   direct(phase, std::clamp(fitting, first_calls, most_look_calls), window_ns);
-  tolerance_ns_ = usual_lateness();
+  tolerance_ns_ = tolerance();
   window_ns_ = window_for(quantile(copy_of(slowest_.times()), window_quantile));
 }
 
 Outcome Conductor::lead_phase(const Stopping& stopping, CallPhase phase) {
   StoppingRule rule(stopping);
+  // What hides behind computing is a figure beside the cell's own, of which one sample is better than none.
+  const std::size_t least = phase == CallPhase::measured ? std::min(least_samples, stopping.maximum_samples) : 1;
   Outcome outcome;
   valid_.clear();
   valid_.reserve(stopping.maximum_samples);
@@ -161,15 +184,22 @@ Outcome Conductor::lead_phase(const Stopping& stopping, CallPhase phase) {
     adapt(valid_.size() - before);
     outcome.seconds = static_cast<double>(KernelClock::now() - begin) * 1e-9;
     outcome.stop = rule.decide(valid_, outcome.seconds);
-    const bool has_patience = valid_.empty() && outcome.seconds < patience * stopping.maximum_seconds;
+    const bool has_patience = valid_.size() < least && outcome.seconds < patience * stopping.maximum_seconds;
     if (outcome.stop == StopReason::time && has_patience) outcome.stop.reset();
     if (!outcome.stop && taken == stopping.maximum_samples) outcome.stop = StopReason::count;
   }
-  if (valid_.empty() && phase != CallPhase::warmup) {
+  std::map<std::string, double>& values = task_.findings.values;
+  if (phase == CallPhase::measured) {
+    values["window_ns"] = static_cast<double>(window_ns_);
+    values["start_tolerance_ns"] = static_cast<double>(tolerance_ns_);
+  }
+  if (valid_.size() < least && phase != CallPhase::warmup) {
     throw Failure(FailureCode::timeout,
-                  "in none of " + std::to_string(taken) +
-                      " calls did all ranks begin at the agreed time: do more ranks than processors run here, or is "
-                      "something else taking the processors?");
+                  "in only " + std::to_string(valid_.size()) + " of " + std::to_string(taken) +
+                      " calls did all ranks begin within " + std::to_string(tolerance_ns_) +
+                      " ns of the agreed time, at least " + std::to_string(least) +
+                      " are needed: do more ranks than processors run here, or is something else taking the "
+                      "processors? What calls take back to back and after barriers is kept with the cell");
   }
   return outcome;
 }
@@ -180,7 +210,8 @@ void Conductor::direct(CallPhase phase, std::size_t calls, std::int64_t window_n
                         .start_ns = next_start(),
                         .window_ns = window_ns,
                         .tolerance_ns = tolerance_ns_,
-                        .compute_ns = compute_ns_};
+                        .compute_ns = compute_ns_,
+                        .waiting = waiting_};
   for (std::size_t member = 1; member < task_.team.size(); ++member) task_.team.send(member, order);
   take(order);
   slowest_window_ns_ = window_ns;
@@ -197,8 +228,11 @@ std::int64_t Conductor::next_start() {
 
 void Conductor::take(const CallOrder& order) {
   CallTimes own(order.calls);
-  take_(order, own);
+  CallOrder own_order = order;
+  own_order.waiting = waiting_;
+  take_(own_order, own);
   join(own);
+  if (order.phase == CallPhase::barrier_start) average(own);
   if (own.error() != MPI_SUCCESS) check_mpi(own.error(), name_of(task_.probe.pattern).data());
   keep(order, own);
 }
@@ -214,14 +248,27 @@ void Conductor::keep(const CallOrder& order, const CallTimes& own) {
   }
 }
 
-/// The greatest of all ranks on the first one. Whoever waits here sleeps, as on the control plane.
+/// The greatest of all ranks on the first one.
 void Conductor::join(CallTimes& own) {
   slowest_ = own;
-  MPI_Request request = MPI_REQUEST_NULL;
   const std::span<std::uint64_t> values = own.values();
-  check_mpi(MPI_Ireduce(values.data(), slowest_.values().data(), static_cast<int>(values.size()), MPI_UINT64_T, MPI_MAX,
-                        0, communicator_, &request),
-            "MPI_Ireduce");
+  reduce(values.data(), slowest_.values().data(), static_cast<int>(values.size()), MPI_UINT64_T, MPI_MAX);
+}
+
+/// Each rank's mean over its calls, averaged over ranks, as OSU's benchmarks print it.
+void Conductor::average(const CallTimes& own) {
+  const auto first = static_cast<std::size_t>(loop_warmup_share * static_cast<double>(own.times().size()));
+  const auto times = own.times().subspan(first);
+  const double mean_ns = std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size());
+  double sum_ns = 0;
+  reduce(&mean_ns, &sum_ns, 1, MPI_DOUBLE, MPI_SUM);
+  barrier_start_ns_ = sum_ns / static_cast<double>(task_.team.size());
+}
+
+/// Whoever waits here sleeps, as on the control plane.
+void Conductor::reduce(const void* own, void* all, int count, MPI_Datatype type, MPI_Op op) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_mpi(MPI_Ireduce(own, all, count, type, op, 0, communicator_, &request), "MPI_Ireduce");
   Pause pause;
   for (int is_done = 0; is_done == 0;) {
     check_mpi(MPI_Test(&request, &is_done, MPI_STATUS_IGNORE), "MPI_Test");
@@ -242,27 +289,41 @@ void Conductor::adapt(std::size_t valid) {
     window_ns_ = std::max(window_ns_, static_cast<std::int64_t>(widening * static_cast<double>(slowest_window_ns_)));
   }
   // The machine is not what it was when the tolerance was learnt: somebody else takes the processors now.
-  if (static_cast<double>(valid) < least_valid * calls) tolerance_ns_ = std::max(tolerance_ns_, usual_lateness());
+  if (static_cast<double>(valid) < least_valid * calls) tolerance_ns_ = std::max(tolerance_ns_, tolerance());
 }
 
-/// What the last batch says of how late a start may be before it is a miss.
-std::int64_t Conductor::usual_lateness() const {
+/// What the last batch says of how late a start may be before it is a miss; never more than a small share of the call.
+std::int64_t Conductor::tolerance() const {
   const auto usual_ns = static_cast<double>(quantile(copy_of(slowest_.lateness()), usual_share));
-  return std::max(least_tolerance_ns, static_cast<std::int64_t>(tolerance_factor * usual_ns));
+  const double least_ns = readings_of_start * reading_ns_;
+  return static_cast<std::int64_t>(
+      std::clamp(tolerance_factor * usual_ns, least_ns, std::max(least_ns, most_late_ns_)));
 }
 
-/// What a plain loop around the call shows: the time of all calls over their number, on the slowest rank. Ranks that
-/// are done early begin the next call early there, so that it is another figure than the time of a call that all begin
-/// together, and is kept beside it.
-void Conductor::measure_back_to_back() {
-  const double seconds = back_to_back_share * task_.probe.stopping.maximum_seconds;
-  const double fitting = seconds * 1e9 / std::max(1.0, back_to_back_ns_);
-  direct(CallPhase::back_to_back,
-         std::clamp(static_cast<std::size_t>(fitting), first_calls,
-                    std::min(most_back_to_back, std::max(first_calls, task_.probe.stopping.maximum_samples))),
-         0);
-  back_to_back_ns_ = time_between_ends(slowest_);
+/// What plain loops around the call show. Back to back, as IMB has it: the time of all calls over their number, on the
+/// slowest rank; ranks that are done early begin the next call early. After a barrier each, as OSU has it: the mean
+/// over calls, averaged over ranks. They are other figures than the time of a call that all begin together, and are
+/// kept beside it.
+void Conductor::measure_loops(bool with_barrier_start) {
+  take_loop(CallPhase::back_to_back, back_to_back_ns_);
+  back_to_back_ns_ = time_in_a_row(slowest_);
   task_.findings.values["back_to_back_ns"] = back_to_back_ns_;
+  if (!with_barrier_start) return;
+  // A barrier takes about as long as a small call.
+  take_loop(CallPhase::barrier_start, 2 * back_to_back_ns_);
+  task_.findings.values["barrier_start_ns"] = barrier_start_ns_;
+}
+
+/// A loop for its share of the cell's time; first a short one, from which it is seen how many calls that are.
+void Conductor::take_loop(CallPhase phase, double call_ns) {
+  const double seconds = loop_share * task_.probe.stopping.maximum_seconds;
+  const std::size_t most = std::clamp(task_.probe.stopping.maximum_samples, first_calls, most_loop_calls);
+  const auto fitting = [&](double ns, std::size_t least, std::size_t greatest) {
+    return std::clamp(static_cast<std::size_t>(ns / std::max(1.0, call_ns)), least, std::max(least, greatest));
+  };
+  direct(phase, fitting(look_ns, first_calls, most_look_calls), 0);
+  if (phase == CallPhase::back_to_back) call_ns = time_in_a_row(slowest_);
+  direct(phase, fitting(seconds * 1e9, first_calls, most), 0);
 }
 
 /// How much of the pure call's time hides behind computing of the same length, as IMB-NBC defines it: 1 if the longer
@@ -277,10 +338,12 @@ void Conductor::measure_overlap(double pure_ns) {
   compute_ns_ = static_cast<std::int64_t>(pure_ns);
   direct(CallPhase::calibrate, 0, 0);
   // Where ranks share a processor, one computes while the other would begin: what is usual is another time and again.
-  learn(CallPhase::computing, generous * compute_ns_ + window_margin_ns);
+  // How late they begin is not in what hides, which is a difference: it has no bound here.
+  constexpr double no_bound = std::numeric_limits<double>::infinity();
+  learn(CallPhase::computing, generous * compute_ns_ + window_margin_ns, no_bound);
   lead_phase(stopping, CallPhase::computing);
   const auto compute_ns = static_cast<double>(median(valid_));
-  learn(CallPhase::overlapped, generous * static_cast<std::int64_t>(pure_ns + compute_ns) + window_margin_ns);
+  learn(CallPhase::overlapped, generous * static_cast<std::int64_t>(pure_ns + compute_ns) + window_margin_ns, no_bound);
   lead_phase(stopping, CallPhase::overlapped);
   const auto overlapped_ns = static_cast<double>(median(valid_));
   const double hidden = (pure_ns + compute_ns - overlapped_ns) / std::max(1.0, std::min(pure_ns, compute_ns));

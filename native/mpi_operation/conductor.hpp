@@ -18,28 +18,37 @@ class Conductor {
   /// Does on this rank what an order says; called once for each batch, never between two stamps.
   using Take = std::function<void(const CallOrder&, CallTimes&)>;
 
-  Conductor(MPI_Comm communicator, Task& task, Take take);
+  /// Collective. `threads`: how many call at once on this rank.
+  Conductor(MPI_Comm communicator, Task& task, Take take, int threads = 1);
 
-  /// Warm up and measure; then take calls back to back, and, `with_overlap`, find how much of a call hides behind
-  /// computing. Collective.
-  Outcome run(bool with_overlap);
+  /// What is measured beside calls back to back and from an agreed start.
+  struct Also {
+    bool barrier_start = false;
+    bool overlap = false;  // how much of a call hides behind computing
+  };
+
+  /// Take calls back to back and after barriers; then warm up and measure from an agreed start. Collective.
+  Outcome run(Also also);
 
  private:
-  Outcome lead(bool with_overlap);
+  Outcome lead(Also also);
   void follow();
   void estimate();
-  void learn(CallPhase phase, std::int64_t window_ns);
+  void learn(CallPhase phase, std::int64_t window_ns, double most_late_ns);
   Outcome lead_phase(const Stopping& stopping, CallPhase phase);
-  void measure_back_to_back();
+  void measure_loops(bool with_barrier_start);
+  void take_loop(CallPhase phase, double call_ns);
   void measure_overlap(double pure_ns);
   /// Order a batch, take part in it, and join what all ranks have.
   void direct(CallPhase phase, std::size_t calls, std::int64_t window_ns);
   void take(const CallOrder& order);
   void keep(const CallOrder& order, const CallTimes& own);
   void join(CallTimes& own);
+  void average(const CallTimes& own);
+  void reduce(const void* own, void* all, int count, MPI_Datatype type, MPI_Op op);
   std::int64_t next_start();
   void adapt(std::size_t valid);
-  std::int64_t usual_lateness() const;
+  std::int64_t tolerance() const;
 
   MPI_Comm communicator_;
   Task& task_;
@@ -48,6 +57,10 @@ class Conductor {
   std::int64_t slowest_window_ns_ = 0;
   std::vector<std::uint64_t> valid_;  // slowest times of a phase whose windows nobody missed
   double back_to_back_ns_ = 0;        // a call of a batch without windows
+  double barrier_start_ns_ = 0;       // a call of the last batch after barriers, mean over ranks
+  Waiting waiting_ = Waiting::sleep;
+  double reading_ns_ = 0;    // one look at the clock
+  double most_late_ns_ = 0;  // what bounds the tolerance
   std::int64_t window_ns_ = 0;
   std::int64_t tolerance_ns_ = 0;
   std::int64_t compute_ns_ = 0;

@@ -190,7 +190,7 @@ class OneSided {
     check_mpi(Sync::open(access_.window), "opening the epoch");
     const Outcome outcome = Conductor(communicator_, task_, [this](const CallOrder& order, CallTimes& times) {
                               take(order, times);
-                            }).run(false);
+                            }).run({});
     check_mpi(Sync::close(access_.window), "closing the epoch");
     return outcome;
   }

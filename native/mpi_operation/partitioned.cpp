@@ -103,7 +103,7 @@ Outcome run_partitioned(MPI_Comm communicator, Task& task) {
     take_calls(answer, order, task.clock, times);
     times.forget_times();
   });
-  Outcome outcome = conductor.run(false);
+  Outcome outcome = conductor.run({});
   outcome.bytes_per_sample = 2 * task.probe.message_bytes;
   return outcome;
 }

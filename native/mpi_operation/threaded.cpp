@@ -121,21 +121,24 @@ void verify_threaded(MPI_Comm communicator, Task& task) {
 Outcome run_threaded(MPI_Comm communicator, Task& task) {
   ThreadedPaths paths(communicator, task);
   const bool is_first = task.team.member() == 0;
-  Conductor conductor(communicator, task, [&](const CallOrder& order, CallTimes& times) {
-    std::vector<CallTimes> each(paths.size(), CallTimes(order.calls));
-    paths.at_once([&](std::size_t i, ThreadPath& path) {
-      const auto ask = [&] { return path.ask(); };
-      const auto answer = [&] { return path.answer(); };
-      if (is_first) {
-        take_calls(ask, order, task.clock, each[i]);
-      } else {
-        take_calls(answer, order, task.clock, each[i]);
-      }
-    });
-    for (const CallTimes& one : each) times.take_slowest(one);
-    if (!is_first) times.forget_times();
-  });
-  Outcome outcome = conductor.run(false);
+  Conductor conductor(
+      communicator, task,
+      [&](const CallOrder& order, CallTimes& times) {
+        std::vector<CallTimes> each(paths.size(), CallTimes(order.calls));
+        paths.at_once([&](std::size_t i, ThreadPath& path) {
+          const auto ask = [&] { return path.ask(); };
+          const auto answer = [&] { return path.answer(); };
+          if (is_first) {
+            take_calls(ask, order, task.clock, each[i]);
+          } else {
+            take_calls(answer, order, task.clock, each[i]);
+          }
+        });
+        for (const CallTimes& one : each) times.take_slowest(one);
+        if (!is_first) times.forget_times();
+      },
+      static_cast<int>(paths.size()));
+  Outcome outcome = conductor.run({});
   outcome.bytes_per_sample = 2 * paths.size() * task.probe.message_bytes;
   return outcome;
 }

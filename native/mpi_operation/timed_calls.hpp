@@ -16,17 +16,34 @@
 
 namespace fabricbench {
 
-/// What a batch of calls is for. calibrate sets the computing loop and calls nothing; over ends the cell.
-enum class CallPhase { over, estimate, warmup, measured, back_to_back, calibrate, computing, overlapped };
+/// What a batch of calls is for. calibrate sets the computing loop and calls nothing; over ends the cell. Calls of
+/// back_to_back follow each other, of barrier_start each follows a barrier, of the others each has a start that the
+/// clocks agree on.
+enum class CallPhase {
+  over,
+  estimate,
+  warmup,
+  measured,
+  back_to_back,
+  barrier_start,
+  calibrate,
+  computing,
+  overlapped
+};
+
+/// How a rank waits for a start: asleep and at last spinning where it has a processor to itself; where it shares one,
+/// asleep to the end, for whoever spins takes the processor from ranks that are still in the call before.
+enum class Waiting { spin, sleep };
 
 /// What the first rank tells all: take so many calls, from then on, one a window.
 struct CallOrder {
   CallPhase phase = CallPhase::over;
   std::uint32_t calls = 0;
-  std::int64_t start_ns = 0;      // global time of the first
-  std::int64_t window_ns = 0;     // 0: one right after the other
-  std::int64_t tolerance_ns = 0;  // who begins later than that has missed the window
-  std::int64_t compute_ns = 0;    // how long the computing loop is to be
+  std::int64_t start_ns = 0;        // global time of the first
+  std::int64_t window_ns = 0;       // 0: one right after the other
+  std::int64_t tolerance_ns = 0;    // who begins later than that has missed the window
+  std::int64_t compute_ns = 0;      // how long the computing loop is to be
+  Waiting waiting = Waiting::spin;  // each rank's own
 };
 
 /// What the calls of one order took on this rank. One flat list, so that one reduction joins those of all ranks.
@@ -56,15 +73,15 @@ class CallTimes {
   std::vector<std::uint64_t> values_;
 };
 
-// A sleeping thread comes back late by up to some 50 us (idle states, timers); the rest is spun away. Long spins would
-// take the processor from ranks that share it.
+// A sleeping thread comes back late by up to some 50 us (idle states, timers); the rest is spun away.
 inline constexpr std::uint64_t wake_early_ns = 60'000;
 
-/// Wait, asleep and at last spinning, until this rank's clock shows `local_ns`; when it was seen to.
-inline std::uint64_t wait_until(std::uint64_t local_ns) {
+/// Wait until this rank's clock shows `local_ns`; when it was seen to.
+inline std::uint64_t wait_until(std::uint64_t local_ns, Waiting waiting) {
   std::uint64_t now = KernelClock::now();
-  if (now + wake_early_ns < local_ns) {
-    const std::uint64_t wake_ns = local_ns - wake_early_ns;
+  const std::uint64_t early = waiting == Waiting::spin ? wake_early_ns : 0;
+  if (now + early < local_ns) {
+    const std::uint64_t wake_ns = local_ns - early;
     const timespec wake{static_cast<time_t>(wake_ns / 1'000'000'000U), static_cast<long>(wake_ns % 1'000'000'000U)};
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &wake, nullptr);
     now = KernelClock::now();
@@ -73,16 +90,53 @@ inline std::uint64_t wait_until(std::uint64_t local_ns) {
   return now;
 }
 
-/// Take the calls of an order. `call()` returns MPI's error code.
+/// Take the calls of an order one after the other, as a plain loop does: nothing but calls between the two stamps. The
+/// first is not counted, for ranks come to it one by one; the last has the time of all others.
 template <class Call>
-void take_calls(Call& call, const CallOrder& order, const ClockModel& clock, CallTimes& times) {
+void take_in_a_row(Call& call, const CallOrder& order, const ClockModel& clock, CallTimes& times) {
+  if (order.calls == 0) return;
+  const std::uint64_t waited = wait_until(clock.to_local(order.start_ns), order.waiting);
+  int error = call();
+  const std::uint64_t began = KernelClock::now();
+  for (std::uint32_t i = 1; i < order.calls && error == MPI_SUCCESS; ++i) error = call();
+  const std::uint64_t ended = KernelClock::now();
+  times.note(0, 0, clock.to_global(waited) - order.start_ns, error);
+  times.note(order.calls - 1, static_cast<std::int64_t>(ended - began), 0, error);
+}
+
+/// Take the calls of an order, which has windows. `call()` returns MPI's error code.
+template <class Call>
+void take_in_windows(Call& call, const CallOrder& order, const ClockModel& clock, CallTimes& times) {
   std::int64_t start_ns = order.start_ns;
   for (std::size_t i = 0; i < order.calls; ++i, start_ns += order.window_ns) {
-    const std::uint64_t began = wait_until(clock.to_local(start_ns));
+    const std::uint64_t began = wait_until(clock.to_local(start_ns), order.waiting);
     const int error = call();
     const std::uint64_t ended = KernelClock::now();
     times.note(i, clock.to_global(ended) - start_ns, clock.to_global(began) - start_ns, error);
     if (error != MPI_SUCCESS) [[unlikely]]
+      break;
+  }
+}
+
+/// Take the calls of an order from the start that it has.
+template <class Call>
+void take_calls(Call& call, const CallOrder& order, const ClockModel& clock, CallTimes& times) {
+  if (order.window_ns == 0) return take_in_a_row(call, order, clock, times);
+  take_in_windows(call, order, clock, times);
+}
+
+/// Take the calls of an order as most benchmarks of collectives do: each rank counts from when a barrier let it go.
+template <class Call>
+void take_after_barriers(Call& call, MPI_Comm communicator, const CallOrder& order, const ClockModel& clock,
+                         CallTimes& times) {
+  wait_until(clock.to_local(order.start_ns), order.waiting);
+  for (std::size_t i = 0; i < order.calls; ++i) {
+    const int barrier_error = MPI_Barrier(communicator);
+    const std::uint64_t began = KernelClock::now();
+    const int error = call();
+    const std::uint64_t ended = KernelClock::now();
+    times.note(i, static_cast<std::int64_t>(ended - began), 0, std::max(barrier_error, error));
+    if (error != MPI_SUCCESS || barrier_error != MPI_SUCCESS) [[unlikely]]
       break;
   }
 }

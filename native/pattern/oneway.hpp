@@ -97,12 +97,13 @@ class Oneway {
 
   static void send_stamps(std::vector<MessageStamps>& stamps, const Task& task) {
     to_global(stamps, task.clock);
-    task.team.send_text(leader, std::to_string(task.clock.error_ns));
+    task.team.send_text(leader, std::to_string(task.clock.error_at(KernelClock::now())));
     task.team.send_text(leader, {reinterpret_cast<const char*>(stamps.data()), stamps.size() * sizeof(MessageStamps)});
   }
 
   static std::vector<MessageStamps> receive_stamps(Task& task) {
-    task.findings.values["clock_error_ns"] = task.clock.error_ns + std::stod(task.team.receive_text(follower));
+    task.findings.values["clock_error_ns"] =
+        task.clock.error_at(KernelClock::now()) + std::stod(task.team.receive_text(follower));
     const std::string text = task.team.receive_text(follower);
     if (text.size() % sizeof(MessageStamps) != 0) throw ControlError("the stamps of the other rank are cut short");
     std::vector<MessageStamps> stamps(text.size() / sizeof(MessageStamps));

@@ -177,7 +177,7 @@ Task CellRunner::task_of(Cell& cell, std::uint32_t token, std::uint32_t& sequenc
           .samples = samples_,
           .counters = cell.report.counters,
           .findings = cell.report.findings,
-          .clock = surroundings_.global_clock,
+          .clock = surroundings_.global_clock.model(),
           .is_over = cell.is_over};
 }
 
@@ -185,7 +185,7 @@ std::int64_t CellRunner::common_start(const CellTeam& team) const {
   // Long enough for the last member to hear of it and to come out of its sleep.
   constexpr std::int64_t soon_ns = 10'000'000;
   constexpr std::int64_t per_member_ns = 500'000;
-  const std::int64_t proposal = surroundings_.global_clock.to_global(KernelClock::now()) + soon_ns +
+  const std::int64_t proposal = surroundings_.global_clock.model().to_global(KernelClock::now()) + soon_ns +
                                 per_member_ns * static_cast<std::int64_t>(team.size());
   return std::stoll(team.broadcast(std::to_string(proposal)));
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/clock.hpp"
+#include "core/clock_sync.hpp"
 #include "core/control.hpp"
 #include "core/plan.hpp"
 #include "core/report.hpp"
@@ -28,7 +29,7 @@ struct Surroundings {
   std::optional<Interface> interface;
   std::string host;
   MPI_Comm data_communicator = MPI_COMM_NULL;
-  ClockModel global_clock;
+  GlobalClock& global_clock;
 };
 
 class CellRunner {

@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <memory>
 
 #include "core/clock_sync.hpp"
@@ -32,7 +34,7 @@ constexpr int begun_tag = 32002;
 constexpr int stop_tag = 32003;
 constexpr int parts_tag = 32004;
 constexpr int no_more = -1;
-constexpr int check_clocks = -2;
+constexpr int clock_check = -2;
 
 struct Order {
   int probe = no_more;
@@ -111,6 +113,57 @@ void write_parts(const Control& control, const PlanProbe& probe, const std::vect
   }
 }
 
+void order_all(const Control& control, Order order) {
+  for (int other = 1; other < control.size(); ++other) send_order(control, other, order);
+}
+
+/// Every rank's, on rank 0. Collective.
+template <class Value>
+std::vector<Value> gather_values(const Control& control, const Value& own) {
+  std::vector<Value> all;
+  for (const std::string& text : control.gather(encode(own))) all.push_back(decode<Value>(text));
+  return all;
+}
+
+/// Synchronise the clocks anew; on rank 0 what each rank found. Collective.
+std::vector<ClockCheck> check_clocks(const Surroundings& surroundings) {
+  return gather_values(surroundings.control, surroundings.global_clock.synchronise_again());
+}
+
+/// The same on rank 0's order, between cells.
+std::vector<ClockCheck> order_check(const Surroundings& surroundings) {
+  order_all(surroundings.control, {.probe = clock_check});
+  return check_clocks(surroundings);
+}
+
+/// What the clocks' disagreement may be of a call's time, by which ranks begin too early or too late: as much as what
+/// is asked of two ways to measure the same (docs/collectives.md). It is what two synchronisations tell apart, not
+/// their bound, within which no exchange of messages can tell.
+constexpr double most_clock_shift = 0.05;
+
+/// Note what the clocks were off when the cell ended; one whose calls began by clocks that disagreed has failed.
+void judge_clocks(const Surroundings& surroundings, const PlanProbe& probe, CellReport& report) {
+  ClockSpread spread;
+  if (!surroundings.global_clock.is_one_clock()) {
+    const std::vector<ClockCheck> all = order_check(surroundings);
+    std::vector<ClockCheck> members;
+    for (const int rank : members_of(probe)) members.push_back(all[static_cast<std::size_t>(rank)]);
+    spread = spread_of(members);
+  }
+  std::map<std::string, double>& values = report.findings.values;
+  values["clock_error_ns"] = std::max(values["clock_error_ns"], spread.error_ns);
+  values["clock_shift_ns"] = spread.shift_ns;
+  if (report.failure || facts_of(probe.pattern).family != Family::operation) return;
+  const double call_ns = values["back_to_back_ns"];
+  if (spread.shift_ns <= most_clock_shift * call_ns) return;
+  report.failure = CellFailure{
+      FailureCode::error,
+      "the clocks of the ranks shifted by " + std::to_string(std::llround(spread.shift_ns)) +
+          " ns while it was measured, more than 5 % of the " + std::to_string(std::llround(call_ns)) +
+          " ns of a call back to back: calls did not begin together. Give the cell less time, or is a clock of some "
+          "node being set (NTP, PTP) or the machine busy?"};
+}
+
 void direct_cell(const Surroundings& surroundings, CellRunner& runner, int ordinal, RecordWriter& writer) {
   const Control& control = surroundings.control;
   const PlanProbe& probe = surroundings.plan.probes[static_cast<std::size_t>(ordinal)];
@@ -139,19 +192,11 @@ void direct_cell(const Surroundings& surroundings, CellRunner& runner, int ordin
   }
   writer.open_cell(probe, report);
   write_parts(control, probe, members, own_parts, writer);
+  if (needs_global_clock(probe)) judge_clocks(surroundings, probe, report);
   writer.close_cell(probe, report);
 }
 
 bool needs_clocks(const Plan& plan) { return std::ranges::any_of(plan.probes, needs_global_clock); }
-
-/// Every rank's model of its clock, on rank 0. Collective.
-std::vector<ClockModel> gather_clocks(const Control& control, const ClockModel& own) {
-  std::vector<ClockModel> all;
-  for (const std::string& text : control.gather(encode(own))) {
-    all.push_back(decode<ClockModel>(text));
-  }
-  return all;
-}
 
 void write_clocks(RecordWriter& writer, const std::vector<ClockModel>& clocks, std::string_view phase) {
   for (std::size_t rank = 0; rank < clocks.size(); ++rank) {
@@ -159,14 +204,20 @@ void write_clocks(RecordWriter& writer, const std::vector<ClockModel>& clocks, s
   }
 }
 
-/// How far the clocks of the beginning are off at the end, on every rank; on rank 0 all of them. Collective.
-std::vector<ClockModel> recheck_clocks(const Surroundings& surroundings) {
-  return gather_clocks(surroundings.control,
-                       recheck_clock(surroundings.data_communicator, clock_identity(), surroundings.global_clock));
+/// The clocks after all cells, each with what it had shifted since the synchronisation before.
+void write_last_clocks(const Surroundings& surroundings, RecordWriter& writer) {
+  std::vector<ClockModel> clocks;
+  for (const ClockCheck& check : order_check(surroundings)) {
+    clocks.push_back(check.model);
+    if (!check.model.is_shared) clocks.back().error_ns += std::abs(check.shift_ns);
+  }
+  write_clocks(writer, clocks, "end");
 }
 
-void order_all(const Control& control, Order order) {
-  for (int other = 1; other < control.size(); ++other) send_order(control, other, order);
+/// Renew the clocks before a cell if they are old by now.
+void refresh_clocks(const Surroundings& surroundings, const PlanProbe& probe) {
+  const GlobalClock& clock = surroundings.global_clock;
+  if (needs_global_clock(probe) && !clock.is_one_clock() && clock.is_due()) order_check(surroundings);
 }
 
 void direct(const Surroundings& surroundings, const std::vector<json>& ranks, const std::vector<ClockModel>& clocks,
@@ -175,12 +226,10 @@ void direct(const Surroundings& surroundings, const std::vector<json>& ranks, co
   writer.write_header(surroundings.plan, ranks, surroundings.clock, mpi_library());
   write_clocks(writer, clocks, "begin");
   for (int i = 0; i < static_cast<int>(surroundings.plan.probes.size()); ++i) {
+    refresh_clocks(surroundings, surroundings.plan.probes[static_cast<std::size_t>(i)]);
     direct_cell(surroundings, runner, i, writer);
   }
-  if (!clocks.empty()) {
-    order_all(surroundings.control, {.probe = check_clocks});
-    write_clocks(writer, recheck_clocks(surroundings), "end");
-  }
+  if (!clocks.empty()) write_last_clocks(surroundings, writer);
   writer.write_footer();
   order_all(surroundings.control, {.probe = no_more});
 }
@@ -216,8 +265,8 @@ void obey(const Surroundings& surroundings) {
   for (;;) {
     const auto order = decode<Order>(control.receive_patiently(0, order_tag));
     if (order.probe == no_more) return;
-    if (order.probe == check_clocks) {
-      recheck_clocks(surroundings);
+    if (order.probe == clock_check) {
+      check_clocks(surroundings);
       continue;
     }
     const PlanProbe& probe = surroundings.plan.probes[static_cast<std::size_t>(order.probe)];
@@ -236,20 +285,20 @@ void obey(const Surroundings& surroundings) {
 void follow_plan(Control& control, const Plan& plan, RecordWriter* writer, std::uint64_t start_up_ns) {
   MPI_Comm data = MPI_COMM_NULL;
   MPI_Comm_dup(MPI_COMM_WORLD, &data);
-  const Surroundings surroundings{
-      .control = control,
-      .plan = plan,
-      .clock = measure_clock(),
-      .interface = find_interface(plan.fabric.interface, plan.fabric.subnet),
-      .host = host_name(),
-      .data_communicator = data,
-      .global_clock = needs_clocks(plan) ? synchronise_clocks(data, clock_identity()) : ClockModel{}};
+  GlobalClock global_clock = needs_clocks(plan) ? GlobalClock(data, clock_identity()) : GlobalClock();
+  const Surroundings surroundings{.control = control,
+                                  .plan = plan,
+                                  .clock = measure_clock(),
+                                  .interface = find_interface(plan.fabric.interface, plan.fabric.subnet),
+                                  .host = host_name(),
+                                  .data_communicator = data,
+                                  .global_clock = global_clock};
   std::vector<json> ranks;
   for (const std::string& text : control.gather(rank_info(surroundings, start_up_ns).dump())) {
     ranks.push_back(json::parse(text));
   }
   std::vector<ClockModel> clocks;
-  if (needs_clocks(plan)) clocks = gather_clocks(control, surroundings.global_clock);
+  if (needs_clocks(plan)) clocks = gather_values(control, global_clock.model());
   control.set_patience(plan.patience_seconds);
   control.rank() == 0 ? direct(surroundings, ranks, clocks, *writer) : obey(surroundings);
   MPI_Comm_free(&data);

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <random>
+
 namespace fabricbench {
 namespace {
 
@@ -31,10 +34,91 @@ TEST(ClockSync, FindsOffsetAndDrift) {
   EXPECT_LT(error_at(model, -3e9, drift, 1e12 + 9e9), model.error_ns);
 }
 
-TEST(ClockSync, SeesNoDriftBelowTheBound) {
+TEST(ClockSync, BoundsTheDriftThatItCannotTell) {
   const ClockModel model = fit_clock(points_of(500, 1e-9, 20'000, 0.5));
+  EXPECT_LT(error_at(model, 500, 1e-9, 1e12 + 9e9), model.error_at(1'009'000'000'000));
+  EXPECT_LT(error_at(model, 500, 1e-9, 1e12 + 60e9), model.error_at(1'060'000'000'000));
+}
+
+TEST(ClockSync, TakesTwoPointsForNoLine) {
+  std::vector<OffsetPoint> points = points_of(0, 20e-6, 1000, 0.1);
+  points.resize(2);
+  const ClockModel model = fit_clock(points);
   EXPECT_EQ(model.drift, 0);
-  EXPECT_LT(error_at(model, 500, 1e-9, 1e12 + 9e9), model.error_ns);
+  EXPECT_GE(model.drift_error, 20e-6);
+}
+
+/// A clock that drifts, seen at the given times through exchanges of which each way took a little longer at random, and
+/// one way always took longer; the best of twelve.
+std::vector<OffsetPoint> simulated(std::mt19937_64& random, const std::vector<double>& times_ns, double half_ns,
+                                   double drift) {
+  std::exponential_distribution<double> extra(1 / (half_ns * 0.05));
+  std::vector<OffsetPoint> points;
+  for (const double time_ns : times_ns) {
+    double forth = 1e18;
+    double back = 0;
+    for (int i = 0; i < 12; ++i) {
+      const double a = extra(random);
+      const double b = extra(random);
+      if (a + b < forth + back) {
+        forth = a;
+        back = b;
+      }
+    }
+    const double half = half_ns + (forth + back) / 2;
+    const double asymmetry = 0.3 * half_ns + (forth - back) / 2;
+    points.push_back({1e12 + time_ns, drift * time_ns + asymmetry, half});
+  }
+  return points;
+}
+
+TEST(ClockSync, CoversTheTruthWithTheSpacingThatItHasAtFirstAndLater) {
+  std::vector<double> at_first;
+  for (int i = 0; i < 10; ++i) at_first.push_back(50.5e6 * i);
+  std::vector<double> later = at_first;
+  for (int i = 0; i < 30; ++i) later.push_back(1e9 + 3e8 * (i / 3) + 1e6 * (i % 3));
+  std::mt19937_64 random(1);
+  for (const std::vector<double>& times_ns : {at_first, later}) {
+    for (const double half_ns : {1e3, 5e3, 20e3}) {
+      for (const double drift : {0.1e-6, 1e-6, 5e-6, 20e-6}) {
+        constexpr int fits = 500;
+        int covered = 0;
+        int used = 0;
+        for (int i = 0; i < fits; ++i) {
+          const ClockModel model = fit_clock(simulated(random, times_ns, half_ns, drift));
+          used += model.drift != 0 ? 1 : 0;
+          bool is_covered = true;
+          for (const double age_ns : {0.0, 1e9, 10e9, 60e9}) {
+            const double local_ns = 1e12 + times_ns.back() + age_ns;
+            const double bound_ns = model.error_at(static_cast<std::uint64_t>(local_ns));
+            is_covered = is_covered && error_at(model, 0, drift, local_ns) <= bound_ns;
+          }
+          covered += is_covered ? 1 : 0;
+        }
+        EXPECT_GE(covered, fits - 5) << half_ns << " ns, drift " << drift;
+        EXPECT_EQ(used, fits) << half_ns << " ns, drift " << drift;
+      }
+    }
+  }
+}
+
+TEST(ClockSync, KnowsADriftWellEnoughForACallOfAMicrosecond) {
+  std::vector<double> times_ns;
+  for (int i = 0; i < 30; ++i) times_ns.push_back(3e8 * (i / 3) + 1e6 * (i % 3));
+  std::mt19937_64 random(1);
+  const ClockModel model = fit_clock(simulated(random, times_ns, 1e3, 20e-6));
+  EXPECT_NEAR(model.drift, 20e-6, 0.05e-6);
+  EXPECT_LT(model.drift_error, 0.2e-6);
+}
+
+TEST(ClockSync, TellsHowFarAnyTwoRanksAreApart) {
+  const ClockCheck first{};
+  const ClockCheck ahead{.model = {}, .shift_ns = 30, .error_ns = 100};
+  const ClockCheck behind{.model = {}, .shift_ns = -50, .error_ns = 400};
+  const ClockSpread all = spread_of({first, ahead, behind});
+  EXPECT_EQ(all.shift_ns, 80);
+  EXPECT_EQ(all.error_ns, 500);
+  EXPECT_EQ(spread_of({behind}).shift_ns, 0);
 }
 
 TEST(ClockSync, LeavesOutPointsThatWereHeldUp) {

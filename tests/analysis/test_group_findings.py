@@ -161,7 +161,13 @@ def operations(make_run: MakeRun) -> Findings:
             1024,
             {"a": 2e5, "b": 2e5},
             parameters={"mode": "nonblocking"},
-            values={"overlap": 0.7, "back_to_back_ns": 1.5e5},
+            values={
+                "overlap": 0.7,
+                "back_to_back_ns": 1.5e5,
+                "barrier_start_ns": 1.8e5,
+                "start_tolerance_ns": 1e5,
+                "clock_error_ns": 3e4,
+            },
             **library,
         ),
         SyntheticCell(Layer.MPI, Pattern.BARRIER, 0, {"a": 1e5, "b": 1e5}, **library),
@@ -199,6 +205,19 @@ def test_what_a_plain_loop_would_show_is_told_beside_the_time_from_an_agreed_sta
     assert back_to_back.value == pytest.approx(1.5e5)
     assert found[Pattern.BCAST].time.value == pytest.approx(2e5, rel=0.02)
     assert found[Pattern.ALLGATHER].back_to_back is None
+
+
+def test_how_well_starts_and_clocks_agreed_stands_beside_the_time(make_run: MakeRun):
+    found = operations(make_run)
+    by_pattern = {one.key.pattern: one for one in found.operations if one.fabric == "a"}
+    bcast, allgather = by_pattern[Pattern.BCAST], by_pattern[Pattern.ALLGATHER]
+    assert bcast.barrier_start is not None
+    assert bcast.barrier_start.value == pytest.approx(1.8e5)
+    assert (bcast.start_tolerance_ns, bcast.clock_error_ns) == (1e5, 3e4)
+    assert (allgather.barrier_start, allgather.start_tolerance_ns, allgather.clock_error_ns) == (None, None, None)
+    texts = [warning.text for warning in found.warnings]
+    assert sum("began up to 50 % of the time after the agreed start (" in text for text in texts) == 1
+    assert sum("are known to no better than 15 % of the time (" in text for text in texts) == 1
 
 
 def test_the_coefficient_is_the_ratio_less_1_with_its_interval_and_verdict(make_run: MakeRun):

@@ -203,6 +203,9 @@ def _operations(fabric: str, factor: float) -> Iterable[Operation]:
                     back_to_back=around(0.81 * time, 0.02) if ranks > 2 else None,
                     overlap=around(0.62, 0.08) if mode else None,
                     missed_share=0.014,
+                    barrier_start=around(0.9 * time, 0.02) if ranks > 2 else None,
+                    start_tolerance_ns=0.08 * time,
+                    clock_error_ns=0.0,
                 )
 
 

@@ -90,6 +90,11 @@ class CellMeasured:
         """Logarithms of the launches' values; a rate of 0 (a stream that lost everything) has none and becomes NaN."""
         return log_of(self.launch_values)
 
+    def greatest(self, name: str) -> float | None:
+        """Return the greatest over launches of what else the pattern found; None where no launch tells."""
+        told = self.values.get(name)
+        return None if told is None or np.isnan(told).all() else float(np.nanmax(told))
+
 
 def clock_deviation(a: CellMeasured, b: CellMeasured) -> float:
     """Return the deviation of a log ratio that the clock's resolution alone makes (uniform rounding on both sides)."""

@@ -105,8 +105,9 @@ congestor is the control.
 OPERATIONS = """
 A call of an MPI operation begins on all ranks at a time that their clocks agree on, no barrier before it, and lasts as
 long as on the slowest rank (Hoefler and Belli, SC'15; Hunold and Carpen-Amarie, IEEE TPDS, 2016); calls in which some
-rank came late to the start are kept, marked and not counted. Back to back is the time of a call in a plain loop. Bus
-bandwidth is as the NCCL tests define it, overlap as IMB-NBC does.
+rank came later than is usual, or than a call takes, are kept, marked and not counted. Barrier start is the time after a
+barrier before each call, averaged over ranks, as OSU prints it; back to back that of a call in a plain loop, as IMB
+prints it. Bus bandwidth is as the NCCL tests define it, overlap as IMB-NBC does.
 """
 
 ONE_WAY = """

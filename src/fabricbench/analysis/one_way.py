@@ -29,9 +29,9 @@ def _one_way(side: Side, cell: CellMeasured, directions: Directions, confidence:
     def told(values: Floats) -> Interval:
         return interval(median_interval(values, confidence))
 
-    of_cell = cell.values.get("clock_error_ns")
+    of_cell = cell.greatest("clock_error_ns")
     begin, end = (_worst(side, directions, phase) for phase in ("begin", "end"))
-    begin = begin if of_cell is None or np.isnan(of_cell).all() else float(np.nanmax(of_cell))
+    begin = begin if of_cell is None else of_cell
     return OneWay(
         fabric=side.name,
         key=cell.key,

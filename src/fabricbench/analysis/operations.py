@@ -50,6 +50,9 @@ def _operation(side: Side, cell: CellMeasured, confidence: float) -> Operation:
         back_to_back=told("back_to_back_ns"),
         overlap=told("overlap"),
         missed_share=missed / max(missed + cell.pooled.size, 1),
+        barrier_start=told("barrier_start_ns"),
+        start_tolerance_ns=cell.greatest("start_tolerance_ns"),
+        clock_error_ns=cell.greatest("clock_error_ns"),
     )
 
 

@@ -43,7 +43,7 @@ def summary_frame(run: Run, probabilities: Sequence[float] = SUMMARY_PROBABILITI
 
     `median` is that of the launches' values, as every report has it (`record.values`); the quantiles are the medians, over
     launches, of each launch's own; `mean` is over all samples (of rates: all that was moved over all time); buffers are
-    the least that any launch was granted; `failed` counts the launches in which the cell could not be measured, for the `reason` given.
+    the least that any launch was granted; `failed` counts the launches in which the cell could not be measured, for the `reason`.
     """
     key = ["fabric", *CELL_NAMES]
     quantiles = run.launch_quantiles(probabilities).filter("is_valid")

@@ -177,7 +177,7 @@ def _cell_row(record: CellRecord, probe: PlanProbe | None) -> dict[str, Any]:
     if record.failed is not None:
         failed = record.failed
         row |= {"layer": failed.layer, "pattern": failed.pattern, "message_bytes": failed.message_bytes}
-        row |= {"failure_code": failed.code, "reason": failed.reason}
+        row |= {"failure_code": failed.code, "reason": failed.reason, "values": json.dumps(failed.values)}
     if record.cell is not None:
         row |= record.cell.model_dump(mode="json", include=set(CELL_SCHEMA) - AS_TEXT - {"cell"})
         row |= _as_text(record.cell)

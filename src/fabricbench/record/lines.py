@@ -94,10 +94,12 @@ class Clock(Model):
     """How the clock of one rank is read against that of rank 0: global = local + offset_ns + drift_ppb * 1e-9 * (local - at_ns).
 
     A hierarchical synchronisation with a linear drift model, as HCA3 (Hunold and Carpen-Amarie 2018). `error_ns` bounds the error
-    of a global time: half the shortest round trip of the synchronisation, summed over the hierarchy, and what a second
-    synchronisation at the end of the launch disagreed by. Ranks that provably read one clock (`is_shared`: same boot, same time
-    namespace) have offset and error 0; what the synchronisation found for them is kept in `estimated_offset_ns` beside its
-    bound.
+    of a global time at `at_ns`: half the shortest round trip of the synchronisation and what chance leaves open, summed over the
+    hierarchy; at the end of the launch also what the clock had shifted by since the synchronisation before. The bound grows by
+    drift_error_ppb * 1e-9 for each ns from `at_ns` (0 of earlier versions, which told none). Clocks that are not shared are
+    synchronised again before and after each cell that needs them. Ranks that provably read one clock (`is_shared`: same boot,
+    same time namespace) have offset and error 0; what the synchronisation found for them is kept in `estimated_offset_ns` beside
+    its bound.
     """
 
     type: Literal["clock"] = "clock"
@@ -107,6 +109,7 @@ class Clock(Model):
     drift_ppb: float
     at_ns: int
     error_ns: float
+    drift_error_ppb: float = 0.0
     is_shared: bool
     estimated_offset_ns: float
     estimated_drift_ppb: float
@@ -214,7 +217,9 @@ class CellEnd(Model):
     missed: int = 0
     values: dict[str, float] = {}
     """What else the pattern found: `pure_ns`, `compute_ns`, `overlap` of a non-blocking call, say. Of a layer with sockets also the
-    least that a rank was granted of SO_RCVBUF and SO_SNDBUF, `receive_buffer_bytes` and `send_buffer_bytes`."""
+    least that a rank was granted of SO_RCVBUF and SO_SNDBUF, `receive_buffer_bytes` and `send_buffer_bytes`. Of a cell that needs
+    clocks that agree, `clock_error_ns` bounds how far those of any two ranks were apart when it ended, and `clock_shift_ns` is
+    what the synchronisations before and after it told apart."""
     interfaces: dict[str, InterfaceBytes] = {}
     begin_unix_ns: int | None = None
     """When it was measured, warm-up included, by the clock of the host of ranks[0]; None of earlier versions."""
@@ -231,6 +236,8 @@ class CellFailed(Model):
     message_bytes: int
     code: FailureCode
     reason: str
+    values: dict[str, float] = {}
+    """What was found before it failed, as of a cell's end."""
 
 
 class PairFailed(Model):

@@ -197,7 +197,7 @@ def operation_size_words(key: CellKey) -> str:
 
 
 def operation_table(findings: Findings) -> Table:
-    """A row for each operation, size and fabric: time, bandwidths, what hides behind computing, late starts."""
+    """A row for each operation, size and fabric: its times from each kind of start, bandwidths, overlap, how well starts agreed."""
     rows = [
         (
             operation_words(one.key),
@@ -206,9 +206,12 @@ def operation_table(findings: Findings) -> Table:
             interval_words(one.key.metric, one.time),
             interval_words(Metric.THROUGHPUT, one.algorithm_bandwidth),
             NOTHING if one.bus_bandwidth is None else value_words(Metric.THROUGHPUT, one.bus_bandwidth.value),
+            interval_words(one.key.metric, one.barrier_start),
             interval_words(one.key.metric, one.back_to_back),
             share_interval_words(one.overlap),
+            NOTHING if one.start_tolerance_ns is None else value_words(one.key.metric, one.start_tolerance_ns),
             share_words(one.missed_share),
+            NOTHING if one.clock_error_ns is None else value_words(one.key.metric, one.clock_error_ns),
             f"{one.launches}",
         )
         for one in sorted(findings.operations, key=lambda one: in_report_order(one.key))
@@ -217,18 +220,28 @@ def operation_table(findings: Findings) -> Table:
         "Operation",
         "Message",
         "Fabric",
-        "Time",
+        "Agreed start",
         "Algorithm bandwidth",
         "Bus bandwidth",
+        "Barrier start",
         "Back to back",
         "Overlap",
+        "Starts within",
         "Late starts",
+        "Clocks within",
         "Launches",
     )
-    made = table(columns, rows, (1, *range(3, 10)))
-    if not any(one.overlap for one in findings.operations):
-        made = made.without(7)
-    return made if any(one.back_to_back for one in findings.operations) else made.without(6)
+    made = table(columns, rows, (1, *range(3, 13)))
+    told = {
+        6: any(one.barrier_start for one in findings.operations),
+        7: any(one.back_to_back for one in findings.operations),
+        8: any(one.overlap for one in findings.operations),
+        9: any(one.start_tolerance_ns is not None for one in findings.operations),
+        11: any(one.clock_error_ns for one in findings.operations),
+    }
+    for column in sorted((column for column, is_told in told.items() if not is_told), reverse=True):
+        made = made.without(column)
+    return made
 
 
 def coefficient_table(findings: Findings) -> Table:

@@ -35,6 +35,8 @@ CHECKS: tuple[Callable[[Material], Iterator[Warning]], ...] = (
     network.slow_pairs,
     network.failed_pairs,
     network.missed_starts,
+    network.loose_starts,
+    network.uncertain_clocks,
     noise.clock_cost,
     noise.dependent_samples,
     noise.two_modes,

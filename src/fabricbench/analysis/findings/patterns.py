@@ -70,10 +70,13 @@ class Congestion(Model):
 class Operation(Model):
     """An MPI operation on one fabric, everything over launches.
 
-    `algorithm_bandwidth` is the operation's bytes over its time, `bus_bandwidth` that times `bus_factor`: what the busiest link
-    has to carry in each direction. `back_to_back` is the time of a call in a plain loop, where early ranks begin the next call
-    early: what most benchmarks of collectives print; None where no launch tells. `overlap` is the share of a nonblocking call that
-    hides behind computing. `missed_share` of the samples had a rank that was late for the agreed start, and do not count.
+    `time` is from a start that the clocks agree on to the end on the slowest rank. `algorithm_bandwidth` is the operation's bytes
+    over it, `bus_bandwidth` that times `bus_factor`: what the busiest link has to carry in each direction. `back_to_back` is the
+    time of a call in a plain loop, where early ranks begin the next call early (as IMB), `barrier_start` that after a barrier
+    before each call, averaged over ranks (as OSU); None where no launch tells. `overlap` is the share of a nonblocking call that
+    hides behind computing. A rank that was late by more than `start_tolerance_ns` missed the agreed start: `missed_share` of the
+    samples, which do not count. Clocks of any two ranks were known to `clock_error_ns`. Both are the greatest over launches, None
+    where no launch tells.
     """
 
     fabric: str
@@ -88,6 +91,9 @@ class Operation(Model):
     back_to_back: Interval | None
     overlap: Interval | None
     missed_share: float
+    barrier_start: Interval | None = None
+    start_tolerance_ns: float | None = None
+    clock_error_ns: float | None = None
 
 
 class Coefficient(Model):

@@ -1,0 +1,94 @@
+"""Ranks whose clocks run at different rates: what is found of the drift, and what becomes of operations."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fabricbench.native import native_file
+from fabricbench.record.lines import Clock, FailureCode
+from support.measurer import Outcome
+
+pytestmark = pytest.mark.mpi
+
+SKEW_PPM = 20
+PPB = 1000
+MOST_SHIFT = 0.05
+"""Of a call's time back to back (native/probe/launch.cpp)."""
+
+
+LATE_US = 50_000
+LEAST_TOLERANCE_NS = 8 * 1000
+LATE = "did all ranks begin within"
+
+
+@pytest.fixture
+def disturbed(tmp_path: Path) -> list[str]:
+    """Return what goes before a command whose second rank is to be disturbed by variables that follow."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    library = tmp_path / "skew.so"
+    source = Path(__file__).with_name("skew.c")
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", str(library), str(source)], check=True, timeout=60)
+    preload = f"LD_PRELOAD={library}:{native_file('libfabricbench-yield.so')}"
+    return ["env", preload]
+
+
+def cells() -> list[dict[str, Any]]:
+    """An allreduce, then a second of something else, then an allreduce by clocks that have drifted by then."""
+    call = {"layer": "mpi", "pattern": "allreduce", "message_bytes": 8, "receive": "library", "ranks": [0, 1]}
+    call |= {"stopping": {"maximum_samples": 200, "maximum_seconds": 0.2}}
+    wait = {"layer": "tcp", "pattern": "paced", "message_bytes": 64, "parameters": {"interval_us": 10_000}}
+    wait |= {"stopping": {"minimum_samples": 100, "maximum_samples": 100, "maximum_seconds": 2.0}}
+    return [call, wait, call]
+
+
+def reason_of(outcome: Outcome, number: int) -> str:
+    """Why a cell failed; nothing where it did not."""
+    return next((line.reason for line in outcome.lines if line.type == "cell_failed" and line.cell == number), "")
+
+
+def values_of(outcome: Outcome, number: int) -> dict[str, float]:
+    """What a cell found, whether it failed or not."""
+    return outcome.failed(number).values if reason_of(outcome, number) else outcome.end(number).values
+
+
+def test_a_clock_that_drifts_is_followed_or_the_cell_is_refused(probe: Callable[..., Outcome], disturbed: list[str]):
+    outcome = probe(cells(), prefix=[*disturbed, f"SKEW_PPM={SKEW_PPM}"])
+    assert outcome.code == 0, outcome.stderr
+    (end,) = [line for line in outcome.lines if isinstance(line, Clock) and (line.rank, line.phase) == (1, "end")]
+    assert not end.is_shared
+    assert end.drift_ppb == pytest.approx(-SKEW_PPM * PPB, abs=end.drift_error_ppb)
+    assert end.drift_error_ppb < SKEW_PPM * PPB / 2
+    for number in (0, 2):
+        values, reason = values_of(outcome, number), reason_of(outcome, number)
+        assert values["clock_error_ns"] > values["clock_shift_ns"]
+        is_shifted = values["clock_shift_ns"] > MOST_SHIFT * values["back_to_back_ns"]
+        if LATE not in reason:  # the machine may be busy
+            assert ("the clocks of the ranks shifted by" in reason) == is_shifted
+
+
+def test_one_clock_needs_no_second_look(probe: Callable[..., Outcome]):
+    outcome = probe(cells()[:1])
+    assert outcome.code == 0, outcome.stderr
+    values = values_of(outcome, 0)
+    assert (values["clock_error_ns"], values["clock_shift_ns"]) == (0, 0)
+    assert all(line.error_ns == 0 for line in outcome.lines if isinstance(line, Clock))
+
+
+def test_a_rank_that_always_begins_late_is_not_usual_but_missed(probe: Callable[..., Outcome], disturbed: list[str]):
+    outcome = probe(cells()[:1], prefix=[*disturbed, f"LATE_US={LATE_US}"])
+    assert outcome.code == 0, outcome.stderr
+    failed = outcome.failed(0)
+    assert failed.code is FailureCode.TIMEOUT
+    assert LATE in failed.reason
+    values = failed.values
+    assert {"back_to_back_ns", "barrier_start_ns", "start_tolerance_ns"} <= values.keys()
+    assert values["start_tolerance_ns"] <= max(LEAST_TOLERANCE_NS, values["back_to_back_ns"])
+    assert len(outcome.times(0)) > 0

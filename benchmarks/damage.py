@@ -156,7 +156,7 @@ def add(run: Path, draw: random.Random) -> None:
             copy = run / LAUNCHES / draw.choice(("b99-copy", "b03-a", "x"))
             copy.mkdir(exist_ok=True)
             for path in sorted(launch.iterdir()):
-                if path.is_file():
+                if path.is_file() and copy != launch:
                     shutil.copy(path, copy)
         case "file":
             (run / LAUNCHES / "a file").write_bytes(draw.choice(WHOLE_FILES))

@@ -170,18 +170,3 @@ def test_the_hash_of_the_data_covers_every_launch(run: Run):
     before = data_hash(run.path)
     shutil.rmtree(run.path / "launches/b01-a")
     assert data_hash(run.path) != before
-
-
-def test_a_file_without_a_hash_that_makes_the_reader_panic_says_so_once_and_in_our_words(
-    run: Run, capfd: pytest.CaptureFixture[str]
-):
-    forget_hashes(run.path / "launches/b00-a")
-    path = run.path / "launches/b00-a/samples.parquet"
-    whole, drawn = path.read_bytes(), random.Random(3)
-    for _ in range(60):
-        spoilt = bytearray(whole)
-        for _ in range(3):
-            spoilt[drawn.randrange(4, len(whole))] ^= 1 << drawn.randrange(8)
-        path.write_bytes(spoilt)
-        damaged(run)
-    assert capfd.readouterr().err == ""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +40,6 @@ PLAN = "plan.json"
 RECORDS = "records.jsonl"
 KERNEL_RECORDS = "kernel.jsonl"
 """The raw record of a kernel; its content is in `launch.json`."""
-
-STDERR = 2
 
 DEAD = "dead"
 """The state of an emulated switch whose process is gone, as the lab tells it."""
@@ -225,33 +221,10 @@ def read_launch(directory: Path, sealed: tuple[str, ...] = ()) -> LaunchSummary:
             path = directory / name
             if summary.sha256:
                 check_sha256(file_sha256(path), (summary.sha256.get(name, "no hash"),))
-                _check_content(path, summary)
-            else:
-                with _silent_panics():
-                    _check_content(path, summary)
+            _check_content(path, summary)
     except (OSError, ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise DamagedFile(path, _reason(error), hint=MEASURE_AGAIN) from error
     return summary
-
-
-@contextmanager
-def _silent_panics() -> Iterator[None]:
-    """Keep what the Parquet reader's panics write to stderr by themselves from people: a file without a hash may be damaged.
-
-    It is the process's descriptor, so another thread's words are lost meanwhile; files with hashes do not come here.
-    """
-    try:
-        kept = os.dup(STDERR)
-    except OSError:  # it is closed: nobody hears anything
-        yield
-        return
-    try:
-        with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 - a device, not a path of anybody's
-            os.dup2(nowhere.fileno(), STDERR)
-        yield
-    finally:
-        os.dup2(kept, STDERR)
-        os.close(kept)
 
 
 def _reason(error: BaseException) -> str:

@@ -156,7 +156,7 @@ def add(run: Path, draw: random.Random) -> None:
             copy = run / LAUNCHES / draw.choice(("b99-copy", "b03-a", "x"))
             copy.mkdir(exist_ok=True)
             for path in sorted(launch.iterdir()):
-                if path.is_file():
+                if path.is_file() and copy != launch:
                     shutil.copy(path, copy)
         case "file":
             (run / LAUNCHES / "a file").write_bytes(draw.choice(WHOLE_FILES))
@@ -219,6 +219,8 @@ def rewrite_column(run: Path, draw: random.Random) -> None:
         changed = frame.drop(name) if draw.random() < 0.2 else frame.with_columns(other.alias(name))
         changed.write_parquet(path)
         summary = path.parent / "launch.json"
+        if not summary.is_file():
+            return
         told = json.loads(summary.read_text())
         if isinstance(told, dict) and told.pop("sha256", None) is not None:
             summary.write_text(json.dumps(told))

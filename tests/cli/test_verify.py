@@ -94,3 +94,13 @@ def test_a_pipe_in_the_place_of_a_file_hangs_nobody(run: Run):
     os.mkfifo(path)
     assert [one.path for one in verify(run.path).altered] == ["launches/b00-b/launch.json"]
     assert "b00-b" in {one.launch_id for one in Run.open(run.path).missing}
+
+
+def test_a_pipe_in_the_place_of_a_file_without_a_hash_hangs_nobody(run: Run):
+    forget_hashes(run.path / "launches/b00-b")
+    (run.path / "journal.jsonl").unlink()
+    path = run.path / "launches/b00-b/samples.parquet"
+    path.unlink()
+    os.mkfifo(path)
+    (damaged,) = Run.open(run.path).damaged
+    assert "samples.parquet cannot be read: it is no file" in damaged.reason

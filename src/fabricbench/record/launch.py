@@ -220,6 +220,8 @@ def read_launch(directory: Path, sealed: tuple[str, ...] = ()) -> LaunchSummary:
         summary = LaunchSummary.model_validate_json(path.read_bytes())
         for name in summary.parquet:
             path = directory / name
+            if path.exists() and not path.is_file():
+                raise ValueError("it is no file")  # noqa: TRY301 - a pipe would never end
             if summary.sha256:
                 check_sha256(file_sha256(path), (summary.sha256.get(name, "no hash"),))
             _check_content(path, summary)

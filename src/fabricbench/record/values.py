@@ -19,15 +19,19 @@ from fabricbench.record.lines import Phase
 NO_VALUE = "every sample took 0 ns, less than the clock can tell: there is no value"
 """Why a cell that was measured has none."""
 
-IS_TIME = pl.col("metric").cast(pl.String).is_in([metric.value for metric in Metric if metric.is_time])
-"""Whether the cell of a row measures a time."""
 
-_SCALE = (
-    pl.when(pl.col("metric") == Metric.MESSAGE_RATE.value)
-    .then(1.0e9 / pl.max_horizontal(pl.col("message_bytes"), pl.lit(1)))
-    .otherwise(8.0e9)
-)
-"""What bytes over nanoseconds are multiplied by: to bit/s, or to messages of the cell's size a second."""
+def _is_time(metric: pl.Expr) -> pl.Expr:
+    return metric.cast(pl.String).is_in([metric.value for metric in Metric if metric.is_time])
+
+
+def _scale(metric: pl.Expr, message_bytes: pl.Expr) -> pl.Expr:
+    """Return what bytes over nanoseconds are multiplied by: to bit/s, or to messages of the cell's size a second."""
+    of_messages = 1.0e9 / pl.max_horizontal(message_bytes, pl.lit(1))
+    return pl.when(metric == Metric.MESSAGE_RATE.value).then(of_messages).otherwise(8.0e9)
+
+
+IS_TIME = _is_time(pl.col("metric"))
+"""Whether the cell of a row measures a time."""
 
 VALUE_COLUMNS = ("metric", "message_bytes", "operations_per_sample")
 """What of its cell a sample must have beside it, for the expressions here."""
@@ -35,7 +39,7 @@ VALUE_COLUMNS = ("metric", "message_bytes", "operations_per_sample")
 
 def rate(moved_bytes: pl.Expr, time_ns: pl.Expr) -> pl.Expr:
     """Return so many bytes in so much time as a rate in the metric's unit; null where no time passed."""
-    return pl.when(time_ns > 0).then(moved_bytes * _SCALE / time_ns)
+    return pl.when(time_ns > 0).then(moved_bytes * _scale(pl.col("metric"), pl.col("message_bytes")) / time_ns)
 
 
 def sample_value() -> pl.Expr:
@@ -52,12 +56,14 @@ def launch_value() -> pl.Expr:
     median = pl.col("value").median()
     of_time = pl.when(median > 0).then(median)
     total = total_rate(pl.col("bytes").sum(), pl.col("time_ns").sum())
-    return pl.when(IS_TIME.first()).then(of_time).otherwise(total)
+    return pl.when(_is_time(pl.col("metric").first())).then(of_time).otherwise(total)
 
 
 def total_rate(total_bytes: pl.Expr, total_ns: pl.Expr) -> pl.Expr:
     """Return the rate of a group from its sums; null where no time passed."""
-    return pl.when(total_ns > 0).then(total_bytes * _SCALE.first() / total_ns)
+    return pl.when(total_ns > 0).then(
+        total_bytes * _scale(pl.col("metric").first(), pl.col("message_bytes").first()) / total_ns
+    )
 
 
 def counted_samples(directory: Path, cells: pl.DataFrame, phase: Phase = Phase.MEASURED) -> pl.LazyFrame:
@@ -70,7 +76,7 @@ def counted_samples(directory: Path, cells: pl.DataFrame, phase: Phase = Phase.M
         scan_samples(directory)
         .filter(pl.col("phase") == phase.value, ~pl.col("missed"))
         .join(of_cell, on="cell", maintain_order="left")
-        .with_columns(value=sample_value())
+        .select("cell", "time_ns", "bytes", "metric", "message_bytes", value=sample_value())
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fabricbench.cli import completion
 from fabricbench.errors import UsageError
 from fabricbench.quantity import parse_seconds
 
@@ -23,6 +24,7 @@ CampaignArgument = Annotated[
     str,
     typer.Argument(
         metavar="CAMPAIGN",
+        autocompletion=completion.campaigns,
         help="quick, standard, full, patterns, collectives, congestion, map, oneway, npb, or a TOML file (docs/campaigns.md).",
     ),
 ]
@@ -31,6 +33,7 @@ TestbedOption = Annotated[
     typer.Option(
         "--testbed",
         metavar="WHERE",
+        autocompletion=completion.testbeds,
         help="A testbed file, lab:FABRIC,FABRIC (a lab is built for the run), lab:NAME (a running lab), or local.",
     ),
 ]
@@ -53,6 +56,7 @@ NoiseOption = Annotated[
     typer.Option(
         "--noise-from",
         metavar="RUNDIR",
+        autocompletion=completion.run_directories,
         help="Plan with the noise of this run, instead of the quiet lab's (in a lab) or loopback's.",
     ),
 ]

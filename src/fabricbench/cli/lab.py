@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from fabricbench.cli import completion
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.lab import PRESETS, EmulatedFabric, Lab, LabStatus, drop_stale_labs, parse_each, running_labs
 from fabricbench.lab.fabric import FIGURES, KEYS
@@ -37,7 +38,7 @@ WIDEST_TABLE = 120
 """Columns that the tables need for their figures and sources to be read."""
 
 FormatOption = Annotated[Format, typer.Option("--format", help="How to write it.")]
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The lab's name.")]
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", autocompletion=completion.labs, help="The lab's name.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -53,7 +54,10 @@ def up(
     nodes: Annotated[int, typer.Option(help="How many nodes.")] = 4,
     fabric: Annotated[
         list[str] | None,
-        typer.Option(help="A preset, perhaps with overrides: `PRESET[:KEY=VALUE,...]`. Give it once for each fabric."),
+        typer.Option(
+            autocompletion=completion.fabrics,
+            help="A preset, perhaps with overrides: `PRESET[:KEY=VALUE,...]`. Give it once for each fabric.",
+        ),
     ] = None,
 ) -> None:
     """Start a lab and leave it running."""
@@ -71,7 +75,10 @@ def up(
 
 @lab_app.command(epilog="Example: `fabricbench lab status demo --format json`")
 def status(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The lab's name; without it, every lab.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", autocompletion=completion.labs, help="The lab's name; without it, every lab."),
+    ] = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Show nodes, addresses, and what each switch has counted."""
@@ -113,7 +120,9 @@ def exec_(
 
 @lab_app.command(epilog="Example: `fabricbench lab down demo`")
 def down(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The lab's name.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", autocompletion=completion.labs, help="The lab's name.")
+    ] = None,
     every: Annotated[bool, typer.Option("--all", help="End every lab of this user.")] = False,
 ) -> None:
     """End a lab and wait until all of it is gone."""

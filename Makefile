@@ -19,7 +19,7 @@ $(VENV)/.environment: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing the packages that constraints.txt pins into $(VENV)"
 	$(PIP) install -c constraints.txt 'pip>=25.1'
-	$(PIP) install -c constraints.txt --group dev
+	tools/install --no-compile -c constraints.txt --group dev
 	touch $@
 
 $(LAYOUT): $(VENV)/.environment
@@ -27,7 +27,8 @@ $(LAYOUT): $(VENV)/.environment
 	touch $@
 
 $(BIN)/fabricbench: $(VENV)/.environment $(LAYOUT) $(NATIVE_SOURCES)
-	PATH="$$PATH:$(CURDIR)/$(BIN)" $(PIP) install -c constraints.txt --no-build-isolation -e .
+	@echo "building the native part: about two minutes of two processors the first time"
+	PATH="$$PATH:$(CURDIR)/$(BIN)" tools/install -c constraints.txt --no-build-isolation -e .
 	touch $@
 
 demo: all ## two emulated fabrics on four virtual nodes: measured, compared, one dossier

@@ -29,7 +29,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "analysis": BASE | {"record", "statistics", "testbed"},
     "published": BASE | {"testbed"},
     "report": BASE | {"analysis", "published"},
-    "api": BASE | {"analysis", "published", "record", "report", "testbed"},
+    "api": BASE | {"analysis", "campaign", "published", "record", "report", "testbed"},
 }
 
 

@@ -8,6 +8,7 @@
     run.launch_quantiles((0.5, 0.99))   # polars: a row for each launch and cell
     findings = fabricbench.compare("RUNDIR")
     fabricbench.verify("RUNDIR")        # whether it is whole and unaltered
+    fabricbench.frame(findings.cells)   # polars: a row for each comparison
 
 The names are imported when they are first used, so that the command line starts fast.
 """
@@ -18,7 +19,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fabricbench.api import compare, load, verify
+    from fabricbench.api import compare, frame, load, plan, run, verify
     from fabricbench.published import published_figures
     from fabricbench.record.store import Run
     from fabricbench.testbed.local import local_testbed
@@ -26,16 +27,31 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-__all__ = ["Run", "__version__", "compare", "load", "local_testbed", "published_figures", "read_testbed", "verify"]
+__all__ = [
+    "Run",
+    "__version__",
+    "compare",
+    "frame",
+    "load",
+    "local_testbed",
+    "plan",
+    "published_figures",
+    "read_testbed",
+    "run",
+    "verify",
+]
 
 _HOME = {
     "Run": "fabricbench.record.store",
     "compare": "fabricbench.api",
+    "frame": "fabricbench.api",
     "load": "fabricbench.api",
+    "plan": "fabricbench.api",
     "local_testbed": "fabricbench.testbed.local",
     "published_figures": "fabricbench.published",
     "read_testbed": "fabricbench.testbed.reading",
     "verify": "fabricbench.api",
+    "run": "fabricbench.api",
 }
 
 

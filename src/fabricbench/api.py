@@ -1,4 +1,4 @@
-"""What `import fabricbench` offers in a notebook: load a run, get its frames, compare.
+"""What `import fabricbench` offers in a notebook: plan, run, load a run, get its frames, compare.
 
 The analysis is imported when it is first asked for: SciPy alone takes longer to import than a run takes to open.
 """
@@ -10,9 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fabricbench.analysis.findings import Findings
+from fabricbench.campaign.plan import RunPlan
+from fabricbench.campaign.preparing import prepare
 from fabricbench.record.store import Run
 
 if TYPE_CHECKING:
+    import polars as pl
+
+    from fabricbench.model import Model
     from fabricbench.record.verification import Verification
 
 DEFAULT_MARGIN = 0.02
@@ -29,6 +34,47 @@ def verify(path: Path | str) -> Verification:
     from fabricbench.record.verification import verify as verify_run  # noqa: PLC0415
 
     return verify_run(path)
+
+
+def plan(
+    campaign: Path | str,
+    testbed: Path | str,
+    *,
+    nodes: int | None = None,
+    budget: str | None = None,
+    blocks: int | None = None,
+    seed: int | None = None,
+) -> RunPlan:
+    """Return what `run` would start with the same arguments, which are those of `fabricbench run`; starts nothing."""
+    return prepare(str(campaign), str(testbed), nodes, budget, blocks, seed).plan
+
+
+def run(
+    campaign: Path | str,
+    testbed: Path | str,
+    output: Path | str,
+    *,
+    nodes: int | None = None,
+    budget: str | None = None,
+    blocks: int | None = None,
+    seed: int | None = None,
+) -> Run:
+    """Measure a campaign into a new run directory and return it; what fails raises a FabricbenchError, as the command line ends.
+
+    `testbed` is a file, `lab:FABRIC,FABRIC`, `lab:NAME` or `local`; `budget` a time, `5min` say.
+    """
+    from fabricbench.campaign.run import start_run  # noqa: PLC0415
+
+    prepared = prepare(str(campaign), str(testbed), nodes, budget, blocks, seed)
+    start_run(Path(output), prepared.campaign, prepared.venue, prepared.plan, notify=lambda _: None)
+    return load(output)
+
+
+def frame(found: Sequence[Model]) -> pl.DataFrame:
+    """Return findings of one kind (`findings.cells`, `findings.summaries`, ...) as a table, a row for each."""
+    import polars as pl  # noqa: PLC0415
+
+    return pl.DataFrame([one.model_dump(mode="json") for one in found], infer_schema_length=None)
 
 
 def compare(

@@ -28,6 +28,12 @@ class FabricbenchError(Exception):
         self.hint = hint
 
 
+def exit_codes() -> dict[int, str]:
+    """Return what each exit code says, ascending: the first sentence of its error's docstring, and 0."""
+    told = {error.exit_code: str(error.__doc__).split("\n", 1)[0] for error in FabricbenchError.__subclasses__()}
+    return dict(sorted({0: "Done; what was asked for is there.", **told}.items()))
+
+
 class GateFailed(FabricbenchError):  # noqa: N818 - the tree reads as sentences
     """A gate was asked for and what was measured does not pass it."""
 

@@ -15,8 +15,8 @@ import fabricbench.campaign.plan
 import fabricbench.campaign.venue
 import fabricbench.cli.run
 from fabricbench.analysis.network_map import CONFIRMATION
+from fabricbench.campaign.preparing import Prepared
 from fabricbench.cli import app
-from fabricbench.cli.campaign_options import Prepared
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Pattern
 from support.synthetic_run import Noise, SyntheticCell, synthetic_testbed, write_synthetic_run

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import typer
 
 from fabricbench import cli
 from fabricbench.cli import app
+from fabricbench.errors import exit_codes
 from support.processes import FABRICBENCH
 
 HEAVY = ("scipy", "numpy", "polars", "pyroute2", "matplotlib", "jinja2")
@@ -109,3 +111,11 @@ def test_the_help_of_every_command_has_an_example():
     found = dict(helps(typer.main.get_command(app), "fabricbench"))
     assert len(found) > 15
     assert [name for name, text in found.items() if "Example" not in text] == []
+
+
+def test_the_exit_codes_are_told_by_the_help_and_by_one_page(fabricbench: Fabricbench):
+    page = (Path(__file__).parents[2] / "docs" / "exit-codes.md").read_text()
+    rows = [line.strip("|").split("|") for line in page.splitlines() if re.match(r"\| \d", line)]
+    assert {int(code): meaning.strip() for code, meaning in rows} == exit_codes()
+    help_ = " ".join(fabricbench("--help", COLUMNS="400", NO_COLOR="1").stdout.split())
+    assert [meaning for meaning in exit_codes().values() if meaning not in help_] == []

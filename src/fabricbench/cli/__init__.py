@@ -11,22 +11,23 @@ from typing import Annotated, NoReturn
 import typer
 
 from fabricbench.cli.output import say
-from fabricbench.errors import EnvironmentLacks, FabricbenchError, Interrupted, UsageError
+from fabricbench.errors import EnvironmentLacks, FabricbenchError, Interrupted, UsageError, exit_codes
 
 # Each module here defines `register(app)`. One line for each subcommand.
 from fabricbench.cli import (  # isort: skip
-    run, plan, resume, compare, report, check, selfcheck, show, verify, map as map_, list as list_, lab,
+    run, plan, resume, compare, report, check, selfcheck, show, verify, runs, map as map_, list as list_, lab,
     doctor, version,
 )  # fmt: skip
 
-COMMANDS = (run, plan, resume, compare, report, check, selfcheck, show, verify, map_, list_, lab, doctor, version)
+COMMANDS = (run, plan, resume, compare, report, check, selfcheck, show, verify, runs, map_, list_, lab, doctor, version)
 
 app = typer.Typer(
     name="fabricbench",
     help="Measure, explain and compare cluster interconnects, and choose one with evidence.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
-    epilog="Example: `fabricbench run quick --testbed lab:fast-ethernet,myrinet -o runs/today`",
+    epilog="Example: `fabricbench run quick --testbed lab:fast-ethernet,myrinet -o runs/today`\n\nExit codes:\n\n"
+    + "\n".join(f"* {code}: {meaning}" for code, meaning in exit_codes().items()),
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 

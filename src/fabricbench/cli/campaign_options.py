@@ -1,28 +1,19 @@
-"""What `run` and `plan` have in common: the options that say what is to be run where, and what becomes of them."""
+"""What `run` and `plan` have in common: the options that say what is to be run where."""
 
 from __future__ import annotations
 
-import secrets
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from fabricbench.errors import UsageError
-from fabricbench.quantity import parse_seconds
-
-if TYPE_CHECKING:
-    from fabricbench.campaign.noise import Noise
-    from fabricbench.campaign.plan import RunPlan
-    from fabricbench.campaign.specification import Campaign
-    from fabricbench.campaign.venue import Venue
-    from fabricbench.testbed.model import Testbed
+from fabricbench.cli import completion
 
 CampaignArgument = Annotated[
     str,
     typer.Argument(
         metavar="CAMPAIGN",
+        autocompletion=completion.campaigns,
         help="quick, standard, full, patterns, collectives, congestion, map, oneway, npb, or a TOML file (docs/campaigns.md).",
     ),
 ]
@@ -31,6 +22,7 @@ TestbedOption = Annotated[
     typer.Option(
         "--testbed",
         metavar="WHERE",
+        autocompletion=completion.testbeds,
         help="A testbed file, lab:FABRIC,FABRIC (a lab is built for the run), lab:NAME (a running lab), or local.",
     ),
 ]
@@ -53,89 +45,10 @@ NoiseOption = Annotated[
     typer.Option(
         "--noise-from",
         metavar="RUNDIR",
+        autocompletion=completion.run_directories,
         help="Plan with the noise of this run, instead of the quiet lab's (in a lab) or loopback's.",
     ),
 ]
 SeedOption = Annotated[
     int | None, typer.Option("--seed", min=0, help="Orders everything that is random. Drawn and recorded if not given.")
 ]
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A campaign, where it is to be run, its plan there, and the noise that it is planned with."""
-
-    campaign: Campaign
-    venue: Venue
-    plan: RunPlan
-    noise: Noise
-
-
-def prepare(
-    campaign: str,
-    testbed: str,
-    nodes: int | None,
-    budget: str | None,
-    blocks: int | None,
-    seed: int | None,
-    noise_from: Path | None = None,
-) -> Prepared:
-    """Return the plan that the options ask for; UsageError says which of them cannot be."""
-    from fabricbench.campaign.venue import find_venue  # noqa: PLC0415 - keeps the start of the program fast
-
-    return prepare_in(find_venue(testbed, nodes), campaign, budget, blocks, seed, noise_from)
-
-
-def prepare_in(
-    venue: Venue,
-    campaign: str,
-    budget: str | None,
-    blocks: int | None,
-    seed: int | None,
-    noise_from: Path | None = None,
-) -> Prepared:
-    """Return the plan of a campaign in a venue; UsageError says which of the options cannot be."""
-    from fabricbench.campaign.plan import plan_run  # noqa: PLC0415
-
-    wanted = _find_campaign(campaign)
-    testbed = venue.testbed()
-    noise = _noise(noise_from, testbed)
-    plan = plan_run(
-        wanted,
-        testbed,
-        seed=secrets.randbits(32) if seed is None else seed,
-        budget_seconds=None if budget is None else budget_seconds(budget),
-        blocks=blocks,
-        noise=noise,
-    )
-    return Prepared(wanted, venue, plan, noise)
-
-
-def _noise(run: Path | None, testbed: Testbed) -> Noise:
-    if run is None:
-        from fabricbench.campaign.noise import usual_noise  # noqa: PLC0415
-
-        return usual_noise(testbed.launcher)
-    from fabricbench.campaign.stored_noise import read_noise  # noqa: PLC0415
-    from fabricbench.record.store import Run  # noqa: PLC0415
-
-    return read_noise(Run.open(run))
-
-
-def _find_campaign(text: str) -> Campaign:
-    from fabricbench.campaign.presets import PRESETS, preset  # noqa: PLC0415
-    from fabricbench.campaign.specification import read_campaign  # noqa: PLC0415
-
-    is_file = text not in PRESETS and (text.endswith(".toml") or "/" in text or Path(text).exists())
-    return read_campaign(Path(text)) if is_file else preset(text)
-
-
-def budget_seconds(text: str) -> float:
-    """Return the seconds that `--budget` was given; UsageError where that is none, or no time at all."""
-    try:
-        seconds = parse_seconds(text)
-    except ValueError as error:
-        raise UsageError(f"--budget: {error}", hint="write 5min, 90s or 2h") from error
-    if seconds <= 0:
-        raise UsageError(f"--budget {text} leaves no time", hint="write 5min, 90s or 2h")
-    return seconds

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fabricbench.cli.campaign_options import budget_seconds
+from fabricbench.campaign.preparing import budget_seconds
 from fabricbench.cli.output import say, write_output
 from fabricbench.cli.tables import Format, share_option
 from fabricbench.errors import UsageError

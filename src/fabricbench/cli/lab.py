@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from fabricbench.cli import completion
 from fabricbench.cli.output import say
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.lab import PRESETS, EmulatedFabric, Lab, LabStatus, crowding, drop_stale_labs, parse_each, running_labs
@@ -38,7 +39,7 @@ WIDEST_TABLE = 120
 """Columns that the tables need for their figures and sources to be read."""
 
 FormatOption = Annotated[Format, typer.Option("--format", help="How to write it.")]
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The lab's name.")]
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", autocompletion=completion.labs, help="The lab's name.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -54,7 +55,10 @@ def up(
     nodes: Annotated[int, typer.Option(help="How many nodes.")] = 4,
     fabric: Annotated[
         list[str] | None,
-        typer.Option(help="A preset, perhaps with overrides: `PRESET[:KEY=VALUE,...]`. Give it once for each fabric."),
+        typer.Option(
+            autocompletion=completion.fabrics,
+            help="A preset, perhaps with overrides: `PRESET[:KEY=VALUE,...]`. Give it once for each fabric.",
+        ),
     ] = None,
 ) -> None:
     """Start a lab and leave it running."""
@@ -74,7 +78,10 @@ def up(
 
 @lab_app.command(epilog="Example: `fabricbench lab status demo --format json`")
 def status(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The lab's name; without it, every lab.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", autocompletion=completion.labs, help="The lab's name; without it, every lab."),
+    ] = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Show nodes, addresses, and what each switch has counted."""
@@ -116,7 +123,9 @@ def exec_(
 
 @lab_app.command(epilog="Example: `fabricbench lab down demo`")
 def down(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The lab's name.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", autocompletion=completion.labs, help="The lab's name.")
+    ] = None,
     every: Annotated[bool, typer.Option("--all", help="End every lab of this user.")] = False,
 ) -> None:
     """End a lab and wait until all of it is gone."""

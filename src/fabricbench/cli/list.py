@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from fabricbench.cli import completion
 from fabricbench.cli.output import write_output
 
 
@@ -16,7 +17,10 @@ def register(app: typer.Typer) -> None:
     @app.command(name="list")
     def list_(
         name: Annotated[
-            str | None, typer.Argument(metavar="[NAME]", help="A pattern, an operation or a layer.")
+            str | None,
+            typer.Argument(
+                metavar="[NAME]", autocompletion=completion.measurable, help="A pattern, an operation or a layer."
+            ),
         ] = None,
         json_: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
         output: Annotated[

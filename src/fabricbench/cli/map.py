@@ -59,8 +59,8 @@ def _measure(testbed: str, nodes: int | None, layer: str, blocks: int, seed: int
     from fabricbench.campaign.mapping import map_campaign  # noqa: PLC0415
     from fabricbench.campaign.noise import usual_noise  # noqa: PLC0415
     from fabricbench.campaign.plan import plan_run  # noqa: PLC0415
+    from fabricbench.campaign.preparing import Prepared  # noqa: PLC0415
     from fabricbench.campaign.venue import find_venue  # noqa: PLC0415
-    from fabricbench.cli.campaign_options import Prepared  # noqa: PLC0415
     from fabricbench.cli.run import measure  # noqa: PLC0415
 
     venue = find_venue(testbed, nodes)

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fabricbench.campaign.preparing import Prepared, prepare
 from fabricbench.cli.campaign_options import (
     BlocksOption,
     BudgetOption,
     CampaignArgument,
     NodesOption,
     NoiseOption,
-    Prepared,
     SeedOption,
     TestbedOption,
-    prepare,
 )
 from fabricbench.cli.output import write_output
 from fabricbench.cli.power_text import gate_lines, power_lines

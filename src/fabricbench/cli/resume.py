@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from fabricbench.cli import completion
 from fabricbench.cli.interruption import interruptible
 from fabricbench.cli.output import say
 from fabricbench.cli.progress import RunProgress
@@ -18,7 +19,12 @@ def register(app: typer.Typer) -> None:
 
     @app.command()
     def resume(
-        run_directory: Annotated[Path, typer.Argument(metavar="RUNDIR", help="What `run -o` was given.")],
+        run_directory: Annotated[
+            Path,
+            typer.Argument(
+                metavar="RUNDIR", autocompletion=completion.run_directories, help="What `run -o` was given."
+            ),
+        ],
         blocks: Annotated[
             int | None,
             typer.Option("--blocks", min=1, help="Add blocks, up to so many in all; a look that verdicts pay for."),

@@ -9,16 +9,15 @@ from typing import Annotated
 
 import typer
 
+from fabricbench.campaign.preparing import Prepared, prepare
 from fabricbench.cli.campaign_options import (
     BlocksOption,
     BudgetOption,
     CampaignArgument,
     NodesOption,
     NoiseOption,
-    Prepared,
     SeedOption,
     TestbedOption,
-    prepare,
 )
 from fabricbench.cli.interruption import interruptible
 from fabricbench.cli.output import say

@@ -9,18 +9,32 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from fabricbench.cli import completion
 from fabricbench.errors import UsageError
 
 RunsArgument = Annotated[
     list[Path] | None,
-    typer.Argument(metavar="[RUNDIR [RUNDIR]]", help="One run, or two: before, after.", show_default=False),
+    typer.Argument(
+        metavar="[RUNDIR [RUNDIR]]",
+        autocompletion=completion.run_directories,
+        help="One run, or two: before, after.",
+        show_default=False,
+    ),
 ]
 BeforeOption = Annotated[
     list[Path] | None,
-    typer.Option("--before", metavar="RUNDIR ...", help="Runs before a change, three or more: `--before A1 A2 A3`."),
+    typer.Option(
+        "--before",
+        metavar="RUNDIR ...",
+        autocompletion=completion.run_directories,
+        help="Runs before a change, three or more: `--before A1 A2 A3`.",
+    ),
 ]
 AfterOption = Annotated[
-    list[Path] | None, typer.Option("--after", metavar="RUNDIR ...", help="Runs after it, three or more.")
+    list[Path] | None,
+    typer.Option(
+        "--after", metavar="RUNDIR ...", autocompletion=completion.run_directories, help="Runs after it, three or more."
+    ),
 ]
 
 SIDES = ("--before", "--after")

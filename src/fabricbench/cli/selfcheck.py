@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from fabricbench.cli.campaign_options import BlocksOption, BudgetOption, NodesOption, SeedOption, prepare_in
+from fabricbench.campaign.preparing import prepare_in
+from fabricbench.cli.campaign_options import BlocksOption, BudgetOption, NodesOption, SeedOption
 from fabricbench.cli.output import write_output
 from fabricbench.cli.run import measure
 from fabricbench.cli.tables import Format, share_option

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
+from fabricbench.cli import completion
 from fabricbench.cli.output import opened_output
 from fabricbench.cli.tables import value_text
 from fabricbench.errors import UsageError
@@ -44,7 +45,12 @@ def register(app: typer.Typer) -> None:
 
     @app.command()
     def show(
-        run_directory: Annotated[Path, typer.Argument(metavar="RUNDIR", help="A run directory, finished or not.")],
+        run_directory: Annotated[
+            Path,
+            typer.Argument(
+                metavar="RUNDIR", autocompletion=completion.run_directories, help="A run directory, finished or not."
+            ),
+        ],
         format_: Annotated[
             Format | None,
             typer.Option("--format", help="Default: text on a terminal, else csv. text is always the summary."),

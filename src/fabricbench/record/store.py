@@ -125,6 +125,11 @@ class Run:
         directory = Path(path)
         return cls(directory, read_manifest(directory))
 
+    def __repr__(self) -> str:
+        """Name the run in a line."""
+        of = f"campaign {self.manifest.campaign_name} on {self.manifest.testbed.name}"
+        return f"<Run {str(self.path)!r}: {of}, {len(self.launches)} of {len(self.manifest.planned)} launches>"
+
     @property
     def launches(self) -> tuple[StoredLaunch, ...]:
         """The finished launches, by block and position."""

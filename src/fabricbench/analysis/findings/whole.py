@@ -88,3 +88,8 @@ class Findings(Model):
     """The method in words, a paragraph each, with sources."""
     inventory: dict[str, dict[str, str]]
     """`doctor`'s facts for each host: host -> what -> value."""
+
+    def __repr__(self) -> str:
+        """Name the comparison in a line."""
+        fabrics = ", ".join(fabric.name for fabric in self.fabrics)
+        return f"<Findings {self.title!r}: {fabrics}; {len(self.cells)} comparisons, {len(self.warnings)} warnings>"

@@ -1,0 +1,89 @@
+"""What the shell offers when TAB is pressed: campaigns, testbeds, fabrics, patterns, labs, run directories.
+
+Each function takes the word as far as it is typed. None of them may fail or write: a shell would show it within the line.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+
+def campaigns(incomplete: str) -> list[str]:
+    """Return the presets and the TOML files."""
+    from fabricbench.campaign.presets import PRESETS  # noqa: PLC0415 - keeps the start of the program fast
+
+    return [*_beginning(PRESETS, incomplete), *_files(incomplete)]
+
+
+def testbeds(incomplete: str) -> list[str]:
+    """Return `local`, the running labs, the fabrics of a lab to be built (after a comma the next), and the TOML files."""
+    if not incomplete.startswith("lab:"):
+        return [
+            *_beginning(("local", *(f"lab:{name}" for name in (*_running(), *_presets()))), incomplete),
+            *_files(incomplete),
+        ]
+    listed, comma, last = incomplete.removeprefix("lab:").rpartition(",")
+    taken = listed.split(",") if listed else []
+    names = [name for name in _presets() if name not in taken] if comma else [*_running(), *_presets()]
+    return [f"lab:{listed}{comma}{name}" for name in _beginning(names, last)]
+
+
+def fabrics(incomplete: str) -> list[str]:
+    """Return the fabrics that a lab can have."""
+    return _beginning(_presets(), incomplete)
+
+
+def measurable(incomplete: str) -> list[str]:
+    """Return the patterns, operations and layers."""
+    from fabricbench.model import Layer, Pattern  # noqa: PLC0415
+
+    return _beginning((*(pattern.value for pattern in Pattern), *(layer.value for layer in Layer)), incomplete)
+
+
+def labs(incomplete: str) -> list[str]:
+    """Return the running labs."""
+    return _beginning(_running(), incomplete)
+
+
+def run_directories(incomplete: str) -> list[str]:
+    """Return the run directories and the folders on the way to them."""
+    folders = (path for path in _entries(incomplete) if path.is_dir())
+    return [str(path) if (path / "manifest.json").exists() else f"{path}/" for path in folders]
+
+
+def _presets() -> list[str]:
+    from fabricbench.lab.presets import PRESETS  # noqa: PLC0415
+
+    return list(PRESETS)
+
+
+def _running() -> list[str]:
+    from fabricbench.errors import FabricbenchError  # noqa: PLC0415
+    from fabricbench.lab import running_labs  # noqa: PLC0415
+
+    try:
+        return list(running_labs())
+    except (FabricbenchError, OSError):
+        return []
+
+
+def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
+    return [name for name in dict.fromkeys(names) if name.startswith(incomplete)]
+
+
+def _files(incomplete: str) -> list[str]:
+    return [
+        str(path) for path in _entries(incomplete) if path.suffix == ".toml" or (path.is_dir() and "/" in incomplete)
+    ]
+
+
+def _entries(incomplete: str) -> list[Path]:
+    """Return what lies in the folder that is typed and begins as its last part does; hidden files where a dot is typed."""
+    folder, start = os.path.split(incomplete)
+    try:
+        names = sorted(os.listdir(folder or "."))  # noqa: PTH208 - a name, not a path with ./ before it
+    except OSError:
+        return []
+    return [Path(folder) / name for name in names if name.startswith(start) and (start or not name.startswith("."))]

@@ -171,7 +171,7 @@ def test_what_a_run_of_an_earlier_version_tells_of_its_whole_life_is_a_note(make
     assert switch_warnings(findings, Severity.WARNING) == []
     of_one, of_other = switch_warnings(findings, Severity.NOTE)
     assert "up to 1.20 ms late" in of_one
-    assert "not told per cell by this run's version" in of_one
+    assert "not told per test by this run's version" in of_one
     assert "up to 300 ns late" in of_other
 
 

@@ -70,7 +70,7 @@ def test_a_run_on_this_machine_says_so_before_its_first_launch(
     events: list[Event] = []
     in_a_lab = testbed.model_copy(update={"launcher": LauncherName.LAB, "lab": "a"})
     plan = plan_run(campaign, in_a_lab, seed=5)
-    start_run(tmp_path / "run", campaign, Standing(given=in_a_lab), plan, notify=events.append)
+    start_run(tmp_path / "run", campaign, Standing(given=in_a_lab), plan, notify=events.append, preflight=False)
     first = next(place for place, event in enumerate(events) if isinstance(event, LaunchStarted))
     notices = [event.text for event in events[:first] if isinstance(event, Notice)]
     assert notices == [text for text in (warning, crowded) if text is not None]

@@ -148,11 +148,12 @@ def test_what_goes_beyond_them_is_shown_and_started_only_if_the_user_says_so(
 ):
     directory = written(tmp_path, local)
     edit(directory, change)
+    before = (directory.path / "journal.jsonl").read_bytes()
     with pytest.raises(UsageError, match="was not written here by you") as raised:
         resume_run(directory.path, notify=print)
     assert shown in raised.value.message
     assert "--trust-plan" in str(raised.value.hint)
-    assert not (directory.path / "journal.jsonl").exists()
+    assert (directory.path / "journal.jsonl").read_bytes() == before
     assert started == []
     resume_run(directory.path, notify=print, is_trusted=True)
     resume_run(directory.path, notify=print)  # said once is enough
@@ -177,7 +178,7 @@ def test_a_plan_of_ones_own_is_followed_until_somebody_changes_it(
 
 def test_the_plan_of_a_run_is_sealed_when_it_is_written(tmp_path: Path, testbed: Testbed, started: list[StoredPlan]):
     plan = plan_run(CAMPAIGN, testbed, seed=1)
-    running.start_run(tmp_path / "run", CAMPAIGN, Standing(given=testbed), plan, notify=print)
+    running.start_run(tmp_path / "run", CAMPAIGN, Standing(given=testbed), plan, notify=print, preflight=False)
     assert is_sealed(RunDirectory(tmp_path / "run"))
     assert len(started) == 1
 
@@ -192,6 +193,7 @@ def test_nothing_outside_is_written_through_a_link(
     outside = tmp_path / "outside"
     outside.mkdir()
     (directory.path / name).parent.mkdir(parents=True, exist_ok=True)
+    (directory.path / name).unlink(missing_ok=True)
     (directory.path / name).symlink_to(outside)
     with pytest.raises(UsageError, match="outside of the run directory"):
         resume_run(directory.path, notify=print)

@@ -339,7 +339,7 @@ def _read_launch(launch: StoredLaunch, index: int, rows: pl.DataFrame, parts: di
     worth = dict(samples.group_by("cell").agg(launch_value().alias("worth")).iter_rows())
     cell, time_ns, moved, values = (samples[name].to_numpy() for name in ("cell", "time_ns", "bytes", "value"))
     starts = np.flatnonzero(np.diff(cell, prepend=cell[:1] + 1)) if cell.size else np.zeros(0, dtype=np.int64)
-    ends = np.append(starts[1:], cell.size)
+    ends = np.append(starts[1:], cell.size)[: starts.size]  # none where every cell of the launch failed
     where: dict[int, list[slice]] = defaultdict(list)
     for start, end in zip(starts, ends, strict=True):
         where[int(cell[start])].append(slice(int(start), int(end)))

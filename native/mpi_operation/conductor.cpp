@@ -19,7 +19,7 @@ namespace {
 // From an order until the last rank has it and waits for the first call; grows where that is not enough.
 constexpr std::int64_t least_lead_ns = 1'000'000;
 constexpr std::int64_t lead_per_member_ns = 50'000;
-constexpr std::int64_t longest_lead_ns = 100'000'000;
+constexpr std::int64_t longest_lead = 8;  // times the lead at first: who is late after that does not wait for the order
 
 // Between the end of a call and the next start a rank falls asleep and wakes up again.
 constexpr std::int64_t window_margin_ns = 100'000;
@@ -48,10 +48,12 @@ constexpr double usual_share = 0.9;
 constexpr double tolerance_factor = 1.5;
 // With fewer calls of a batch that nobody missed, what is usual is learnt again.
 constexpr double least_valid = 0.5;
-// A cell that has fewer such calls when its time is over goes on so many times as long, and fails if it still has: of
-// fewer than six samples the median has no interval of 95 %.
+// A cell that has fewer such calls when its time is over goes on so many times as long, a second at least, and fails if
+// it still has: of fewer than six samples the median has no interval of 95 %. A plan that is content with fewer gets
+// them.
 constexpr std::size_t least_samples = 6;
 constexpr double patience = 4;
+constexpr double least_patience_s = 1;
 
 // Of the cell's time calls back to back have a quarter, as have calls after barriers; the agreed start has the rest.
 constexpr double loop_share = 0.25;
@@ -165,7 +167,8 @@ void Conductor::learn(CallPhase phase, std::int64_t window_ns, double most_late_
 Outcome Conductor::lead_phase(const Stopping& stopping, CallPhase phase) {
   StoppingRule rule(stopping);
   // What hides behind computing is a figure beside the cell's own, of which one sample is better than none.
-  const std::size_t least = phase == CallPhase::measured ? std::min(least_samples, stopping.maximum_samples) : 1;
+  const std::size_t least =
+      phase == CallPhase::measured ? std::min({least_samples, stopping.minimum_samples, stopping.maximum_samples}) : 1;
   Outcome outcome;
   valid_.clear();
   valid_.reserve(stopping.maximum_samples);
@@ -184,8 +187,9 @@ Outcome Conductor::lead_phase(const Stopping& stopping, CallPhase phase) {
     adapt(valid_.size() - before);
     outcome.seconds = static_cast<double>(KernelClock::now() - begin) * 1e-9;
     outcome.stop = rule.decide(valid_, outcome.seconds);
-    const bool has_patience = valid_.size() < least && outcome.seconds < patience * stopping.maximum_seconds;
-    if (outcome.stop == StopReason::time && has_patience) outcome.stop.reset();
+    const double patient_s = std::max(patience * stopping.maximum_seconds, least_patience_s);
+    const bool has_patience = valid_.size() < least && outcome.seconds < patient_s;
+    if (outcome.stop && outcome.stop != StopReason::count && has_patience) outcome.stop.reset();
     if (!outcome.stop && taken == stopping.maximum_samples) outcome.stop = StopReason::count;
   }
   std::map<std::string, double>& values = task_.findings.values;
@@ -217,7 +221,8 @@ void Conductor::direct(CallPhase phase, std::size_t calls, std::int64_t window_n
   slowest_window_ns_ = window_ns;
   if (slowest_.error() != MPI_SUCCESS) check_mpi(slowest_.error(), "a call on some rank");
   const bool is_late = calls > 0 && slowest_.lateness().front() > static_cast<std::uint64_t>(tolerance_ns_);
-  if (is_late) lead_ns_ = std::min(2 * lead_ns_, longest_lead_ns);
+  const auto first_lead_ns = least_lead_ns + lead_per_member_ns * static_cast<std::int64_t>(task_.team.size());
+  if (is_late) lead_ns_ = std::min(2 * lead_ns_, longest_lead * first_lead_ns);
 }
 
 std::int64_t Conductor::next_start() {

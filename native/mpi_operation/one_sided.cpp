@@ -108,6 +108,27 @@ struct Flush {
   }
 };
 
+/// An epoch of a window, closed on every rank however the calls within it ended: MPI_Win_free would wait for it.
+template <class Sync>
+class Epoch {
+ public:
+  explicit Epoch(MPI_Win window) : window_(window) { check_mpi(Sync::open(window), "opening the epoch"); }
+  ~Epoch() {
+    if (is_open_) Sync::close(window_);
+  }
+  Epoch(const Epoch&) = delete;
+  Epoch& operator=(const Epoch&) = delete;
+
+  void close() {
+    is_open_ = false;
+    check_mpi(Sync::close(window_), "closing the epoch");
+  }
+
+ private:
+  MPI_Win window_;
+  bool is_open_ = true;
+};
+
 std::size_t checked_bytes(const PlanProbe& probe, bool integer) {
   const std::size_t bytes = probe.message_bytes;
   const auto most = static_cast<std::size_t>(std::numeric_limits<int>::max());
@@ -187,11 +208,11 @@ class OneSided {
   }
 
   Outcome run() {
-    check_mpi(Sync::open(access_.window), "opening the epoch");
+    Epoch<Sync> epoch(access_.window);
     const Outcome outcome = Conductor(communicator_, task_, [this](const CallOrder& order, CallTimes& times) {
                               take(order, times);
                             }).run({});
-    check_mpi(Sync::close(access_.window), "closing the epoch");
+    epoch.close();
     return outcome;
   }
 

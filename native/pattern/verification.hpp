@@ -19,19 +19,26 @@ void verify(T& path, Task& task) {
   if (task.team.member() != leader) return follow_orders(rounds, task.team);
 
   // Each try has a number of its own, so that a late answer to one is not taken for that to the next.
-  const std::size_t tries = T::traits.is_reliable ? 1 : first_tries;
-  task.team.send(follower, rounds.order(task.probe.verify_messages + tries - 1));
+  std::size_t tries = 0;
+  const auto try_once = [&] {
+    const auto is_same = rounds.lead_checked(task.token + tries++);
+    if (is_same) ++task.counters.verified;
+    if (is_same && !*is_same) ++task.counters.corrupted;
+  };
+  const std::size_t most = T::traits.is_reliable ? 1 : first_tries;
+  task.team.send(follower, rounds.order(task.probe.verify_messages));
   const Dismissal dismissal(task.team);
-  std::size_t lost_first = 0;
-  for (std::size_t i = 0; i < task.probe.verify_messages + lost_first; ++i) {
-    const auto is_same = rounds.lead_checked(task.token + i);
-    if (!is_same && task.counters.verified == 0 && ++lost_first == tries) break;
-    if (!is_same) continue;
-    ++task.counters.verified;
-    if (!*is_same) ++task.counters.corrupted;
+  for (std::size_t i = 0; i < task.probe.verify_messages; ++i) {
+    try_once();
+    if (task.counters.verified == 0 && tries >= most) break;
+  }
+  // Ordered one by one: who follows an order waits for its last message, and most cells need no more.
+  while (task.counters.verified == 0 && tries < most) {
+    task.team.send(follower, rounds.order(1));
+    try_once();
   }
   if (task.counters.verified == 0) {
-    throw Failure(FailureCode::timeout, "no answer to " + std::to_string(lost_first) + " messages, each within " +
+    throw Failure(FailureCode::timeout, "no answer to " + std::to_string(tries) + " messages, each within " +
                                             std::to_string(task.probe.reply_timeout_seconds) +
                                             " s: is something filtering this protocol on the way?");
   }

@@ -66,9 +66,11 @@ Beginning begin(const std::string& plan_path, int world_size) {
     beginning.plan_text = read_plan_text(plan_path);
     const Plan plan = parse_plan(beginning.plan_text);
     check_ranks(plan, world_size);
-    // Beside the plan: the working directory is one that all nodes have.
-    beginning.writer =
-        std::make_unique<RecordWriter>((std::filesystem::path(plan_path).parent_path() / plan.output).string());
+    // Beside the plan, for the working directory is one that all nodes have; - is stdout.
+    const std::filesystem::path output = plan.output;
+    const bool is_stdout = output == "-";
+    beginning.writer = std::make_unique<RecordWriter>(
+        is_stdout ? plan.output : (std::filesystem::path(plan_path).parent_path() / output).string());
   } catch (const PlanError& error) {
     std::fprintf(stderr, "fabricbench-probe: the plan cannot be followed: %s\n", error.what());
     beginning.exit = Exit::bad_plan;

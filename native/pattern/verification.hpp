@@ -20,20 +20,21 @@ void verify(T& path, Task& task) {
 
   // Each try has a number of its own, so that a late answer to one is not taken for that to the next.
   std::size_t tries = 0;
+  std::size_t lost_first = 0;
   const auto try_once = [&] {
     const auto is_same = rounds.lead_checked(task.token + tries++);
+    if (!is_same && task.counters.verified == 0) ++lost_first;
     if (is_same) ++task.counters.verified;
     if (is_same && !*is_same) ++task.counters.corrupted;
   };
   const std::size_t most = T::traits.is_reliable ? 1 : first_tries;
+  const auto is_silent = [&] { return lost_first == most; };
   task.team.send(follower, rounds.order(task.probe.verify_messages));
   const Dismissal dismissal(task.team);
-  for (std::size_t i = 0; i < task.probe.verify_messages; ++i) {
-    try_once();
-    if (task.counters.verified == 0 && tries >= most) break;
-  }
-  // Ordered one by one: who follows an order waits for its last message, and most cells need no more.
-  while (task.counters.verified == 0 && tries < most) {
+  while (tries < task.probe.verify_messages && !is_silent()) try_once();
+  // What was lost at first, one order each: who follows an order waits for its last message, and most cells need no
+  // more.
+  while (tries < task.probe.verify_messages + lost_first && !is_silent()) {
     task.team.send(follower, rounds.order(1));
     try_once();
   }

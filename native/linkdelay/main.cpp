@@ -32,7 +32,8 @@ std::optional<std::int64_t> measure_one(StampedSocket& sender, StampedSocket& re
   const std::optional<std::int64_t> sent_ns = sender.take_sent_ns(number, kTimeoutMs);
   while (const auto arrival = receiver.take_arrival(kTimeoutMs)) {
     if (arrival->sequence != sequence) continue;  // one that was given up
-    return sent_ns ? std::optional(arrival->received_ns - *sent_ns) : std::nullopt;
+    if (!sent_ns || !arrival->received_ns) return std::nullopt;
+    return *arrival->received_ns - *sent_ns;
   }
   return std::nullopt;
 }

@@ -124,9 +124,7 @@ std::optional<StampedSocket::Arrival> StampedSocket::take_arrival(int timeout_ms
   message.msg_control = control.data();
   message.msg_controllen = control.size();
   check(recvmsg(fd_, &message, MSG_DONTWAIT) >= 0, "cannot receive");
-  const std::optional<std::int64_t> received_ns = stamp_of(message);
-  if (!received_ns) throw std::runtime_error("a datagram came without a receive time stamp");
-  return Arrival{*received_ns, sequence};
+  return Arrival{stamp_of(message), sequence};
 }
 
 }  // namespace fabricbench::linkdelay

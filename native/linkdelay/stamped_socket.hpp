@@ -32,7 +32,9 @@ class StampedSocket {
   std::optional<std::int64_t> take_sent_ns(std::uint32_t number, int timeout_ms);
 
   struct Arrival {
-    std::int64_t received_ns;
+    // None in the first moments after a machine's first such socket: the kernel begins to stamp what arrives a little
+    // after it was asked to (net_enable_timestamp defers it).
+    std::optional<std::int64_t> received_ns;
     std::uint64_t sequence;  // the first eight bytes of the datagram
   };
   /// The next datagram, or nothing where none came in time.

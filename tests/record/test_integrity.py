@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Pattern
+from fabricbench.record.decoding import Apart
 from fabricbench.record.integrity import data_hash, file_sha256, launch_path, seals
 from fabricbench.record.store import Run
 from support.synthetic_run import SyntheticCell, forget_hashes, write_synthetic_run
@@ -143,6 +145,43 @@ def test_without_hashes_a_file_that_cannot_be_what_was_measured_costs_its_launch
     path = run.path / "launches/b01-a" / name
     change(pl.read_parquet(path)).write_parquet(path)
     assert f"{name} cannot be read" in damaged(run)["b01-a"]
+
+
+def test_without_hashes_damage_never_reaches_this_process(run: Run, capfd: pytest.CaptureFixture[str]):
+    """Of these bits some make polars panic, which is told on stderr, and some are not noticed: nobody could."""
+    forget_hashes(run.path / "launches/b01-a")
+    path = run.path / "launches/b01-a/cells.parquet"
+    whole = path.read_bytes()
+    reasons = []
+    with Apart() as apart:
+        for seed in range(300):
+            drawn = random.Random(seed)
+            flipped = bytearray(whole)
+            flipped[drawn.randrange(len(whole))] ^= 1 << drawn.randrange(8)
+            path.write_bytes(flipped)
+            try:
+                apart.check_content(path)
+            except ValueError as error:
+                reasons.append(str(error))
+    assert "it makes the Parquet reader panic" in reasons
+    assert len(reasons) > 100
+    assert "panicked" not in capfd.readouterr().err
+
+
+def test_a_file_that_ends_its_reader_costs_its_launch_and_the_next_is_read(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    reader = tmp_path / "reader"
+    reader.write_text(
+        f'#!/bin/sh\n[ -e {tmp_path}/died ] && exec {sys.executable} "$@"\ntouch {tmp_path}/died\nkill -ABRT $$\n'
+    )
+    reader.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(reader))
+    forget_hashes(run.path / "launches/b00-a")
+    forget_hashes(run.path / "launches/b01-a")
+    found = damaged(run)
+    assert list(found) == ["b00-a"]
+    assert "cells.parquet cannot be read: decoding it ended the process that tried (exit code -6)" in found["b00-a"]
 
 
 def test_a_run_without_hashes_reads_as_before(run: Run):

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 namespace fabricbench::linkdelay {
 namespace {
@@ -13,7 +15,17 @@ constexpr int kTimeoutMs = 5'000;
 
 class Stamps : public testing::Test {
  protected:
-  Stamps() { sender_.connect_to(receiver_); }
+  Stamps() {
+    sender_.connect_to(receiver_);
+    // The kernel begins to stamp what arrives a little after the first socket asked.
+    for (int i = 0; i < 1'000; ++i) {
+      const std::uint32_t number = send(0);
+      const auto arrival = receiver_.take_arrival(kTimeoutMs);
+      sender_.take_sent_ns(number, kTimeoutMs);
+      if (arrival && arrival->received_ns) break;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
 
   std::uint32_t send(std::uint64_t sequence) {
     std::array<std::uint8_t, 64> datagram{};
@@ -33,8 +45,9 @@ TEST_F(Stamps, AStampThatNobodyTookIsNotTheNextDatagrams) {
   const auto sent_ns = sender_.take_sent_ns(number, kTimeoutMs);
   ASSERT_TRUE(first && second && sent_ns);
   EXPECT_EQ(second->sequence, 1U);
-  EXPECT_GE(*sent_ns, first->received_ns);
-  EXPECT_LE(*sent_ns, second->received_ns);
+  ASSERT_TRUE(first->received_ns && second->received_ns);
+  EXPECT_GE(*sent_ns, *first->received_ns);
+  EXPECT_LE(*sent_ns, *second->received_ns);
 }
 
 TEST_F(Stamps, AStampThatDoesNotComeIsNoneAndNotAnothers) {
@@ -47,9 +60,9 @@ TEST_F(Stamps, EachDatagramHasItsOwn) {
     const std::uint32_t number = send(sequence);
     const auto sent_ns = sender_.take_sent_ns(number, kTimeoutMs);
     const auto arrival = receiver_.take_arrival(kTimeoutMs);
-    ASSERT_TRUE(sent_ns && arrival);
+    ASSERT_TRUE(sent_ns && arrival && arrival->received_ns);
     EXPECT_EQ(arrival->sequence, sequence);
-    EXPECT_LE(*sent_ns, arrival->received_ns);
+    EXPECT_LE(*sent_ns, *arrival->received_ns);
   }
 }
 

@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 from pydantic import ValidationError
 
-from fabricbench.configuration import first_problem
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
 from fabricbench.record.atomic import replace_text, replaced
+from fabricbench.record.decoding import UNREADABLE, Apart, check_content, reason_of
 from fabricbench.record.frames import (
     CELL_SCHEMA,
     CHANNEL_SCHEMA,
     LATER_CELL_COLUMNS,
     LATER_SAMPLE_COLUMNS,
-    OF_A_CHANNELS_NUMBER,
     SAMPLE_SCHEMA,
-    Schema,
     cells_frame,
     channels_frame,
-    check_cells,
     in_schema,
-    lacking,
     samples_frame,
 )
 from fabricbench.record.integrity import CELLS, CHANNELS, LAUNCH, SAMPLES, DamagedFile, check_sha256, file_sha256
@@ -48,12 +43,6 @@ WRONG_RESULT = 1
 """Exit code of a kernel that ran to its end with a wrong result: its cell says so."""
 
 MEASURE_AGAIN = "`fabricbench resume` measures that launch again"
-
-PARQUET_SCHEMAS: dict[str, tuple[Schema, Mapping[str, Any]]] = {
-    CELLS: (CELL_SCHEMA, LATER_CELL_COLUMNS),
-    SAMPLES: (SAMPLE_SCHEMA, LATER_SAMPLE_COLUMNS),
-    CHANNELS: (CHANNEL_SCHEMA, {}),
-}
 
 ROW_GROUP_ROWS = 262_144
 """Small enough that a reader who streams holds little, large enough that compression works."""
@@ -207,11 +196,11 @@ def write_launch(
     return summary
 
 
-def read_launch(directory: Path, sealed: tuple[str, ...] = ()) -> LaunchSummary:
+def read_launch(directory: Path, sealed: tuple[str, ...] = (), apart: Apart | None = None) -> LaunchSummary:
     """Return a converted launch's `launch.json`, once every file of it is as it was written and holds what it should.
 
-    `sealed` are the hashes that the journal has for `launch.json`. DamagedFile names the first file that is altered or cannot be
-    read, so that nothing behind it meets a damaged one.
+    `sealed` are the hashes that the journal has for `launch.json`; `apart` decodes files that have no hash, a child of its own by
+    default. DamagedFile names the first file that is altered or cannot be read, so that nothing behind it meets a damaged one.
     """
     path = directory / LAUNCH
     try:
@@ -220,46 +209,19 @@ def read_launch(directory: Path, sealed: tuple[str, ...] = ()) -> LaunchSummary:
         summary = LaunchSummary.model_validate_json(path.read_bytes())
         for name in summary.parquet:
             path = directory / name
-            if path.exists() and not path.is_file():
-                raise ValueError("it is no file")  # noqa: TRY301 - a pipe would never end
+            found = file_sha256(path)
+            rows = {SAMPLES: summary.samples, CHANNELS: summary.channel_rows}.get(name)
             if summary.sha256:
-                check_sha256(file_sha256(path), (summary.sha256.get(name, "no hash"),))
-            _check_content(path, summary)
-    except (OSError, ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise DamagedFile(path, _reason(error), hint=MEASURE_AGAIN) from error
+                check_sha256(found, (summary.sha256.get(name, "no hash"),))
+                check_content(path, rows)
+            elif apart is not None:
+                apart.check_content(path, rows)
+            else:
+                with Apart() as child:
+                    child.check_content(path, rows)
+    except UNREADABLE as error:
+        raise DamagedFile(path, reason_of(error), hint=MEASURE_AGAIN) from error
     return summary
-
-
-def _reason(error: BaseException) -> str:
-    if isinstance(error, ValidationError):
-        return first_problem(error)
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return next(iter(str(error).splitlines()), type(error).__name__)
-
-
-def _check_content(path: Path, summary: LaunchSummary) -> None:
-    """Raise ValueError, or what polars raises, where a Parquet file cannot be decoded or holds something else than it should."""
-    wanted, later = PARQUET_SCHEMAS[path.name]
-    missing = lacking(pl.read_parquet_schema(path), wanted, later)
-    if missing:
-        raise ValueError(f"it lacks {', '.join(missing)}")
-    frame = in_schema(pl.scan_parquet(path), wanted, later)
-    if path.name == CELLS:
-        check_cells(frame.collect())
-        return
-    rows = summary.samples if path.name == SAMPLES else summary.channel_rows
-    complete = [name for name in wanted if path.name == SAMPLES or name not in OF_A_CHANNELS_NUMBER]
-    # The largest of each column makes polars decode all of them, a piece at a time.
-    found = frame.select(
-        pl.len().alias("rows"),
-        pl.sum_horizontal(pl.col(complete).null_count()).alias("nulls"),
-        pl.all().max().name.prefix("largest "),
-    ).collect(engine="streaming")
-    if found["rows"][0] != rows:
-        raise ValueError(f"it has {found['rows'][0]} rows, {LAUNCH} says {rows}")
-    if found["nulls"][0]:
-        raise ValueError("it has rows in which something is missing")
 
 
 def read_cells(directory: Path) -> pl.DataFrame:

@@ -13,6 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from fabricbench.errors import UsageError
+from fabricbench.record.decoding import Apart
 from fabricbench.record.frames import CELL_SCHEMA, CHANNEL_SCHEMA, SAMPLE_SCHEMA
 from fabricbench.record.integrity import (
     LAUNCH,
@@ -150,18 +151,19 @@ class Run:
         planned = {launch.launch_id: launch for launch in self.manifest.planned}
         found, damaged = [], []
         sealed = self.seals
-        for directory in filter(is_stored, self._launch_directories()):
-            place = planned.get(directory.name)
-            try:
-                summary = read_launch(directory, sealed.get(launch_path(directory.name), ()))
-                self._check_place(directory, summary, place)
-            except UsageError as error:
-                damaged.append(DamagedLaunch(directory.name, error.message))
-                continue
-            position = summary.facts.position
-            if position is None and place is not None:
-                position = place.position
-            found.append(StoredLaunch(directory, summary, position))
+        with Apart() as apart:
+            for directory in filter(is_stored, self._launch_directories()):
+                place = planned.get(directory.name)
+                try:
+                    summary = read_launch(directory, sealed.get(launch_path(directory.name), ()), apart)
+                    self._check_place(directory, summary, place)
+                except UsageError as error:
+                    damaged.append(DamagedLaunch(directory.name, error.message))
+                    continue
+                position = summary.facts.position
+                if position is None and place is not None:
+                    position = place.position
+                found.append(StoredLaunch(directory, summary, position))
         return tuple(sorted(found, key=lambda one: (one.block, one.position or 0, one.launch_id))), tuple(damaged)
 
     @cached_property

@@ -1,0 +1,276 @@
+"""A run directory that is disturbed: its processes, what was finished in it, and what must not be left."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+from random import Random
+from threading import Lock
+
+from fabricbench.campaign.journal import Happened, Journal
+from fabricbench.lab import drop_stale_labs
+from fabricbench.native import FOLDER_VARIABLE, native_file
+
+FABRICBENCH = str(Path(sys.executable).with_name("fabricbench"))
+MARK = "FABRICBENCH_SOAK"
+YIELD = "libfabricbench-yield.so"
+
+GONE_S = 15.0
+"""How long what was ended may take to be gone: the guard's grace, the lab's end, and a busy machine."""
+WHOLE_S = 400.0
+"""How long an undisturbed resume may take; a launch that hangs is ended after 30 s and more."""
+DISK_BYTES = 48 * 2**20
+
+CAMPAIGN = """
+[campaign]
+name = "soak"
+blocks = 4
+unfit = "leave out"
+
+[[experiment]]
+layers = ["udp", "tcp", "mpi"]
+pattern = "pingpong"
+message_bytes = ["64B"]
+maximum_seconds = "20ms"
+"""
+
+
+class Subject:
+    """One run directory, the processes of its sessions, and what was finished in it."""
+
+    def __init__(self, work: Path, number: int) -> None:
+        self.home = work / f"run-{number}"
+        self.place = "local" if number % 3 == 2 else "lab"
+        self.disk = self.home / "disk"
+        self.run = self.disk / "run"
+        self.mark = f"{os.getpid()}-{number}"
+        self.fault = self.home / "fault"
+        self.known: dict[tuple[str, str], str] = {}
+        self.trials = 0
+        shutil.rmtree(self.home, ignore_errors=True)
+        for folder in (self.disk, self.home / "tmp", self.home / "bin"):
+            folder.mkdir(parents=True)
+        self.has_disk = (
+            os.geteuid() == 0
+            and not subprocess.run(
+                ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "soak", str(self.disk)],
+                check=False,
+                capture_output=True,
+            ).returncode
+        )
+        (self.home / "soak.toml").write_text(CAMPAIGN)
+        self._make_hook()
+
+    def _make_hook(self) -> None:
+        """Put the programs into a folder in which the yield library brings the hook along."""
+        source = Path(__file__).with_name("fault.c")
+        library = native_file(YIELD)
+        for path in library.parent.iterdir():
+            if path.name != YIELD:
+                (self.home / "bin" / path.name).symlink_to(path)
+        build = ["cc", "-shared", "-fPIC", "-O1", str(source)]
+        subprocess.run([*build, "-o", str(self.home / "hook.so"), "-ldl"], check=True)
+        subprocess.run(
+            [
+                *build,
+                "-Wl,--no-as-needed",
+                str(library),
+                f"-Wl,-rpath,{library.parent}",
+                "-o",
+                str(self.home / "bin" / YIELD),
+                "-ldl",
+            ],
+            check=True,
+        )
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            **os.environ,
+            MARK: self.mark,
+            "XDG_STATE_HOME": str(self.home / "state"),
+            "TMPDIR": str(self.home / "tmp"),
+            "SOAK_FAULT": str(self.fault),
+            "SOAK_PATH": str(self.run.resolve()),
+            "LD_PRELOAD": str(self.home / "hook.so"),
+            FOLDER_VARIABLE: str(self.home / "bin"),
+        }
+
+    def command(self) -> list[str]:
+        if (self.run / "plan.json").exists():
+            return [FABRICBENCH, "resume", str(self.run)]
+        where = ["local"] if self.place == "local" else ["lab:fast-ethernet,myrinet", "--nodes", "2"]
+        return [
+            FABRICBENCH,
+            "run",
+            str(self.home / "soak.toml"),
+            "--testbed",
+            *where,
+            "--seed",
+            "1",
+            "-o",
+            str(self.run),
+        ]
+
+    def start(self) -> subprocess.Popen[bytes]:
+        with (self.home / "out").open("wb") as out, (self.home / "err").open("wb") as err:
+            return subprocess.Popen(
+                self.command(), env=self.environment, stdout=out, stderr=err, stdin=subprocess.DEVNULL
+            )
+
+    def processes(self) -> dict[int, str]:
+        """Return the living processes of all sessions with their commands."""
+        wanted = f"{MARK}={self.mark}".encode()
+        found = {}
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                with suppress(OSError):
+                    if wanted in (entry / "environ").read_bytes().split(b"\0"):
+                        state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
+                        if state != "Z":
+                            words = (entry / "cmdline").read_bytes().split(b"\0")
+                            found[int(entry.name)] = b" ".join(words).decode(errors="replace")
+        return found
+
+    def find(self, kind: str, session: int, random: Random) -> int | None:
+        """Return a process of a kind: the rank itself, not the guard or starter whose command names it too."""
+
+        def program(command: str) -> str:
+            return Path(command.split(" ", maxsplit=1)[0]).name
+
+        tests: dict[str, Callable[[int, str], bool]] = {
+            "kill the run": lambda pid, _: pid == session,
+            "kill a rank": lambda _, command: program(command) == "fabricbench-probe",
+            "hung rank": lambda _, command: program(command) == "fabricbench-probe",
+            "kill the launcher": lambda _, command: program(command).startswith("mpiexec"),
+            "kill the lab's keeper": lambda _, command: (
+                "lab/keeper.py" in command or "fabricbench.lab.keeper" in command
+            ),
+            "kill a switch": lambda _, command: program(command) == "fabricbench-switch",
+            "lost frames": lambda _, command: program(command) == "fabricbench-switch",
+        }
+        found = sorted(pid for pid, command in self.processes().items() if tests[kind](pid, command))
+        return random.choice(found) if found else None
+
+    def said(self) -> str:
+        """Return what the session said was wrong, without what differs from run to run."""
+        text = (self.home / "err").read_text(errors="replace")
+        if "Traceback (most recent call last)" in text:
+            return f"Traceback: {text.strip().splitlines()[-1]}"
+        lines = [line for line in text.splitlines() if line.startswith("fabricbench: ")]
+        return lines[-1].removeprefix("fabricbench: ").replace(str(self.run), "RUNDIR")[:160] if lines else ""
+
+    def finished(self) -> dict[str, str]:
+        """Return each launch that the journal says is finished, with what it may be measured again for not being."""
+        done: dict[str, str] = {}
+        for entry in Journal(self.run).entries() if self.run.is_dir() else ():
+            if entry.event in (Happened.FINISHED, Happened.ADOPTED) and entry.launch_id:
+                done[entry.launch_id] = "in place"
+            elif entry.event is Happened.AGAIN:
+                for launch in entry.facts.get("set_aside", []):
+                    done.pop(launch, None)
+            elif entry.event is Happened.STARTED:
+                done.pop(entry.launch_id or "", None)
+        return done
+
+    def stored(self) -> dict[tuple[str, str], Path]:
+        """Return the hash of what every launch folder and attempt holds: (launch, hash) -> folder."""
+        found = {}
+        for path in self.run.glob("launches/*/**/samples.parquet"):
+            names = ("samples.parquet", "cells.parquet", "launch.json")
+            with suppress(OSError):
+                content = b"".join((path.parent / name).read_bytes() for name in names)
+                launch = path.relative_to(self.run / "launches").parts[0]
+                found[launch, sha256(content).hexdigest()] = path.parent
+        return found
+
+    def check_kept(self) -> Iterator[str]:
+        """Yield what of the finished launches is lost or changed, and note what is finished now."""
+        stored = self.stored()
+        for launch, digest in self.known:
+            if (launch, digest) not in stored:
+                yield f"lost: {launch} is not as it was when it was finished"
+        in_place = {launch: digest for (launch, digest), path in stored.items() if path.name == launch}
+        for launch in self.finished():
+            if launch not in in_place:
+                yield f"lost: {launch} is finished by the journal and not there"
+            else:
+                self.known[launch, in_place[launch]] = launch
+
+    def check_gone(self, interfaces: set[str]) -> Iterator[str]:
+        """Yield what is left of a session that has ended, once it had its time to go."""
+        deadline = time.monotonic() + GONE_S
+        while (left := self.processes()) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        yield from (f"left: process {command[:90]}" for command in left.values())
+        with _state_home(self.home / "state"):
+            drop_stale_labs()
+        yield from (
+            f"left: ledger entry {path.name}" for path in (self.home / "state/fabricbench/labs").glob("*/[!.]*")
+        )
+        yield from (f"left: temporary {path.name}" for path in (self.home / "tmp").iterdir())
+        while (more := interfaces_here() - interfaces) and time.monotonic() < deadline:
+            time.sleep(0.1)  # others make interfaces, too, and take them away
+        yield from (f"left: interface {name}" for name in more)
+
+    def check_whole(self) -> Iterator[str]:
+        """Resume to the end and yield what keeps the run from being whole."""
+        process = self.start()
+        try:
+            code = process.wait(WHOLE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            yield f"hung: an undisturbed resume did not end within {WHOLE_S:.0f} s"
+            return
+        if code != 0:
+            yield f"an undisturbed resume ended with {code}: {self.said()}"
+            return
+        planned = {one["launch_id"] for one in json.loads((self.run / "plan.json").read_text())["plan"]["launches"]}
+        yield from (f"missing: {launch}" for launch in sorted(planned - self.finished().keys()))
+        yield from (
+            f"left: {path.relative_to(self.run)}" for path in self.run.rglob("*.tmp") if "attempt-" not in str(path)
+        )
+        yield from (f"left: {path.relative_to(self.run)}" for path in self.run.rglob("*.moving"))
+
+    def close(self, *, is_kept: bool) -> None:
+        for pid in self.processes():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if is_kept:
+            shutil.copytree(self.disk, self.home / "kept", symlinks=True, dirs_exist_ok=True)
+        if self.has_disk:
+            subprocess.run(["umount", "-l", str(self.disk)], check=False)
+        if not is_kept:
+            shutil.rmtree(self.home, ignore_errors=True)
+
+
+def interfaces_here() -> set[str]:
+    return {path.name for path in Path("/sys/class/net").iterdir()}
+
+
+@contextmanager
+def _state_home(path: Path) -> Iterator[None]:
+    """The ledger of a subject as ours, for a moment; one subject at a time."""
+    with _one_at_a_time:
+        before = os.environ.get("XDG_STATE_HOME")
+        os.environ["XDG_STATE_HOME"] = str(path)
+        try:
+            yield
+        finally:
+            if before is None:
+                del os.environ["XDG_STATE_HOME"]
+            else:
+                os.environ["XDG_STATE_HOME"] = before
+
+
+_one_at_a_time = Lock()

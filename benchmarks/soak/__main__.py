@@ -4,10 +4,11 @@
         [--work build/soak] [--write docs/soak.md]
 
 A *trial* starts or resumes a run in a lab of two nodes (or, every third run directory, on this machine alone), waits a random
-moment, does one thing to it, and looks at what is left; after some trials the run is resumed undisturbed to its end. Every choice
-comes from the seed and the trial's number; the moment at which it hits does not, for processes run as they like. What was found is
-kept in WORK/trials.jsonl, a line a trial, and is gone on with; a run directory in which something was wrong is kept too. Faults
-that the system does not give on demand come from a preload (`fault.c`). Filling a disk needs root, else it is left out.
+moment, does one thing to it, and looks at what is left; after some trials the run is resumed undisturbed to its end. It goes on
+until so many kills and faults have hit. Every choice comes from the seed and the trial's number; the moment at which it hits does
+not, for processes run as they like. What was found is kept in WORK/trials.jsonl, a line a trial, and is gone on with; a run
+directory in which something was wrong is kept too. Faults that the system does not give on demand come from a preload (`fault.c`).
+Filling a disk needs root, else it is left out.
 """
 
 from __future__ import annotations
@@ -17,42 +18,55 @@ import json
 import shlex
 import sys
 import time
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import asdict
+from itertools import count
 from pathlib import Path
+from typing import TextIO
 
 from benchmarks.page import show
 from benchmarks.soak.counts import page
 from benchmarks.soak.subject import Subject, interfaces_here
-from benchmarks.soak.trials import TRIALS, Trial, plan_trial, read_trials, run_trial
+from benchmarks.soak.trials import FAULTS, TRIALS, Trial, plan_trial, read_trials, run_trial
 
 TRIALS_EACH_RUN = 6
 """Disturbances of one run directory before it is resumed to its end."""
 
 
 def soak(arguments: argparse.Namespace) -> list[Trial]:
-    """Disturb runs, `beside` of them at a time, until there are as many trials as asked for, or the time is over."""
+    """Disturb runs, `beside` of them at a time, until as many kills and faults have hit as asked for, or the time is over."""
     work = arguments.work
     work.mkdir(parents=True, exist_ok=True)
     done = read_trials(work)
     end = time.monotonic() + 60.0 * arguments.minutes
     interfaces = interfaces_here()
     number = max((int(path.name.partition("-")[2]) for path in work.glob("run-*")), default=-1) + 1
-    wanted = sorted(set(range(arguments.kills + arguments.faults)) - {trial.index for trial in done})
-    shares = [wanted[first : first + TRIALS_EACH_RUN] for first in range(0, len(wanted), TRIALS_EACH_RUN)]
+    first = max((trial.index for trial in done), default=-1) + 1
 
-    def disturbed(number: int, indices: list[int]) -> list[Trial]:
-        if time.monotonic() > end:
-            return []
-        return disturb_one_run(Subject(work, number), indices, arguments, interfaces)
+    def has_enough() -> bool:
+        hits = Counter(trial.kind in FAULTS for trial in done if trial.has_hit)
+        return (hits[False] >= arguments.kills and hits[True] >= arguments.faults) or time.monotonic() > end
 
     with ThreadPoolExecutor(arguments.beside) as pool, (work / TRIALS).open("a", buffering=1) as file:
-        futures = [pool.submit(disturbed, number + i, share) for i, share in enumerate(shares)]
-        for future in as_completed(futures):
-            file.writelines(json.dumps(asdict(trial)) + "\n" for trial in future.result())
-            done += future.result()
+        going: set[Future[list[Trial]]] = set()
+        for one in count():
+            if has_enough():
+                break
+            indices = range(first + one * TRIALS_EACH_RUN, first + (one + 1) * TRIALS_EACH_RUN)
+            going.add(pool.submit(disturb_one_run, Subject(work, number + one), indices, arguments, interfaces))
+            while len(going) >= arguments.beside:
+                ended, going = wait(going, return_when=FIRST_COMPLETED)
+                done += _kept(ended, file)
+        done += _kept(wait(going).done, file)
     return done
+
+
+def _kept(ended: Iterable[Future[list[Trial]]], file: TextIO) -> list[Trial]:
+    trials = [trial for future in ended for trial in future.result()]
+    file.writelines(json.dumps(asdict(trial)) + "\n" for trial in trials)
+    return trials
 
 
 def disturb_one_run(

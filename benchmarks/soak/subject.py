@@ -30,10 +30,13 @@ WHOLE_S = 400.0
 """How long an undisturbed resume may take; a launch that hangs is ended after 30 s and more."""
 DISK_BYTES = 48 * 2**20
 
+BLOCKS = {"lab": 10, "local": 24}
+"""So many that a run is seldom whole before the last disturbance."""
+
 CAMPAIGN = """
 [campaign]
 name = "soak"
-blocks = 4
+blocks = BLOCKS
 unfit = "leave out"
 
 [[experiment]]
@@ -67,7 +70,7 @@ class Subject:
                 capture_output=True,
             ).returncode
         )
-        (self.home / "soak.toml").write_text(CAMPAIGN)
+        (self.home / "soak.toml").write_text(CAMPAIGN.replace("BLOCKS", str(BLOCKS[self.place])))
         self._make_hook()
 
     def _make_hook(self) -> None:

@@ -215,15 +215,20 @@ class Subject:
         while (left := self.processes()) and time.monotonic() < deadline:
             time.sleep(0.1)
         yield from (f"left: process {command[:90]}" for command in left.values())
-        with _state_home(self.home / "state"):
-            drop_stale_labs()
-        yield from (
-            f"left: ledger entry {path.name}" for path in (self.home / "state/fabricbench/labs").glob("*/[!.]*")
-        )
+        # A process that is ending shows no environment any more, and a keeper takes a while to take its namespaces down.
+        while (entries := self._stale_entries()) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        yield from (f"left: ledger entry {name}" for name in entries)
         yield from (f"left: temporary {path.name}" for path in (self.home / "tmp").iterdir())
         while (more := interfaces_here() - interfaces) and time.monotonic() < deadline:
             time.sleep(0.1)  # others make interfaces, too, and take them away
         yield from (f"left: interface {name}" for name in more)
+
+    def _stale_entries(self) -> list[str]:
+        """Return what is in the ledger after the next start would have tidied it."""
+        with _state_home(self.home / "state"):
+            drop_stale_labs()
+        return [path.name for path in (self.home / "state/fabricbench/labs").glob("*/[!.]*")]
 
     def check_whole(self) -> Iterator[str]:
         """Resume to the end and yield what keeps the run from being whole."""

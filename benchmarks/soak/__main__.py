@@ -31,7 +31,7 @@ from benchmarks.soak.counts import page
 from benchmarks.soak.subject import Subject, interfaces_here
 from benchmarks.soak.trials import FAULTS, TRIALS, Trial, plan_trial, read_trials, run_trial
 
-TRIALS_EACH_RUN = 6
+TRIALS_EACH_RUN = 12
 """Disturbances of one run directory before it is resumed to its end."""
 
 

@@ -30,7 +30,7 @@ WHOLE_S = 400.0
 """How long an undisturbed resume may take; a launch that hangs is ended after 30 s and more."""
 DISK_BYTES = 48 * 2**20
 
-BLOCKS = {"lab": 10, "local": 24}
+BLOCKS = {"lab": 40, "local": 120}
 """So many that a run is seldom whole before the last disturbance."""
 
 CAMPAIGN = """
@@ -169,7 +169,7 @@ class Subject:
         text = (self.home / "err").read_text(errors="replace")
         if "Traceback (most recent call last)" in text:
             return f"Traceback: {text.strip().splitlines()[-1]}"
-        lines = [line for line in text.splitlines() if line.startswith("fabricbench: ")]
+        lines = [line for line in text.splitlines() if line.startswith("fabricbench: ")] or text.strip().splitlines()
         return lines[-1].removeprefix("fabricbench: ").replace(str(self.run), "RUNDIR")[:160] if lines else ""
 
     def finished(self) -> dict[str, str]:

@@ -16,7 +16,7 @@ from benchmarks.soak.subject import Subject
 
 TRIALS = "trials.jsonl"
 
-LATEST_S = 7.0
+LATEST_S = 5.0
 """The latest moment of a disturbance: a launch or two into a session on a busy machine."""
 END_S = 30.0
 """How long a run may take to end after Ctrl-C."""
@@ -89,7 +89,7 @@ def run_trial(subject: Subject, trial: Trial, random: Random, interfaces: set[st
     session = subject.start()
     if not _wait(session, trial.after_s):
         disturb(subject, trial, session, random)
-    goes_on = random.uniform(0.5, 4.0)
+    goes_on = random.uniform(0.5, 2.5)
     if _wait(session, goes_on):
         trial.outcome = "killed" if session.returncode == -signal.SIGKILL else f"ended with {session.returncode}"
     else:

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "core/clock.hpp"
+#include "core/set_aside.hpp"
 
 namespace fabricbench {
 namespace {
@@ -23,7 +24,7 @@ constexpr int tag = 7;
 constexpr int exchanges_of_point = 12;
 // At the beginning; a synchronisation in between needs only to go on from there.
 constexpr int points_at_first = 10;
-constexpr int points_in_between = 3;
+constexpr int points_in_between = 5;
 // Where all read one clock the line is only told, else it must carry: over half a second a drift is known to about the
 // noise of a point a second.
 constexpr timespec between_points_of_one_clock{0, 5'000'000};
@@ -45,18 +46,23 @@ constexpr std::uint64_t due_after_ns = 100'000'000;
 // round trip counts.
 constexpr double least_noise_ns = 20;
 constexpr double noise_of_bound = 0.02;
+constexpr double standard_errors = 3;
 // Points that lie on a line by chance do not make it exact.
 constexpr double least_scatter = 0.25;
 
-/// The 99.95 % quantile of Student's t, by its expansion in 1/degrees (Abramowitz and Stegun 26.7.5); within 3 % from 4
-/// degrees on.
-double t_quantile(double degrees) {
+/// The 99.95 % quantile of Student's t for three degrees of freedom and more: the table, then the expansion in
+/// 1/degrees (Abramowitz and Stegun 26.7.5), 1.3 % too small at six and less beyond.
+double t_quantile(std::size_t degrees) {
+  constexpr std::array table{12.924, 8.610, 6.869};
+  constexpr std::size_t first = 3;
+  if (degrees < first + table.size()) return table[std::max(degrees, first) - first];
   constexpr double z = 3.2905;
   constexpr double z3 = z * z * z;
   constexpr double z5 = z3 * z * z;
   constexpr double z7 = z5 * z * z;
-  return z + (z3 + z) / 4 / degrees + (5 * z5 + 16 * z3 + 3 * z) / 96 / (degrees * degrees) +
-         (3 * z7 + 19 * z5 + 17 * z3 - 15 * z) / 384 / (degrees * degrees * degrees);
+  const auto n = static_cast<double>(degrees);
+  return z + (z3 + z) / 4 / n + (5 * z5 + 16 * z3 + 3 * z) / 96 / (n * n) +
+         (3 * z7 + 19 * z5 + 17 * z3 - 15 * z) / 384 / (n * n * n);
 }
 
 /// A teacher's answer: the global time when it was given, and how far that may be off.
@@ -65,44 +71,44 @@ struct Answer {
   double error_ns;
 };
 
-bool is_same_clock(MPI_Comm communicator, const std::string& identity) {
-  std::array<char, 256> reference{};
-  identity.copy(reference.data(), reference.size() - 1);
-  MPI_Bcast(reference.data(), static_cast<int>(reference.size()), MPI_CHAR, 0, communicator);
-  return !identity.empty() && identity.substr(0, reference.size() - 1) == reference.data();
-}
+/// What two ranks tell each other: MPI owns it until both messages are done with.
+struct Exchange {
+  char question = 0;
+  Answer answer{};
+};
 
-bool is_on_all(MPI_Comm communicator, bool own) {
-  int all = own ? 1 : 0;
-  MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, communicator);
-  return all == 1;
-}
+// Who is asked answers at once, so that a wait is short; asleep it would add to the round trip.
+constexpr std::uint64_t awake_ns = 1'000'000;
 
-OffsetPoint ask(MPI_Comm communicator, int teacher, double& teacher_error) {
-  OffsetPoint best{.bound_ns = std::numeric_limits<double>::infinity()};
-  for (int i = 0; i < exchanges_of_point; ++i) {
-    const char question = 0;
-    Answer answer{};
-    const std::uint64_t begin = KernelClock::now();
-    MPI_Send(&question, 1, MPI_CHAR, teacher, tag, communicator);
-    MPI_Recv(&answer, sizeof answer, MPI_CHAR, teacher, tag, communicator, MPI_STATUS_IGNORE);
-    const std::uint64_t end = KernelClock::now();
-    const double half = static_cast<double>(end - begin) / 2;
-    if (half >= best.bound_ns) continue;
-    const double middle = static_cast<double>(begin) + half;
-    best = {.local_ns = middle, .offset_ns = answer.global_ns - middle, .bound_ns = half};
-    teacher_error = answer.error_ns;
+/// Whether a request is complete before it is better to sleep.
+bool is_soon_finished(MPI_Request& request) {
+  const std::uint64_t begin = KernelClock::now();
+  for (int is_done = 0;;) {
+    MPI_Test(&request, &is_done, MPI_STATUS_IGNORE);
+    if (is_done != 0) return true;
+    if (KernelClock::now() - begin > awake_ns) return false;
   }
-  return best;
 }
 
-/// Of the points of a rank those that still belong to one line.
-void forget_old(std::vector<OffsetPoint>& points) {
-  const double oldest_ns = points.back().local_ns - longest_history_ns;
-  const auto is_recent = [&](const OffsetPoint& point) { return point.local_ns >= oldest_ns; };
-  const auto first = std::ranges::find_if(points, is_recent);
-  const auto most = points.end() - std::min(std::ssize(points), std::ptrdiff_t{points_at_first});
-  points.erase(points.begin(), std::min(first, most));
+void finish(const Control& control, MPI_Request request, const std::shared_ptr<Exchange>& exchange, int other) {
+  if (is_soon_finished(request)) return;
+  control.finish(request, exchange, "the clock of rank " + std::to_string(other));
+}
+
+/// Whether it holds on all ranks. Collective.
+bool is_on_all(const Control& control, bool own) {
+  bool is_all = true;
+  for (const std::string& one : control.gather(own ? "1" : "0")) is_all = is_all && one == "1";
+  return control.broadcast(is_all ? "1" : "0") == "1";
+}
+
+/// What a point counts by: what its round trip took beyond the shortest, it lost on either way.
+double noise_of(const OffsetPoint& point, double shortest_ns) {
+  return least_noise_ns + noise_of_bound * shortest_ns + point.bound_ns - shortest_ns;
+}
+
+double shortest_of(const std::vector<OffsetPoint>& points) {
+  return std::ranges::min(points, {}, &OffsetPoint::bound_ns).bound_ns;
 }
 
 /// The weighted sums of a regression around its means.
@@ -116,10 +122,7 @@ struct Line {
 };
 
 Line line_through(const std::vector<OffsetPoint>& points, double shortest_ns) {
-  const auto weight_of = [&](const OffsetPoint& point) {
-    const double noise = least_noise_ns + noise_of_bound * shortest_ns + point.bound_ns - shortest_ns;
-    return 1 / (noise * noise);
-  };
+  const auto weight_of = [&](const OffsetPoint& point) { return std::pow(noise_of(point, shortest_ns), -2); };
   // From the first point on: the times themselves have more digits than a double.
   const OffsetPoint& first = points.front();
   Line line;
@@ -159,11 +162,10 @@ std::string clock_identity() {
 }
 
 ClockModel fit_clock(const std::vector<OffsetPoint>& points) {
-  const double shortest_ns = std::ranges::min(points, {}, &OffsetPoint::bound_ns).bound_ns;
+  const double shortest_ns = shortest_of(points);
   const Line line = line_through(points, shortest_ns);
-  const auto count = static_cast<double>(points.size());
   const bool has_slope = points.size() >= least_points_of_line && line.squares > 0;
-  const double width = line.scatter * t_quantile(std::max(count - 2, 3.0));
+  const double width = line.scatter * t_quantile(points.size() < 2 ? 0 : points.size() - 2);
   ClockModel model{.offset_ns = line.offset_ns,
                    .at_ns = std::llround(line.time_ns),
                    .error_ns = shortest_ns + width / std::sqrt(line.weight),
@@ -178,11 +180,57 @@ ClockModel fit_clock(const std::vector<OffsetPoint>& points) {
   return model;
 }
 
-GlobalClock::GlobalClock(MPI_Comm communicator, std::string identity) : communicator_(communicator) {
-  MPI_Comm_rank(communicator, &rank_);
-  MPI_Comm_size(communicator, &size_);
-  is_same_as_first_ = is_same_clock(communicator, identity);
-  is_one_clock_ = is_on_all(communicator, is_same_as_first_);
+void OffsetHistory::add(const OffsetPoint& point) {
+  if (is_off_line(point)) points_.clear();
+  points_.push_back(point);
+  const double oldest_ns = point.local_ns - longest_history_ns;
+  const auto is_recent = [&](const OffsetPoint& one) { return one.local_ns >= oldest_ns; };
+  const auto first = std::ranges::find_if(points_, is_recent);
+  const auto most = points_.end() - std::min(std::ssize(points_), std::ptrdiff_t{points_at_first});
+  points_.erase(points_.begin(), std::min(first, most));
+}
+
+/// The prediction interval of a regression (Student's t, 99.9 %), and what clocks wander.
+bool OffsetHistory::is_off_line(const OffsetPoint& point) const {
+  if (points_.size() < least_points_of_line) return false;
+  const double shortest_ns = std::min(shortest_of(points_), point.bound_ns);
+  const Line line = line_through(points_, shortest_ns);
+  const double distance = point.local_ns - line.time_ns;
+  const double variance = std::pow(noise_of(point, shortest_ns), 2) + 1 / line.weight +
+                          (line.squares > 0 ? distance * distance / line.squares : 0);
+  const double width = line.scatter * t_quantile(points_.size() - 2) * std::sqrt(variance);
+  const double residual = point.offset_ns - line.offset_ns - line.slope * distance;
+  return std::abs(residual) > width + wander * (point.local_ns - points_.back().local_ns);
+}
+
+ClockShift shift_from(const ClockModel& model, const std::vector<OffsetPoint>& points) {
+  if (points.empty()) return {};
+  const double shortest_ns = shortest_of(points);
+  double weights = 0;
+  double sum = 0;
+  for (const OffsetPoint& point : points) {
+    const auto local_ns = static_cast<std::uint64_t>(point.local_ns);
+    const auto model_ns = static_cast<double>(model.to_global(local_ns) - static_cast<std::int64_t>(local_ns));
+    const double weight = std::pow(noise_of(point, shortest_ns), -2);
+    weights += weight;
+    sum += weight * (point.offset_ns - model_ns);
+  }
+  return {.shift_ns = sum / weights, .noise_ns = standard_errors / std::sqrt(weights)};
+}
+
+GlobalClock::GlobalClock(const Control& control, MPI_Comm communicator, const std::string& identity)
+    : control_(&control), communicator_(communicator), rank_(control.rank()), size_(control.size()) {
+  is_same_as_first_ = !identity.empty() && identity == control.broadcast(identity);
+  is_one_clock_ = is_on_all(control, is_same_as_first_);
+  learn_first();
+  if (is_on_all(control, is_together_)) return;
+  is_one_clock_ = false;
+  is_same_as_first_ = rank_ == 0;
+  history_ = {};
+  learn_first();
+}
+
+void GlobalClock::learn_first() {
   const timespec& pause = is_one_clock_ ? between_points_of_one_clock : between_points_at_first;
   for (int i = 0; i < points_at_first; ++i) {
     if (i > 0) nanosleep(&pause, nullptr);
@@ -194,13 +242,17 @@ bool GlobalClock::is_due() const { return KernelClock::now() - synchronised_ns_ 
 
 ClockCheck GlobalClock::synchronise_again() {
   const ClockModel before = model_;
+  fresh_.clear();
   for (int i = 0; i < points_in_between; ++i) {
     if (i > 0) nanosleep(&between_points, nullptr);
     sweep();
   }
   const std::uint64_t now = KernelClock::now();
-  const auto shift_ns = static_cast<double>(model_.to_global(now) - before.to_global(now));
-  return {.model = model_, .shift_ns = shift_ns, .error_ns = std::abs(shift_ns) + model_.error_at(now)};
+  const ClockShift shift = is_same_as_first_ ? ClockShift{} : shift_from(before, fresh_);
+  return {.model = model_,
+          .shift_ns = shift.shift_ns,
+          .noise_ns = shift.noise_ns,
+          .error_ns = std::abs(shift.shift_ns) + model_.error_at(now)};
 }
 
 void GlobalClock::sweep() {
@@ -215,44 +267,75 @@ void GlobalClock::sweep() {
 }
 
 void GlobalClock::teach(int learner) const {
+  const auto exchange = std::make_shared<Exchange>();
   for (int i = 0; i < exchanges_of_point; ++i) {
-    char question = 0;
-    MPI_Recv(&question, 1, MPI_CHAR, learner, tag, communicator_, MPI_STATUS_IGNORE);
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Irecv(&exchange->question, 1, MPI_CHAR, learner, tag, communicator_, &request);
+    finish(*control_, request, exchange, learner);
     const std::uint64_t now = KernelClock::now();
-    const Answer answer{static_cast<double>(model_.to_global(now)), model_.error_at(now)};
-    MPI_Send(&answer, sizeof answer, MPI_CHAR, learner, tag, communicator_);
+    exchange->answer = {static_cast<double>(model_.to_global(now)), model_.error_at(now)};
+    MPI_Isend(&exchange->answer, sizeof exchange->answer, MPI_CHAR, learner, tag, communicator_, &request);
+    finish(*control_, request, exchange, learner);
   }
 }
 
-/// Add a point; keep what the line says of it, and where the clock is the reference's own, use that.
+OffsetPoint GlobalClock::ask(int teacher, double& teacher_error) const {
+  OffsetPoint best{.bound_ns = std::numeric_limits<double>::infinity()};
+  const auto exchange = std::make_shared<Exchange>();
+  for (int i = 0; i < exchanges_of_point; ++i) {
+    MPI_Request answered = MPI_REQUEST_NULL;
+    MPI_Request asked = MPI_REQUEST_NULL;
+    MPI_Irecv(&exchange->answer, sizeof exchange->answer, MPI_CHAR, teacher, tag, communicator_, &answered);
+    const std::uint64_t begin = KernelClock::now();
+    MPI_Isend(&exchange->question, 1, MPI_CHAR, teacher, tag, communicator_, &asked);
+    finish(*control_, answered, exchange, teacher);
+    const std::uint64_t end = KernelClock::now();
+    finish(*control_, asked, exchange, teacher);
+    const double half = static_cast<double>(end - begin) / 2;
+    if (half >= best.bound_ns) continue;
+    const double middle = static_cast<double>(begin) + half;
+    best = {.local_ns = middle, .offset_ns = exchange->answer.global_ns - middle, .bound_ns = half};
+    teacher_error = exchange->answer.error_ns;
+  }
+  return best;
+}
+
 void GlobalClock::learn(int teacher) {
   double teacher_error = 0;
-  points_.push_back(ask(communicator_, teacher, teacher_error));
-  forget_old(points_);
+  const OffsetPoint point = ask(teacher, teacher_error);
+  // One clock read twice is apart by no more than the exchange may be wrong, whatever chance did.
+  if (is_same_as_first_) is_together_ = is_together_ && std::abs(point.offset_ns) <= point.bound_ns + teacher_error;
+  history_.add(point);
+  fresh_.push_back(point);
   exchanges_ += exchanges_of_point;
-  model_ = fit_clock(points_);
+  model_ = fit_clock(history_.points());
   model_.error_ns += teacher_error;
   model_.estimated_offset_ns = model_.offset_ns;
   model_.estimated_drift = model_.drift;
   model_.estimated_error_ns = model_.error_ns;
   model_.exchanges = exchanges_;
   model_.is_shared = is_same_as_first_;
+  // Where the clock is the reference's own, that is used.
   if (is_same_as_first_) model_.offset_ns = model_.drift = model_.error_ns = model_.drift_error = 0;
 }
 
 ClockSpread spread_of(const std::vector<ClockCheck>& checks) {
   ClockSpread spread;
-  double least = std::numeric_limits<double>::infinity();
-  double most = -least;
-  double greatest = 0;
-  for (const ClockCheck& check : checks) {
-    least = std::min(least, check.shift_ns);
-    most = std::max(most, check.shift_ns);
-    const double second = std::min(greatest, check.error_ns);
-    greatest = std::max(greatest, check.error_ns);
-    spread.error_ns = std::max(spread.error_ns, greatest + second);
-  }
-  if (checks.size() > 1) spread.shift_ns = most - least;
+  // Of two ranks at most both are wrong, each by its own bound.
+  const auto sum_of_two = [&](double ClockCheck::* value) {
+    double greatest = 0;
+    double sum = 0;
+    for (const ClockCheck& check : checks) {
+      sum = std::max(sum, check.*value + greatest);
+      greatest = std::max(greatest, check.*value);
+    }
+    return sum;
+  };
+  spread.error_ns = sum_of_two(&ClockCheck::error_ns);
+  if (checks.size() < 2) return spread;
+  spread.noise_ns = sum_of_two(&ClockCheck::noise_ns);
+  const auto [least, most] = std::ranges::minmax_element(checks, {}, &ClockCheck::shift_ns);
+  spread.shift_ns = most->shift_ns - least->shift_ns;
   return spread;
 }
 

@@ -5,6 +5,9 @@
 // rank one more point of its line. Points of the last seconds are kept: the longer their span, the better the drift is
 // known.
 //
+// A clock that left its line (its rate was set anew, say) has a point off it by more than chance: what it was before is
+// forgotten then, for a line through both would lie between.
+//
 // The bound of a model is half the shortest round trip, for no exchange of messages can tell where in it the answer was
 // given, plus what chance leaves open, plus the teacher's bound; it grows with the time since.
 #pragma once
@@ -14,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "core/control.hpp"
 #include "core/global_clock.hpp"
 
 namespace fabricbench {
@@ -32,19 +36,45 @@ struct OffsetPoint {
 /// points the drift is taken as 0, within what quartz may do.
 ClockModel fit_clock(const std::vector<OffsetPoint>& points);
 
+/// The points of one rank that still belong to one line.
+class OffsetHistory {
+ public:
+  /// Add a point. Forgets those that are too old for its line, and all before it where it is off their line.
+  void add(const OffsetPoint& point);
+  const std::vector<OffsetPoint>& points() const { return points_; }
+
+ private:
+  bool is_off_line(const OffsetPoint& point) const;
+
+  std::vector<OffsetPoint> points_;
+};
+
+/// How far a clock was off, and what of that may be chance (three standard errors).
+struct ClockShift {
+  double shift_ns = 0;
+  double noise_ns = 0;
+};
+
+/// How far a clock has left a model by what some points say, the held up among them the less. Of them alone: a line
+/// through them and earlier ones says less than what happened.
+ClockShift shift_from(const ClockModel& model, const std::vector<OffsetPoint>& points);
+
 /// What a synchronisation found of the model before it.
 struct ClockCheck {
   ClockModel model;     // the new one
-  double shift_ns = 0;  // the new global time less the old one, now
+  double shift_ns = 0;  // by what the synchronisation found the old one off
+  double noise_ns = 0;  // what of that may be chance
   double error_ns = 0;  // what bounds the error that the old one had by now
 };
 
-/// This rank's view of the clock of rank 0. Ranks with the same identity read the same clock and use it as it is; what
-/// the exchange found is in the model all the same.
+/// This rank's view of the clock of rank 0. Ranks with the same identity read the same clock, unless the exchange finds
+/// them apart (machines that were started from one memory image have one boot), and use it as it is; what the exchange
+/// found is in the model all the same.
 class GlobalClock {
  public:
-  /// Learn the global clock. Collective over the communicator, as is `synchronise_again`.
-  GlobalClock(MPI_Comm communicator, std::string identity);
+  /// Learn the global clock by messages of the communicator, which has the ranks of the control plane. Collective, as
+  /// is `synchronise_again`; both throw what Control throws in a wait that does not end.
+  GlobalClock(const Control& control, MPI_Comm communicator, const std::string& identity);
   /// The clock of a launch that needs no other.
   GlobalClock() = default;
 
@@ -59,13 +89,19 @@ class GlobalClock {
   void sweep();
   void teach(int learner) const;
   void learn(int teacher);
+  /// The best of several exchanges with a teacher, and the bound that it gave for its own time.
+  OffsetPoint ask(int teacher, double& teacher_error) const;
+  void learn_first();
 
+  const Control* control_ = nullptr;
   MPI_Comm communicator_ = MPI_COMM_NULL;
   int rank_ = 0;
   int size_ = 1;
   bool is_same_as_first_ = true;
   bool is_one_clock_ = true;
-  std::vector<OffsetPoint> points_;
+  bool is_together_ = true;  // what the exchange found of a clock that is said to be the first rank's
+  OffsetHistory history_;
+  std::vector<OffsetPoint> fresh_;  // of the synchronisation under way
   int exchanges_ = 0;
   std::uint64_t synchronised_ns_ = 0;
   ClockModel model_;
@@ -79,6 +115,7 @@ std::string clock_identity();
 struct ClockSpread {
   double error_ns = 0;  // what bounds the error of the difference of any two
   double shift_ns = 0;  // what the synchronisations before and after tell apart
+  double noise_ns = 0;  // what of that may be chance
 };
 
 /// Of the ranks' checks at the end of what they measured.

@@ -46,17 +46,29 @@ Control::Control(std::size_t part_bytes) : part_bytes_(part_bytes) {
 
 Control::~Control() { MPI_Comm_free(&communicator_); }
 
-void Control::finish_or_set_aside(MPI_Request request, std::shared_ptr<std::string> text) const {
+bool Control::is_finished(MPI_Request& request, std::optional<double> patience_seconds) const {
   Pause pause;
-  int is_done = 0;
-  for (MPI_Test(&request, &is_done, MPI_STATUS_IGNORE); is_done == 0; MPI_Test(&request, &is_done, MPI_STATUS_IGNORE)) {
-    try {
-      look_for_end();
-    } catch (const LaunchEnded&) {
-      return set_aside(request, std::move(text));
-    }
+  std::uint64_t begin_ns = 0;
+  for (int is_done = 0;;) {
+    MPI_Test(&request, &is_done, MPI_STATUS_IGNORE);
+    if (is_done != 0) return true;
+    if (has_ended()) return false;
+    if (begin_ns == 0) begin_ns = KernelClock::now();
+    if (patience_seconds && seconds_since(begin_ns) > *patience_seconds) return false;
     pause.sleep();
   }
+}
+
+void Control::finish_or_set_aside(MPI_Request request, std::shared_ptr<std::string> text) const {
+  if (!is_finished(request, std::nullopt)) set_aside(request, std::move(text));
+}
+
+void Control::finish(MPI_Request request, std::shared_ptr<const void> buffers, std::string_view awaited) const {
+  if (is_finished(request, patience_seconds_)) return;
+  set_aside(request, std::move(buffers));
+  look_for_end();
+  throw ControlError("rank " + std::to_string(rank_) + " waited " + std::to_string(std::lround(*patience_seconds_)) +
+                     " s for " + std::string(awaited) + ", longer than a cell of this plan takes: that rank hangs");
 }
 
 void Control::send(int to, int tag, std::string_view message) const {
@@ -82,16 +94,23 @@ std::optional<std::string> Control::take_part(int from, int tag) const {
   auto part = std::make_shared<std::string>(static_cast<std::size_t>(size), '\0');
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Imrecv(part->data(), size, MPI_CHAR, &handle, &request);
-  finish_or_set_aside(request, part);
+  if (!is_finished(request, std::nullopt)) {
+    set_aside(request, part);  // MPI still writes into it
+    look_for_end();
+  }
   return std::move(*part);
 }
 
 void Control::look_for_end() const {
+  if (has_ended()) throw LaunchEnded(*ended_);
+}
+
+bool Control::has_ended() const {
   if (!ended_) {
     MPI_Status status;
     int has_come = 0;
     MPI_Iprobe(MPI_ANY_SOURCE, end_tag, communicator_, &has_come, &status);
-    if (has_come == 0) return;
+    if (has_come == 0) return false;
     int size = 0;
     MPI_Get_count(&status, MPI_CHAR, &size);
     std::string text(static_cast<std::size_t>(size), '\0');
@@ -100,7 +119,7 @@ void Control::look_for_end() const {
     const auto told = nlohmann::json::parse(text);
     ended_.emplace(status.MPI_SOURCE, told["exit"].get<int>(), told["cause"].get<std::string>());
   }
-  throw LaunchEnded(*ended_);
+  return true;
 }
 
 std::optional<std::string> Control::try_receive(int from, int tag) const {

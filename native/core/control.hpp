@@ -91,7 +91,11 @@ class Control {
   std::string receive_patiently(int from, int tag) const;
   /// The next message if one has come, without waiting for it. Throws LaunchEnded.
   std::optional<std::string> try_receive(int from, int tag) const;
-  /// How long a rank may keep receive() waiting; nothing: for ever.
+  /// Sleep until a request of any communicator is complete. `buffers` is what it reads and writes: it stays where MPI
+  /// still owns it when the wait ends without. Throws LaunchEnded, and ControlError, which says what was waited for,
+  /// once that has taken longer than the patience.
+  void finish(MPI_Request request, std::shared_ptr<const void> buffers, std::string_view awaited) const;
+  /// How long a rank may keep receive() and finish() waiting; nothing: for ever.
   void set_patience(std::optional<double> seconds) { patience_seconds_ = seconds; }
 
   /// End the launch on all ranks, whatever they wait for on the control plane, and wait until they have heard.
@@ -108,7 +112,11 @@ class Control {
 
  private:
   std::optional<std::string> take_part(int from, int tag) const;
+  /// Whether some rank has ended the launch; look_for_end() throws LaunchEnded then.
+  bool has_ended() const;
   void look_for_end() const;
+  /// Sleep until the request is complete; false once the launch has ended or the patience is over.
+  bool is_finished(MPI_Request& request, std::optional<double> patience_seconds) const;
   /// Sleep until the request is complete, or set it aside with its text once the launch has ended.
   void finish_or_set_aside(MPI_Request request, std::shared_ptr<std::string> text) const;
   std::string wait_for(int from, int tag, std::optional<double> patience_seconds) const;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -38,15 +39,16 @@ constexpr std::size_t most_look_calls = 20;
 
 // Who waits awake sees the start one reading of the clock late at worst; so many are no miss yet.
 constexpr double readings_of_start = 8;
-// Samples count from the agreed start: who is late is in the time. Never more than a call takes back to back: where
-// processors are shared, with ranks or with others, some can begin only once others wait in the call. A report notes
-// what is more than a tenth of the time.
+// Samples count from the agreed start: who is late is in the time. Never more than a call takes: where processors are
+// shared, with ranks or with others, some can begin only once others wait in the call. A report notes what is more than
+// a tenth of the time.
 constexpr double most_late_share = 1;
 // Ranks that share a processor begin one after the other: what nine of ten starts keep is usual there, and half more is
 // no miss yet. The tolerance is recorded, so that a reader sees how well the ranks could begin together.
 constexpr double usual_share = 0.9;
 constexpr double tolerance_factor = 1.5;
-// With fewer calls of a batch that nobody missed, what is usual is learnt again.
+// With fewer calls of a batch that nobody missed, what is usual is learnt again. Of a cell fewer are no measurement:
+// those that all ranks came in time to may be other calls than the rest.
 constexpr double least_valid = 0.5;
 // A cell that has fewer such calls when its time is over goes on so many times as long, a second at least, and fails if
 // it still has: of fewer than six samples the median has no interval of 95 %. A plan that is content with fewer gets
@@ -55,6 +57,8 @@ constexpr std::size_t least_samples = 6;
 constexpr double patience = 4;
 constexpr double least_patience_s = 1;
 
+// A row back to back is taken in so many pieces: a time slice that somebody else took is in one of them.
+constexpr std::size_t pieces_of_row = 5;
 // Of the cell's time calls back to back have a quarter, as have calls after barriers; the agreed start has the rest.
 constexpr double loop_share = 0.25;
 constexpr std::size_t most_loop_calls = 100'000;
@@ -135,8 +139,9 @@ Outcome Conductor::lead(Also also) {
   const End end(task_.team);
   estimate();
   measure_loops(also.barrier_start);
-  const double most_late_ns = most_late_share * back_to_back_ns_;
-  learn(CallPhase::estimate, generous * static_cast<std::int64_t>(back_to_back_ns_) + window_margin_ns, most_late_ns);
+  task_.findings.values["start_limit_ns"] = most_late_share * call_ns_;
+  learn(CallPhase::estimate, generous * static_cast<std::int64_t>(call_ns_) + window_margin_ns,
+        most_late_share * call_ns_);
   task_.findings.values["start_lateness_ns"] = static_cast<double>(median(copy_of(slowest_.lateness())));
   Stopping stopping = task_.probe.stopping;
   stopping.maximum_seconds *= 1 - loop_share * (also.barrier_start ? 2 : 1);
@@ -150,7 +155,7 @@ Outcome Conductor::lead(Also also) {
 
 void Conductor::estimate() {
   direct(CallPhase::estimate, first_calls, 0);
-  back_to_back_ns_ = time_in_a_row(slowest_);
+  call_ns_ = time_in_a_row(slowest_);
 }
 
 /// How wide a window must be and how late a start is usual here, from calls that nobody counts, in windows that are
@@ -167,12 +172,17 @@ void Conductor::learn(CallPhase phase, std::int64_t window_ns, double most_late_
 Outcome Conductor::lead_phase(const Stopping& stopping, CallPhase phase) {
   StoppingRule rule(stopping);
   // What hides behind computing is a figure beside the cell's own, of which one sample is better than none.
+  const bool is_measured = phase == CallPhase::measured;
   const std::size_t least =
-      phase == CallPhase::measured ? std::min({least_samples, stopping.minimum_samples, stopping.maximum_samples}) : 1;
+      is_measured ? std::min({least_samples, stopping.minimum_samples, stopping.maximum_samples}) : 1;
   Outcome outcome;
   valid_.clear();
   valid_.reserve(stopping.maximum_samples);
   std::size_t taken = 0;
+  const auto has_enough = [&] {
+    const double share = is_measured ? least_valid : 0;
+    return valid_.size() >= least && static_cast<double>(valid_.size()) >= share * static_cast<double>(taken);
+  };
   const std::uint64_t begin = KernelClock::now();
   while (!outcome.stop) {
     const double window_seconds = static_cast<double>(window_ns_) * 1e-9;
@@ -188,22 +198,23 @@ Outcome Conductor::lead_phase(const Stopping& stopping, CallPhase phase) {
     outcome.seconds = static_cast<double>(KernelClock::now() - begin) * 1e-9;
     outcome.stop = rule.decide(valid_, outcome.seconds);
     const double patient_s = std::max(patience * stopping.maximum_seconds, least_patience_s);
-    const bool has_patience = valid_.size() < least && outcome.seconds < patient_s;
+    const bool has_patience = !has_enough() && outcome.seconds < patient_s;
     if (outcome.stop && outcome.stop != StopReason::count && has_patience) outcome.stop.reset();
     if (!outcome.stop && taken == stopping.maximum_samples) outcome.stop = StopReason::count;
   }
   std::map<std::string, double>& values = task_.findings.values;
-  if (phase == CallPhase::measured) {
+  if (is_measured) {
     values["window_ns"] = static_cast<double>(window_ns_);
     values["start_tolerance_ns"] = static_cast<double>(tolerance_ns_);
   }
-  if (valid_.size() < least && phase != CallPhase::warmup) {
-    throw Failure(FailureCode::timeout,
-                  "in only " + std::to_string(valid_.size()) + " of " + std::to_string(taken) +
-                      " calls did all ranks begin within " + std::to_string(tolerance_ns_) +
-                      " ns of the agreed time, at least " + std::to_string(least) +
-                      " are needed: do more ranks than processors run here, or is something else taking the "
-                      "processors? What calls take back to back and after barriers is kept with the cell");
+  if (!has_enough() && phase != CallPhase::warmup) {
+    throw Failure(
+        FailureCode::timeout,
+        "in only " + std::to_string(valid_.size()) + " of " + std::to_string(taken) +
+            " calls did all ranks begin within " + std::to_string(tolerance_ns_) + " ns of the agreed time, at least " +
+            std::to_string(least) +
+            " and half of them are needed: do more ranks than processors run here, or is something else taking the "
+            "processors? What calls take back to back and after barriers is kept with the cell");
   }
   return outcome;
 }
@@ -257,7 +268,8 @@ void Conductor::keep(const CallOrder& order, const CallTimes& own) {
 void Conductor::join(CallTimes& own) {
   slowest_ = own;
   const std::span<std::uint64_t> values = own.values();
-  reduce(values.data(), slowest_.values().data(), static_cast<int>(values.size()), MPI_UINT64_T, MPI_MAX);
+  std::ranges::copy(reduce(std::vector(values.begin(), values.end()), MPI_UINT64_T, MPI_MAX),
+                    slowest_.values().begin());
 }
 
 /// Each rank's mean over its calls, averaged over ranks, as OSU's benchmarks print it.
@@ -265,20 +277,24 @@ void Conductor::average(const CallTimes& own) {
   const auto first = static_cast<std::size_t>(loop_warmup_share * static_cast<double>(own.times().size()));
   const auto times = own.times().subspan(first);
   const double mean_ns = std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size());
-  double sum_ns = 0;
-  reduce(&mean_ns, &sum_ns, 1, MPI_DOUBLE, MPI_SUM);
-  barrier_start_ns_ = sum_ns / static_cast<double>(task_.team.size());
+  barrier_start_ns_ =
+      reduce(std::vector{mean_ns}, MPI_DOUBLE, MPI_SUM).front() / static_cast<double>(task_.team.size());
 }
 
-/// Whoever waits here sleeps, as on the control plane.
-void Conductor::reduce(const void* own, void* all, int count, MPI_Datatype type, MPI_Op op) {
+/// Of all ranks on the first one, the own values elsewhere. Whoever waits here sleeps, as on the control plane.
+template <class Value>
+std::vector<Value> Conductor::reduce(std::vector<Value> own, MPI_Datatype type, MPI_Op op) {
+  struct Buffers {
+    std::vector<Value> own;
+    std::vector<Value> all;
+  };
+  const auto buffers = std::make_shared<Buffers>(own, own);
   MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(MPI_Ireduce(own, all, count, type, op, 0, communicator_, &request), "MPI_Ireduce");
-  Pause pause;
-  for (int is_done = 0; is_done == 0;) {
-    check_mpi(MPI_Test(&request, &is_done, MPI_STATUS_IGNORE), "MPI_Test");
-    if (is_done == 0) pause.sleep();
-  }
+  check_mpi(MPI_Ireduce(buffers->own.data(), buffers->all.data(), static_cast<int>(own.size()), type, op, 0,
+                        communicator_, &request),
+            "MPI_Ireduce");
+  task_.team.control().finish(request, buffers, "the times that some rank took for its calls");
+  return std::move(buffers->all);
 }
 
 /// Fit the windows to what the last batch took; nobody missed `valid` of its calls.
@@ -297,7 +313,7 @@ void Conductor::adapt(std::size_t valid) {
   if (static_cast<double>(valid) < least_valid * calls) tolerance_ns_ = std::max(tolerance_ns_, tolerance());
 }
 
-/// What the last batch says of how late a start may be before it is a miss; never more than a small share of the call.
+/// What the last batch says of how late a start may be before it is a miss; never more than a call takes.
 std::int64_t Conductor::tolerance() const {
   const auto usual_ns = static_cast<double>(quantile(copy_of(slowest_.lateness()), usual_share));
   const double least_ns = readings_of_start * reading_ns_;
@@ -309,26 +325,42 @@ std::int64_t Conductor::tolerance() const {
 /// slowest rank; ranks that are done early begin the next call early. After a barrier each, as OSU has it: the mean
 /// over calls, averaged over ranks. They are other figures than the time of a call that all begin together, and are
 /// kept beside it.
+///
+/// What a call takes, by which a start is late or in time, is the greater of the two, for rooted calls run ahead back
+/// to back; of each a median, which one lost time slice does not move.
 void Conductor::measure_loops(bool with_barrier_start) {
-  take_loop(CallPhase::back_to_back, back_to_back_ns_);
-  back_to_back_ns_ = time_in_a_row(slowest_);
-  task_.findings.values["back_to_back_ns"] = back_to_back_ns_;
+  const double look_call_ns = look(CallPhase::back_to_back, call_ns_);
+  const std::size_t calls = calls_of_loop(look_call_ns) / pieces_of_row + 1;
+  double sum_ns = 0;
+  std::vector<double> pieces;
+  for (std::size_t piece = 0; piece < pieces_of_row; ++piece) {
+    direct(CallPhase::back_to_back, std::max(calls, first_calls), 0);
+    pieces.push_back(time_in_a_row(slowest_));
+    sum_ns += pieces.back();
+  }
+  std::ranges::sort(pieces);
+  call_ns_ = pieces[pieces_of_row / 2];
+  task_.findings.values["back_to_back_ns"] = sum_ns / pieces_of_row;
   if (!with_barrier_start) return;
   // A barrier takes about as long as a small call.
-  take_loop(CallPhase::barrier_start, 2 * back_to_back_ns_);
+  look(CallPhase::barrier_start, 2 * call_ns_);
+  direct(CallPhase::barrier_start, calls_of_loop(2 * call_ns_), 0);
+  call_ns_ = std::max(call_ns_, static_cast<double>(median(copy_of(slowest_.times()))));
   task_.findings.values["barrier_start_ns"] = barrier_start_ns_;
 }
 
-/// A loop for its share of the cell's time; first a short one, from which it is seen how many calls that are.
-void Conductor::take_loop(CallPhase phase, double call_ns) {
-  const double seconds = loop_share * task_.probe.stopping.maximum_seconds;
+/// A short loop first: how long a call takes there.
+double Conductor::look(CallPhase phase, double call_ns) {
+  direct(phase, std::clamp(static_cast<std::size_t>(look_ns / std::max(1.0, call_ns)), first_calls, most_look_calls),
+         0);
+  return time_in_a_row(slowest_);
+}
+
+/// How many calls a loop has in its share of the cell's time.
+std::size_t Conductor::calls_of_loop(double call_ns) const {
+  const double ns = loop_share * task_.probe.stopping.maximum_seconds * 1e9;
   const std::size_t most = std::clamp(task_.probe.stopping.maximum_samples, first_calls, most_loop_calls);
-  const auto fitting = [&](double ns, std::size_t least, std::size_t greatest) {
-    return std::clamp(static_cast<std::size_t>(ns / std::max(1.0, call_ns)), least, std::max(least, greatest));
-  };
-  direct(phase, fitting(look_ns, first_calls, most_look_calls), 0);
-  if (phase == CallPhase::back_to_back) call_ns = time_in_a_row(slowest_);
-  direct(phase, fitting(seconds * 1e9, first_calls, most), 0);
+  return std::clamp(static_cast<std::size_t>(ns / std::max(1.0, call_ns)), first_calls, most);
 }
 
 /// How much of the pure call's time hides behind computing of the same length, as IMB-NBC defines it: 1 if the longer

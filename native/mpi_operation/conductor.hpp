@@ -37,7 +37,8 @@ class Conductor {
   void learn(CallPhase phase, std::int64_t window_ns, double most_late_ns);
   Outcome lead_phase(const Stopping& stopping, CallPhase phase);
   void measure_loops(bool with_barrier_start);
-  void take_loop(CallPhase phase, double call_ns);
+  double look(CallPhase phase, double call_ns);
+  std::size_t calls_of_loop(double call_ns) const;
   void measure_overlap(double pure_ns);
   /// Order a batch, take part in it, and join what all ranks have.
   void direct(CallPhase phase, std::size_t calls, std::int64_t window_ns);
@@ -45,7 +46,8 @@ class Conductor {
   void keep(const CallOrder& order, const CallTimes& own);
   void join(CallTimes& own);
   void average(const CallTimes& own);
-  void reduce(const void* own, void* all, int count, MPI_Datatype type, MPI_Op op);
+  template <class Value>
+  std::vector<Value> reduce(std::vector<Value> own, MPI_Datatype type, MPI_Op op);
   std::int64_t next_start();
   void adapt(std::size_t valid);
   std::int64_t tolerance() const;
@@ -56,7 +58,7 @@ class Conductor {
   CallTimes slowest_{0};  // of the last batch over all ranks, on the first rank
   std::int64_t slowest_window_ns_ = 0;
   std::vector<std::uint64_t> valid_;  // slowest times of a phase whose windows nobody missed
-  double back_to_back_ns_ = 0;        // a call of a batch without windows
+  double call_ns_ = 0;                // what a call takes in plain loops
   double barrier_start_ns_ = 0;       // a call of the last batch after barriers, mean over ranks
   Waiting waiting_ = Waiting::sleep;
   double reading_ns_ = 0;    // one look at the clock

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/hang_alarm.hpp"
 #include "core/line_file.hpp"
 #include "core/watchdog.hpp"
 #include "mpi_operation/operation.hpp"
@@ -58,6 +59,15 @@ std::uint32_t path_token(std::uint32_t launch_token, int own_rank, const PathCac
   return static_cast<std::uint32_t>(state ^ (state >> 32U));
 }
 
+// The waits of the control plane end first, and know whom they waited for; and a cell is several of them.
+constexpr double share_of_patience = 1.5;
+constexpr int hung_exit_code = 1;
+
+std::optional<double> alarm_after(std::optional<double> patience_seconds) {
+  if (patience_seconds) *patience_seconds *= share_of_patience;
+  return patience_seconds;
+}
+
 }  // namespace
 
 std::map<std::string, InterfaceBytes> difference(const std::map<std::string, InterfaceBytes>& before) {
@@ -100,8 +110,17 @@ void CellRunner::agree(const CellTeam& team, const std::function<void()>& action
   }
 }
 
+/// What a rank says that is still in a cell when all others should have ended it, too.
+std::string CellRunner::hanging(const PlanProbe& probe) const {
+  return "rank " + std::to_string(surroundings_.control.rank()) + " on " + surroundings_.host + " is still in cell " +
+         std::to_string(probe.id) + " (" + std::string(name_of(probe.layer)) + " " +
+         std::string(name_of(probe.pattern)) +
+         "), for longer than a cell of this plan takes: a rank that does not say so hangs";
+}
+
 CellReport CellRunner::run(const PlanProbe& probe, int ordinal, const std::function<bool()>& is_over) {
   const CellTeam team(surroundings_.control, members_of(probe), ordinal);
+  const HangAlarm alarm(alarm_after(surroundings_.plan.patience_seconds), hanging(probe), hung_exit_code);
   CellReport report;
   Cell cell{.probe = probe, .team = team, .layer = layer_entry(probe.layer), .report = report, .is_over = is_over};
   samples_.warmup.prepare(0, false);

@@ -87,6 +87,7 @@ class CellRunner {
   std::int64_t common_start(const CellTeam& team) const;
   /// Do something that may fail here, and learn whether it failed anywhere; then every rank throws the same.
   void agree(const CellTeam& team, const std::function<void()>& action) const;
+  std::string hanging(const PlanProbe& probe) const;
   CellFailure named(const Failure& failure) const;
   void prepare_samples(const Cell& cell);
 

@@ -111,13 +111,83 @@ TEST(ClockSync, KnowsADriftWellEnoughForACallOfAMicrosecond) {
   EXPECT_LT(model.drift_error, 0.2e-6);
 }
 
+/// A clock seen at the beginning and then three cells a second for six seconds, up to the cell that is looked at.
+struct Seen {
+  OffsetHistory history;
+  double now_ns = 0;
+};
+
+constexpr double cell_ns = 2e8;
+constexpr int fresh_points = 5;
+
+void see(std::mt19937_64& random, Seen& seen, double half_ns, double offset_ns) {
+  OffsetPoint point = simulated(random, {seen.now_ns}, half_ns, 0).front();
+  point.offset_ns += offset_ns;
+  seen.history.add(point);
+}
+
+Seen steady(std::mt19937_64& random, double half_ns) {
+  Seen seen;
+  for (int i = 0; i < 10; ++i, seen.now_ns += 50.5e6) see(random, seen, half_ns, 0);
+  while (seen.now_ns < 6e9) {
+    seen.now_ns += cell_ns;
+    for (int i = 0; i < fresh_points; ++i, seen.now_ns += 1.1e6) see(random, seen, half_ns, 0);
+  }
+  return seen;
+}
+
+TEST(ClockSync, SeesWhatAClockDidDuringACellAndNotAShareOfIt) {
+  std::mt19937_64 random(1);
+  constexpr int trials = 100;
+  for (const double half_ns : {2e3, 20e3}) {
+    for (const double rate : {0.0, 100e-6, 500e-6}) {
+      int covered = 0;
+      double shifts = 0;
+      double truth = 0;
+      for (int trial = 0; trial < trials; ++trial) {
+        Seen seen = steady(random, half_ns);
+        const ClockModel before = fit_clock(seen.history.points());
+        const double begin_ns = seen.now_ns;
+        seen.now_ns += cell_ns;
+        std::vector<OffsetPoint> fresh;
+        for (int i = 0; i < fresh_points; ++i, seen.now_ns += 1.1e6) {
+          truth = rate * (seen.now_ns - begin_ns);
+          see(random, seen, half_ns, truth);
+          fresh.push_back(seen.history.points().back());
+        }
+        const double shift_ns = shift_from(before, fresh).shift_ns;
+        const auto local_ns = static_cast<std::uint64_t>(1e12 + seen.now_ns);
+        const double bound_ns = std::abs(shift_ns) + fit_clock(seen.history.points()).error_at(local_ns);
+        const auto model_ns = static_cast<double>(before.to_global(local_ns) - static_cast<std::int64_t>(local_ns));
+        covered += std::abs(truth - model_ns) <= bound_ns ? 1 : 0;
+        shifts += shift_ns / trials;
+      }
+      EXPECT_EQ(covered, trials) << half_ns << " ns, rate " << rate;
+      EXPECT_NEAR(shifts, truth, 0.03 * truth + 0.02 * half_ns) << half_ns << " ns, rate " << rate;
+    }
+  }
+}
+
+TEST(ClockSync, ForgetsALineThatAClockHasLeftAndKeepsOneThatItKeeps) {
+  std::mt19937_64 random(1);
+  int kept = 0;
+  for (int trial = 0; trial < 100; ++trial) {
+    Seen seen = steady(random, 5e3);
+    kept += seen.history.points().size() > 100 ? 1 : 0;
+    see(random, seen, 5e3, 20e3);
+    EXPECT_EQ(seen.history.points().size(), 1U);
+  }
+  EXPECT_GE(kept, 70);
+}
+
 TEST(ClockSync, TellsHowFarAnyTwoRanksAreApart) {
   const ClockCheck first{};
-  const ClockCheck ahead{.model = {}, .shift_ns = 30, .error_ns = 100};
-  const ClockCheck behind{.model = {}, .shift_ns = -50, .error_ns = 400};
+  const ClockCheck ahead{.model = {}, .shift_ns = 30, .noise_ns = 3, .error_ns = 100};
+  const ClockCheck behind{.model = {}, .shift_ns = -50, .noise_ns = 4, .error_ns = 400};
   const ClockSpread all = spread_of({first, ahead, behind});
   EXPECT_EQ(all.shift_ns, 80);
   EXPECT_EQ(all.error_ns, 500);
+  EXPECT_EQ(all.noise_ns, 7);
   EXPECT_EQ(spread_of({behind}).shift_ns, 0);
 }
 

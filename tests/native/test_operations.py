@@ -95,7 +95,7 @@ def check_measured(outcome: Outcome, cells: list[dict[str, Any]]) -> None:
         assert end.values["window_ns"] > 0
         assert end.values["back_to_back_ns"] > 0
         assert (end.values.get("barrier_start_ns", 0) > 0) == ("mode" in PATTERNS[line.pattern].parameters)
-        assert end.values["start_tolerance_ns"] <= max(LEAST_TOLERANCE_NS, end.values["back_to_back_ns"])
+        assert end.values["start_tolerance_ns"] <= max(LEAST_TOLERANCE_NS, end.values["start_limit_ns"])
 
 
 def in_time(outcome: Outcome, cells: list[dict[str, Any]]) -> list[int]:

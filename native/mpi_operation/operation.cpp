@@ -64,10 +64,6 @@ const OperationEntry& entry_of(Pattern pattern) {
 
 std::vector<std::string> operation_parameters(Pattern pattern) { return {entry_of(pattern).parameter}; }
 
-bool needs_threads(const Plan& plan) {
-  return std::ranges::any_of(plan.probes, [](const PlanProbe& probe) { return probe.pattern == Pattern::threaded; });
-}
-
 void verify_operation(MPI_Comm communicator, Task& task) {
   MPI_Comm_set_errhandler(communicator, MPI_ERRORS_RETURN);
   Counters& counters = task.counters;

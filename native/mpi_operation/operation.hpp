@@ -30,9 +30,6 @@ namespace fabricbench {
 /// The parameters that an operation has. Others are refused.
 std::vector<std::string> operation_parameters(Pattern pattern);
 
-/// Whether the plan has an operation that calls MPI from several threads at once.
-bool needs_threads(const Plan& plan);
-
 /// The untimed calls with known contents before the timing; counts what is right and what is not. Collective over the
 /// communicator of the cell's ranks.
 void verify_operation(MPI_Comm communicator, Task& task);

@@ -93,7 +93,7 @@ class ThreadedPaths {
     if (provided == MPI_THREAD_MULTIPLE) return;
     throw Failure(FailureCode::unsupported,
                   "MPI does not let several threads call it here (MPI_THREAD_MULTIPLE): either the library was built "
-                  "without, or this host could not read the plan before MPI began, and so did not ask for it");
+                  "without, or fabricbench-probe was started without --threads, which asks for it");
   }
 
   std::vector<std::unique_ptr<ThreadPath>> paths_;

@@ -331,14 +331,6 @@ Exit end_launch(Control& control, Exit exit, const std::string& cause) {
 
 }  // namespace
 
-int wanted_thread_support(const std::string& plan_path) {
-  try {
-    return needs_threads(parse_plan(read_plan_text(plan_path))) ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
-  } catch (const PlanError&) {
-    return MPI_THREAD_SINGLE;  // rank 0 tells what is wrong, once MPI runs
-  }
-}
-
 Exit launch(const std::string& plan_path, std::uint64_t start_up_ns) {
   // Short sleeps of the control plane are to be short: the default slack would add 50 us to each.
   prctl(PR_SET_TIMERSLACK, 1000);

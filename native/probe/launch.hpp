@@ -10,10 +10,6 @@ namespace fabricbench {
 /// Exit codes, which scripts rely on.
 enum class Exit { done = 0, failed = 1, bad_plan = 2, environment = 3 };
 
-/// Which support of threads to ask MPI for. Calls cost more with it (some 30 ns each in MPICH's shared memory), so only
-/// a plan with an operation of several threads asks; a rank that cannot read the plan yet does not.
-int wanted_thread_support(const std::string& plan_path);
-
 /// Measure a plan. Collective over MPI_COMM_WORLD; every rank returns the same. `start_up_ns`: what MPI_Init took here.
 Exit launch(const std::string& plan_path, std::uint64_t start_up_ns);
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from fabricbench.native import build_info, native_file
 from fabricbench.record.lines import Cell, CellEnd, CellFailed, Header, Phase, Samples
-from fabricbench.record.probe_plan import ProbePlan
+from fabricbench.record.probe_plan import ProbePlan, options_of
 
 TIME_LIMIT_S = 60
 LOOPBACK = {"name": "loopback", "interface": "lo", "subnet": "127.0.0.0/8", "mtu": 65536}
@@ -62,4 +62,8 @@ def plan_of(probes: Sequence[dict[str, Any]], output: Path, fabric: dict[str, An
 
 def command_of(plan: Path, ranks: int) -> list[str]:
     """The tokens that start the measurer on this machine with the MPI that it was built with."""
-    return [build_info().mpiexec, "-n", str(ranks), str(native_file("fabricbench-probe")), str(plan)]
+    try:
+        options = options_of(ProbePlan.model_validate_json(plan.read_bytes()).probes)
+    except (OSError, ValueError):
+        options = []  # the measurer is to say what is wrong
+    return [build_info().mpiexec, "-n", str(ranks), str(native_file("fabricbench-probe")), *options, str(plan)]

@@ -7,7 +7,7 @@ kernels.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -22,6 +22,7 @@ from fabricbench.record.kernel_cells import LaunchOfKernel, as_record
 from fabricbench.record.kernel_reading import KernelRecord
 from fabricbench.record.launch import KERNEL_RECORDS, KernelPart
 from fabricbench.record.lines import InterfaceBytes
+from fabricbench.record.probe_plan import PlanProbe, options_of
 from fabricbench.record.reading import Record, read_record
 from fabricbench.workload import counted
 from fabricbench.workload.npb import VERIFIED, WRONG, NpbRun, npb_program, read_npb
@@ -55,16 +56,19 @@ class Start(Protocol):
 def start_of(launch: LaunchPlan, plan: RunPlan) -> Start:
     """Return what a launch starts."""
     if launch.kernel is None:
-        return Measurer()
+        return Measurer(plan.cells[cell] for cell in launch.cells)
     return (OwnKernel if launch.kernel.program == OWN else OfficialKernel)(launch, launch.kernel, plan)
 
 
 class Measurer:
     """The measurer follows the plan in its directory."""
 
+    def __init__(self, probes: Iterable[PlanProbe]) -> None:
+        self._options = options_of(probes)
+
     def program(self, directory: Path) -> list[str]:
         """Return its tokens."""
-        return [str(native_file(PROBE)), str(directory / PLAN_FILE)]
+        return [str(native_file(PROBE)), *self._options, str(directory / PLAN_FILE)]
 
     def is_well(self, exit_code: int | None) -> bool:
         """Tell whether it ended well."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from ipaddress import IPv4Network
 from typing import Literal
 
@@ -75,6 +76,11 @@ class PlanProbe(Model):
     stopping: Stopping = Stopping()
     parameters: dict[str, str | int | float] = {}
     congestor: PlanCongestor | None = None
+
+
+def options_of(probes: Iterable[PlanProbe]) -> list[str]:
+    """Return the options that the measurer needs for cells: what MPI must be asked for before anybody has read the plan."""
+    return ["--threads"] if any(probe.pattern is Pattern.THREADED for probe in probes) else []
 
 
 class ProbePlan(Model):

@@ -1,5 +1,6 @@
-/* Preloaded, it gives the second rank a CLOCK_MONOTONIC of its own that runs SKEW_PPM too fast from its first reading on, and
- * another time namespace by name, as on another machine; and lets it come LATE_US late out of each sleep until a time. */
+/* Preloaded, it gives the second rank a CLOCK_MONOTONIC of its own that runs SKEW_PPM too fast from SKEW_AFTER_S seconds after its
+ * first reading on, and is ahead by AHEAD_US from the first; with another time namespace by name, as on another machine, unless
+ * SAME_BOOT is set, as on machines started from one memory image; and lets it come LATE_US late out of each sleep until a time. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,8 @@
 static double rate;
 static long long first;
 static long late_us;
+static long long after_ns, ahead_ns;
+static int has_own_clock, is_same_boot;
 
 __attribute__((constructor)) static void begin(void) {
   const char* rank = getenv("PMI_RANK");
@@ -17,15 +20,20 @@ __attribute__((constructor)) static void begin(void) {
   const char* late = getenv("LATE_US");
   if (rank == NULL || atoi(rank) != 1) return;
   if (ppm != NULL) rate = atof(ppm) * 1e-6;
+  if (getenv("SKEW_AFTER_S") != NULL) after_ns = (long long)(atof(getenv("SKEW_AFTER_S")) * 1e9);
+  if (getenv("AHEAD_US") != NULL) ahead_ns = atoll(getenv("AHEAD_US")) * 1000;
+  has_own_clock = rate != 0 || ahead_ns != 0;
+  is_same_boot = getenv("SAME_BOOT") != NULL;
   if (late != NULL) late_us = atol(late);
 }
 
 int clock_gettime(clockid_t clock, struct timespec* time) {
   const int result = (int)syscall(SYS_clock_gettime, clock, time);
-  if (rate == 0 || clock != CLOCK_MONOTONIC) return result;
+  if (!has_own_clock || clock != CLOCK_MONOTONIC) return result;
   long long now = time->tv_sec * 1000000000LL + time->tv_nsec;
   if (first == 0) first = now;
-  now += (long long)((double)(now - first) * rate);
+  const long long since = now - first - after_ns;
+  now += ahead_ns + (since > 0 ? (long long)((double)since * rate) : 0);
   time->tv_sec = now / 1000000000LL;
   time->tv_nsec = now % 1000000000LL;
   return result;
@@ -33,9 +41,10 @@ int clock_gettime(clockid_t clock, struct timespec* time) {
 
 int clock_nanosleep(clockid_t clock, int flags, const struct timespec* until, struct timespec* left) {
   struct timespec real = *until;
-  if (rate != 0 && clock == CLOCK_MONOTONIC && (flags & TIMER_ABSTIME)) {
-    const long long skewed = until->tv_sec * 1000000000LL + until->tv_nsec;
-    const long long then = first + (long long)((double)(skewed - first) / (1 + rate));
+  if (has_own_clock && clock == CLOCK_MONOTONIC && (flags & TIMER_ABSTIME)) {
+    const long long skewed = until->tv_sec * 1000000000LL + until->tv_nsec - ahead_ns;
+    const long long since = skewed - first - after_ns;
+    const long long then = since > 0 ? first + after_ns + (long long)((double)since / (1 + rate)) : skewed;
     real.tv_sec = then / 1000000000LL;
     real.tv_nsec = then % 1000000000LL;
   }
@@ -46,6 +55,6 @@ int clock_nanosleep(clockid_t clock, int flags, const struct timespec* until, st
 
 ssize_t readlink(const char* path, char* text, size_t size) {
   const ssize_t length = syscall(SYS_readlink, path, text, size);
-  if (rate != 0 && length > 2 && strcmp(path, "/proc/self/ns/time") == 0) text[length - 2] ^= 1;
+  if (has_own_clock && !is_same_boot && length > 2 && strcmp(path, "/proc/self/ns/time") == 0) text[length - 2] ^= 1;
   return length;
 }

@@ -75,6 +75,44 @@ def test_a_clock_that_drifts_is_followed_or_the_cell_is_refused(probe: Callable[
             assert ("the clocks of the ranks shifted by" in reason) == is_shifted
 
 
+CHANGE_PPM = 80
+"""Of a rate that is set anew, less than what a clock whose drift is unknown is taken for."""
+CHANGE_AFTER_S = 5.0
+
+
+def test_a_clock_whose_rate_changes_is_seen_by_all_that_it_did_and_then_followed(
+    probe: Callable[..., Outcome], disturbed: list[str]
+):
+    call, wait, _ = cells()
+    wait["stopping"] = {"minimum_samples": 500, "maximum_samples": 500, "maximum_seconds": 8.0}
+    # Some cells of an unchanged clock that its line is learnt from; the change is within the wait that follows.
+    outcome = probe(
+        [call, call, call, wait, call, call],
+        prefix=[*disturbed, f"SKEW_PPM={CHANGE_PPM}", f"SKEW_AFTER_S={CHANGE_AFTER_S}"],
+    )
+    assert outcome.code == 0, outcome.stderr
+    least_ns = CHANGE_PPM * 1e-6 * call["stopping"]["maximum_seconds"] * 1e9
+    found = {number: values_of(outcome, number) for number in (0, 1, 2, 4, 5)}
+    # On a busy machine the change may come before the wait, and take effect in an earlier cell.
+    assert max(values["clock_shift_ns"] for values in found.values()) > 0.25 * least_ns
+    for number, values in found.items():
+        assert values["clock_error_ns"] > values["clock_shift_ns"]
+        sure_ns = values["clock_shift_ns"] - values["clock_shift_noise_ns"]
+        if LATE not in (reason := reason_of(outcome, number)):
+            is_shifted = sure_ns > MOST_SHIFT * values["back_to_back_ns"]
+            assert ("the clocks of the ranks shifted by" in reason) == is_shifted
+
+
+def test_clocks_that_only_seem_to_be_one_are_found_apart(probe: Callable[..., Outcome], disturbed: list[str]):
+    outcome = probe(cells()[:1], prefix=[*disturbed, "AHEAD_US=5000", "SAME_BOOT=1"])
+    assert outcome.code == 0, outcome.stderr
+    (begin,) = [line for line in outcome.lines if isinstance(line, Clock) and (line.rank, line.phase) == (1, "begin")]
+    assert not begin.is_shared
+    assert begin.offset_ns == pytest.approx(-5e6, abs=begin.error_ns)
+    values = values_of(outcome, 0)
+    assert values["clock_error_ns"] > 0
+
+
 def test_one_clock_needs_no_second_look(probe: Callable[..., Outcome]):
     outcome = probe(cells()[:1])
     assert outcome.code == 0, outcome.stderr

@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
+import signal
 import sys
 import time
 from collections import Counter
@@ -106,6 +107,8 @@ def main() -> None:
     parser.add_argument("--work", type=lambda text: Path(text).absolute(), default=Path("build/soak").absolute())
     parser.add_argument("--write", type=Path, help="put the counts into this page")
     arguments = parser.parse_args()
+    # A shell that starts us in the background has it ignored, and sessions would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     trials = soak(arguments)
     show(page(trials), "soak", arguments.write)
     sys.exit(any(trial.problems for trial in trials))

@@ -23,6 +23,8 @@ END_S = 30.0
 KILLS = ("kill the run", "kill a rank", "kill the launcher", "kill the lab's keeper", "kill a switch")
 FAULTS = ("full disk", "ENOSPC on a record", "EIO on writes", "connection reset", "lost frames", "hung rank")
 OF_A_RANK = {"kill a rank", "hung rank"}
+APPEARS_S = 20.0
+"""How long what is to be disturbed may take to be there, on a busy machine."""
 IN_LAB_ONLY = {"kill the lab's keeper", "kill a switch", "lost frames"}
 
 
@@ -65,7 +67,7 @@ def disturb(subject: Subject, trial: Trial, session: subprocess.Popen[bytes], ra
         subject.fault.unlink()
         return
     # A rank lives for a moment of each launch: wait for one, and for a while in its life.
-    deadline = time.monotonic() + LATEST_S
+    deadline = time.monotonic() + APPEARS_S
     age = random.choice((0.0, random.uniform(0.0, 0.4))) if trial.kind in OF_A_RANK else 0.0
     while True:
         pid = subject.find(trial.kind, session.pid, random)

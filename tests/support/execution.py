@@ -13,7 +13,8 @@ from fabricbench.campaign.journal import Happened, Journal
 from fabricbench.campaign.plan import RunPlan, plan_run
 from fabricbench.campaign.run_directory import RunDirectory
 from fabricbench.campaign.specification import Campaign, Experiment
-from fabricbench.record.manifest import Manifest, write_manifest
+from fabricbench.record.integrity import MANIFEST
+from fabricbench.record.manifest import Manifest, manifest_text, write_manifest
 from fabricbench.testbed.model import Testbed
 from support.fake_launcher import FAKE_PROBE, FakeLauncher
 
@@ -46,6 +47,7 @@ class Setting:
 
     def write_manifest(self) -> None:
         manifest = Manifest(campaign_name="tiny", testbed=self.testbed, seed=5, planned=self.plan.launches)
+        Journal(self.directory.path).append_written(MANIFEST, manifest_text(manifest))
         write_manifest(self.directory.path, manifest)
 
     def of(self, kind: type) -> list[Event]:

@@ -182,3 +182,16 @@ def test_a_launch_whose_exit_code_says_that_it_failed_does_not_count_for_run_res
     setting.run()
     assert setting.launcher.started == [failing]
     assert not setting.entries(Happened.ADOPTED)
+
+
+def test_a_launch_whose_record_is_not_of_what_was_planned_fails_and_names_the_cell(setting: Setting):
+    failing = setting.ids[1]
+    setting.launcher.behave(failing, "another size", "another size")
+    cell = setting.plan.launches[1].cells[0]
+    size = setting.plan.cells[cell].message_bytes
+    reason = f"its record is not whole: cell {cell}: message_bytes is {size + 1}, the plan has {size}"
+    with pytest.raises(RunIncomplete, match=f"{failing} {reason}"):
+        setting.run()
+    assert outcomes(setting)[failing] is LaunchOutcome.CUT_SHORT
+    setting.run()
+    assert outcomes(setting)[failing] is LaunchOutcome.FINISHED

@@ -7,9 +7,8 @@ versions) contradicts nothing. The arithmetic is that of the measurer: `native/p
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -194,13 +193,13 @@ def _impossible_values(values: Mapping[str, float]) -> Iterator[str]:
             yield f"{name} is {value:g}"
 
 
-def _negative(numbers: Any) -> Iterator[str]:
+def _negative(numbers: Iterable[tuple[str, float]]) -> Iterator[str]:
     for name, number in numbers:
         if not (math.isfinite(number) and number >= 0):
             yield f"{name} is {number:g}: numbers that are not negative are needed"
 
 
-def _unlike(found: Any) -> Iterator[str]:
+def _unlike(found: Iterable[tuple[str, object, object]]) -> Iterator[str]:
     for name, stated, planned in found:
         if stated != planned:
             yield f"{name} is {stated}, the plan has {planned}"

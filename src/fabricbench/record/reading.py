@@ -329,9 +329,10 @@ class _Parser:
         cell = self._opened(number, "samples")
         if cell is None:
             return
-        before = cell.count(batch.phase)
-        if batch.first_index != before:
-            raise _Refused(f"samples begin at {batch.first_index}, {before} is needed", number)
+        before = next((one for one in reversed(cell.batches) if one.phase is batch.phase), None)
+        needed = before.first_index + len(before.time_ns) if before is not None else 0
+        if batch.first_index != needed:
+            raise _Refused(f"samples begin at {batch.first_index}, {needed} is needed", number)
         cell.batches.append(batch)
 
 

@@ -45,8 +45,10 @@ def write_record(path: Path, samples: int) -> None:
             times = [190_000 + (first + k) * 7919 % 9973 for k in range(BATCH)]
             line = {"type": "samples", "cell": 0, "phase": "measured", "first_index": first, "time_ns": times}
             file.write(json.dumps(line, separators=(",", ":")) + "\n")
-        end = {"type": "cell_end", "cell": 0, "stop": "count", "warmup": 0, "measured": samples, "seconds": 1.0}
-        file.write(f"{json.dumps(end)}\n{head[-1]}\n")
+        seconds = samples * 200e-6
+        end = {"type": "cell_end", "cell": 0, "stop": "count", "warmup": 0, "measured": samples, "seconds": seconds}
+        footer = json.loads(head[-1]) | {"cells": 1, "failed": 0}
+        file.write(f"{json.dumps(end)}\n{json.dumps(footer)}\n")
 
 
 def quantiles(path: Path) -> int:

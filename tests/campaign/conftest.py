@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from fabricbench.model import Layer
 from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
+from support.execution import Setting
 
 
 @pytest.fixture
@@ -34,3 +37,8 @@ def local_testbed() -> Testbed:
             Fabric(name="shared-memory", layers=(Layer.MEMORY, Layer.MPI)),
         ),
     )
+
+
+@pytest.fixture
+def setting(tmp_path: Path, testbed: Testbed) -> Setting:
+    return Setting(tmp_path, testbed)

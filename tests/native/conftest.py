@@ -1,4 +1,4 @@
-"""Starts the measurer on this machine and reads what it wrote, always under a time limit."""
+"""Starts the measurer on this machine and reads what it wrote, always under a time limit. No record contradicts itself."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ import pytest
 
 from fabricbench.native import native_file
 from fabricbench.record.lines import LINE_ADAPTER
+from fabricbench.record.probe_plan import plan_beside
+from fabricbench.record.reading import read_record
 from support.measurer import TIME_LIMIT_S, Outcome, command_of, plan_of
 
 
@@ -42,6 +44,8 @@ def probe(tmp_path: Path) -> Callable[..., Outcome]:
         lines = (
             [LINE_ADAPTER.validate_json(line) for line in output.read_text().splitlines()] if output.exists() else []
         )
+        if done.returncode == 0 and lines:
+            assert read_record(output, plan_beside(tmp_path)).damage == []
         return Outcome(done.returncode, done.stderr, lines)
 
     return run

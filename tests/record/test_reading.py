@@ -13,7 +13,7 @@ from fabricbench.record.lines import Phase
 from fabricbench.record.reading import Record, parse_record, read_record
 
 FIXTURE = Path(__file__).parents[2] / "schema/fixtures/record.jsonl"
-HEADER, *_, FOOTER = FIXTURE.read_bytes().splitlines(keepends=True)
+HEADER, *_ = FIXTURE.read_bytes().splitlines(keepends=True)
 
 
 def line(**keys: Any) -> bytes:
@@ -29,12 +29,16 @@ def samples(cell: int, times: list[int], *, phase: str = "measured", first: int 
     return line(type="samples", cell=cell, phase=phase, first_index=first, time_ns=times, **keys)
 
 
-def end(cell: int, measured: int, warmup: int = 0) -> bytes:
-    return line(type="cell_end", cell=cell, stop="count", warmup=warmup, measured=measured, seconds=0.1)
+def end(cell: int, measured: int, warmup: int = 0, seconds: float = 0.1) -> bytes:
+    return line(type="cell_end", cell=cell, stop="count", warmup=warmup, measured=measured, seconds=seconds)
 
 
 def whole_cell(cell: int, times: list[int]) -> bytes:
-    return opening(cell) + samples(cell, times) + end(cell, len(times))
+    return opening(cell) + samples(cell, times) + end(cell, len(times), seconds=sum(times) * 1e-9)
+
+
+def footer(cells: int, failed: int = 0) -> bytes:
+    return line(type="footer", finished_unix_ns=1793400001000000000, cells=cells, failed=failed)
 
 
 def parsed(text: bytes) -> Record:
@@ -60,7 +64,7 @@ def test_the_fixture_is_read_whole():
 def test_keys_may_stand_in_any_order_and_have_space_between_them():
     odd = b'{ "time_ns": [1, 2], "phase": "measured", "first_index": 0, "cell": 0, "type": "samples" }\n'
     sorted_keys = b'{"bytes":[5,6],"cell":0,"first_index":2,"phase":"measured","time_ns":[3,4],"type":"samples"}\n'
-    record = parsed(HEADER + opening(0) + odd + sorted_keys + end(0, 4) + FOOTER)
+    record = parsed(HEADER + opening(0) + odd + sorted_keys + end(0, 4) + footer(1))
     assert record.damage == []
     assert measured(record) == {0: [1, 2, 3, 4]}
 
@@ -92,7 +96,7 @@ def test_keys_may_stand_in_any_order_and_have_space_between_them():
     ],
 )
 def test_a_line_that_is_wrong_costs_its_cell_and_no_other(bad: bytes):
-    text = HEADER + whole_cell(1, [7, 8]) + opening(0) + bad + end(0, 2) + whole_cell(2, [9]) + FOOTER
+    text = HEADER + whole_cell(1, [7, 8]) + opening(0) + bad + end(0, 2) + whole_cell(2, [9]) + footer(3)
     record = parsed(text)
     assert measured(record) == {1: [7, 8], 2: [9]}
     assert record.damage[0].line == 6
@@ -100,7 +104,7 @@ def test_a_line_that_is_wrong_costs_its_cell_and_no_other(bad: bytes):
 
 
 def test_a_cell_whose_end_counts_more_samples_than_were_read_is_not_called_complete():
-    record = parsed(HEADER + opening(0) + samples(0, [1, 2]) + end(0, 3) + FOOTER)
+    record = parsed(HEADER + opening(0) + samples(0, [1, 2]) + end(0, 3) + footer(1))
     assert measured(record) == {}
     (damage,) = record.damage
     assert (damage.line, damage.cell, damage.lost_samples) == (4, 0, 2)
@@ -109,20 +113,20 @@ def test_a_cell_whose_end_counts_more_samples_than_were_read_is_not_called_compl
 
 def test_a_cell_without_its_opening_is_told_once_with_all_it_lost():
     lost = b"".join(samples(5, [1] * 10, first=10 * k) for k in range(50))
-    record = parsed(HEADER + lost + end(5, 500) + whole_cell(6, [1]) + FOOTER)
+    record = parsed(HEADER + lost + end(5, 500) + whole_cell(6, [1]) + footer(1))
     (damage,) = record.damage
     assert (damage.line, damage.cell, damage.lost_samples) == (2, 5, 500)
     assert measured(record) == {6: [1]}
 
 
 def test_batches_that_overlap_are_refused():
-    record = parsed(HEADER + opening(0) + samples(0, [1, 2]) + samples(0, [3], first=1) + end(0, 3) + FOOTER)
+    record = parsed(HEADER + opening(0) + samples(0, [1, 2]) + samples(0, [3], first=1) + end(0, 3) + footer(1))
     assert measured(record) == {}
 
 
 def test_a_failure_after_some_samples_keeps_them():
     failed = FIXTURE.read_bytes().splitlines(keepends=True)[-2].replace(b'"cell":3', b'"cell":0')
-    record = parsed(HEADER + opening(0) + samples(0, [1, 2]) + failed + FOOTER)
+    record = parsed(HEADER + opening(0) + samples(0, [1, 2]) + failed + footer(0, 1))
     assert record.is_complete
     (cell,) = record.cells
     assert cell.failed is not None
@@ -151,7 +155,7 @@ def test_the_fixture_of_the_patterns_is_read_whole():
 
 def test_a_channel_of_a_cell_that_is_not_open_costs_no_other():
     stray = line(type="channel", cell=9, source=0, destination=1, quantity="transfer", time_ns=[5], bytes=[8])
-    record = parsed(HEADER + opening(0) + samples(0, [1]) + stray + end(0, 1) + FOOTER)
+    record = parsed(HEADER + opening(0) + samples(0, [1]) + stray + end(0, 1) + footer(1))
     assert measured(record) == {0: [1]}
     assert "a channel of a cell that is not open" in record.damage[0].reason
 
@@ -166,7 +170,7 @@ def rendered(cells: list[list[int]]) -> tuple[bytes, list[int]]:
     for number, times in enumerate(cells):
         text += whole_cell(number, times)
         ends.append(len(text))
-    return text + FOOTER, ends
+    return text + footer(len(cells)), ends
 
 
 @given(CELLS, st.data())

@@ -46,7 +46,14 @@ def cell_lines(probe: dict[str, Any], interface: str | None, other: str | None) 
         "parameters": probe["parameters"],
     }
     times = [100_000 + 37 * number % 1000 for number in range(samples)]
-    end = {"type": "cell_end", "cell": probe["id"], "stop": "count", "warmup": 0, "measured": samples, "seconds": 0.003}
+    end = {
+        "type": "cell_end",
+        "cell": probe["id"],
+        "stop": "count",
+        "warmup": 0,
+        "measured": samples,
+        "seconds": sum(times) * 1e-9,
+    }
     begun = time.time_ns()
     end |= {"begin_unix_ns": begun, "end_unix_ns": begun + 3_000_000}
     end["interfaces"] = {str(interface): {"sent": 10, "received": 10}} if interface is not None else {}
@@ -88,6 +95,7 @@ def measure(plan: dict[str, Any], word: str, record: TextIO) -> int:
         record.flush()
 
     write(header(plan))
+    failed = 0
     if word == "hang":
         hang()
     for number, probe in enumerate(plan["probes"]):
@@ -99,10 +107,14 @@ def measure(plan: dict[str, Any], word: str, record: TextIO) -> int:
             time.sleep(0.6)
         if word == "no permission" and probe["layer"] == "frame":
             write(refusal(probe))
+            failed += 1
         else:
+            if word == "another size":
+                probe |= {"message_bytes": probe["message_bytes"] + 1}
             for line in cell_lines(probe, plan["fabric"]["interface"], "eth9" if word == "wrong way" else None):
                 write(line)
-    write({"type": "footer", "finished_unix_ns": time.time_ns(), "cells": len(plan["probes"]), "failed": 0})
+    cells = len(plan["probes"]) - failed
+    write({"type": "footer", "finished_unix_ns": time.time_ns(), "cells": cells, "failed": failed})
     return 0
 
 

@@ -10,7 +10,7 @@ from fabricbench.campaign.order import LaunchPlan
 from fabricbench.campaign.path_proof import prove_path
 from fabricbench.campaign.plan import RunPlan
 from fabricbench.campaign.run_directory import RunDirectory
-from fabricbench.campaign.starts import PLAN_FILE, Start, Written, start_of
+from fabricbench.campaign.starts import Start, Written, start_of
 from fabricbench.launch.command import Command
 from fabricbench.launch.launcher import Launcher
 from fabricbench.launch.watch import Outcome
@@ -19,6 +19,7 @@ from fabricbench.record.atomic import replace_text
 from fabricbench.record.frames import variant
 from fabricbench.record.launch import LaunchFacts, LaunchSummary, write_launch
 from fabricbench.record.outcome import LaunchOutcome, outcome_of, place_of_death, signal_name, signal_number
+from fabricbench.record.probe_plan import PLAN_FILE
 from fabricbench.record.reading import CellRecord, Record
 
 

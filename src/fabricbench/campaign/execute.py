@@ -47,6 +47,7 @@ from fabricbench.launch.watch import Outcome, run_watched
 from fabricbench.quantity import format_duration
 from fabricbench.record.atomic import explained
 from fabricbench.record.integrity import LAUNCH
+from fabricbench.record.launch import is_stored
 from fabricbench.record.outcome import LaunchOutcome
 
 
@@ -189,7 +190,7 @@ class Execution:
             recorded = summary.header.started_unix_ns / 1e9 if summary.header is not None else 0.0
             self._finished[launch.launch_id] = begun.get(launch.launch_id, recorded)
             if launch.launch_id not in told:
-                hashes = self._journal.hashes(self._directory.launch(launch.launch_id) / LAUNCH)
+                hashes = self._stored_hashes(launch)
                 self._journal.append(Happened.ADOPTED, launch.launch_id, sha256=hashes, outcome=summary.outcome)
 
     def _try(self, launch: LaunchPlan) -> Failure | None:
@@ -210,11 +211,13 @@ class Execution:
             failure = self._conclude(attempt, outcome)
         except TestbedLost as error:
             self._keeper.store(attempt, None, is_spoilt=True)
-            self._journal.append(Happened.FAILED, launch.launch_id, reason=error.message)
+            self._journal.append(
+                Happened.FAILED, launch.launch_id, sha256=self._stored_hashes(launch), reason=error.message
+            )
             raise
         except KeyboardInterrupt:
             self._keeper.store(attempt, None)
-            self._journal.append(Happened.INTERRUPTED, launch.launch_id)
+            self._journal.append(Happened.INTERRUPTED, launch.launch_id, sha256=self._stored_hashes(launch))
             raise Interrupted(
                 f"interrupted during {launch.launch_id}; everything measured so far is in {self._directory.path}",
                 hint=f"go on with `fabricbench resume {quote(str(self._directory.path))}`",
@@ -254,13 +257,15 @@ class Execution:
         )
         if failure is not None:
             self._stop_if_lost(launch)
-            self._journal.append(Happened.FAILED, launch.launch_id, reason=failure.reason)
+            self._journal.append(
+                Happened.FAILED, launch.launch_id, sha256=self._stored_hashes(launch), reason=failure.reason
+            )
             if any(words in outcome.stderr_tail for words in NO_SPACE) or is_full(self._directory.path):
                 raise no_space(self._directory.path)
             return failure
         assert stored is not None  # noqa: S101 - without a record there is a failure
         ended = stored.summary.outcome
-        seconds, hashes = round(outcome.seconds, 3), self._journal.hashes(attempt.directory / LAUNCH)
+        seconds, hashes = round(outcome.seconds, 3), self._stored_hashes(launch)
         self._journal.append(Happened.FINISHED, launch.launch_id, sha256=hashes, seconds=seconds, outcome=ended)
         if ended is LaunchOutcome.DIED_AFTER_RECORD:
             self._notify(Notice(f"{launch.launch_id} counts: {stored.summary.end_in_words}"))
@@ -273,6 +278,11 @@ class Execution:
         summary = stored.summary
         self._notify(LaunchFinished(launch, outcome.seconds, summary.cells, summary.failed, stored.violations))
         return None
+
+    def _stored_hashes(self, launch: LaunchPlan) -> dict[str, str] | None:
+        """Return what seals a launch, however it ended; None where nothing of it was stored."""
+        directory = self._directory.launch(launch.launch_id)
+        return self._journal.hashes(directory / LAUNCH) if is_stored(directory) else None
 
     def _notice(self, text: str) -> None:
         if text not in self._noticed:

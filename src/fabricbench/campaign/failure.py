@@ -88,8 +88,10 @@ def failure_of(
         ended = Ended.WITHOUT_RECORD
         reason = "ended well but wrote no record: is the run directory the same on the node of rank 0?"
     else:
-        damage = summary.damage[0].reason if summary.damage else "it has no header or no footer"
-        ended, reason = Ended.WITH_HALF_A_RECORD, f"its record is not whole: {damage}"
+        first = summary.damage[0] if summary.damage else None
+        of_cell = f"cell {first.cell}: " if first is not None and first.cell is not None else ""
+        damage = first.reason if first is not None else "it has no header or no footer"
+        ended, reason = Ended.WITH_HALF_A_RECORD, f"its record is not whole: {of_cell}{damage}"
     return Failure(launch, command, ended, reason, has_started, outcome.stderr_tail)
 
 

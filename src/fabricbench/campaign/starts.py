@@ -22,14 +22,13 @@ from fabricbench.record.kernel_cells import LaunchOfKernel, as_record
 from fabricbench.record.kernel_reading import KernelRecord
 from fabricbench.record.launch import KERNEL_RECORDS, KernelPart
 from fabricbench.record.lines import InterfaceBytes
-from fabricbench.record.probe_plan import PlanProbe, options_of
+from fabricbench.record.probe_plan import PLAN_FILE, PlanProbe, options_of, plan_beside
 from fabricbench.record.reading import Record, read_record
 from fabricbench.workload import counted
 from fabricbench.workload.npb import VERIFIED, WRONG, NpbRun, npb_program, read_npb
 from fabricbench.workload.official_npb import find_official, official_program, parse_official
 
 PROBE = "fabricbench-probe"
-PLAN_FILE = "plan.json"
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,7 @@ class Measurer:
     def read(self, directory: Path) -> Written | None:
         """Return its record."""
         records = directory / RECORDS_FILE
-        return Written(read_record(records)) if records.exists() else None
+        return Written(read_record(records, plan_beside(directory))) if records.exists() else None
 
 
 class _Kernel:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from pydantic import ValidationError
 
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
@@ -28,10 +27,9 @@ from fabricbench.record.integrity import CELLS, CHANNELS, LAUNCH, SAMPLES, Damag
 from fabricbench.record.kernel_lines import KernelHeader, KernelRun
 from fabricbench.record.lines import Clock, Footer, Header, PairFailed
 from fabricbench.record.outcome import LaunchOutcome, outcome_of, signal_name, signal_number
-from fabricbench.record.probe_plan import PlanProbe, ProbePlan
+from fabricbench.record.probe_plan import plan_beside
 from fabricbench.record.reading import Damage, Record, read_record
 
-PLAN = "plan.json"
 RECORDS = "records.jsonl"
 KERNEL_RECORDS = "kernel.jsonl"
 """The raw record of a kernel; its content is in `launch.json`."""
@@ -177,12 +175,13 @@ def write_launch(
     records = directory / RECORDS
     if lines is None and not records.exists():
         return _rewritten(directory, facts)
-    record = read_record(records) if lines is None else lines
+    plan = plan_beside(directory)
+    record = read_record(records, plan) if lines is None else lines
     channels = channels_frame(record)
     summary = _summary(directory, record, channels.height, facts or LaunchFacts())
     summary = summary.model_copy(update={"kernel": kernel})
     with replaced(directory / CELLS) as path:
-        cells_frame(record, _planned(directory)).write_parquet(path)
+        cells_frame(record, {probe.id: probe for probe in plan.probes} if plan is not None else {}).write_parquet(path)
     with replaced(directory / SAMPLES) as path:
         samples_frame(record).write_parquet(path, row_group_size=ROW_GROUP_ROWS)
     if channels.height:
@@ -286,12 +285,3 @@ def _summary(directory: Path, record: Record, channel_rows: int, facts: LaunchFa
         footer=record.footer,
         facts=facts,
     )
-
-
-def _planned(directory: Path) -> dict[int, PlanProbe]:
-    """Return the probes that the measurer was told to run; none where the plan is gone or was never written."""
-    try:
-        plan = ProbePlan.model_validate_json((directory / PLAN).read_bytes())
-    except (OSError, ValidationError):
-        return {}
-    return {probe.id: probe for probe in plan.probes}

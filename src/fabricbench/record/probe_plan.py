@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from ipaddress import IPv4Network
+from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from fabricbench.model import Layer, Model, Pattern, Receive
+
+PLAN_FILE = "plan.json"
+"""In the directory of a launch."""
 
 
 class PlanFabric(Model):
@@ -101,3 +105,11 @@ class ProbePlan(Model):
     )
 
     model_config = {**Model.model_config, "populate_by_name": True}
+
+
+def plan_beside(directory: Path) -> ProbePlan | None:
+    """Return what the measurer of a launch was told; None where its plan is gone, was never written, or is none."""
+    try:
+        return ProbePlan.model_validate_json((directory / PLAN_FILE).read_bytes())
+    except (OSError, ValidationError):
+        return None

@@ -2,7 +2,7 @@
 
 A cell is complete when its opening line, its samples and its end are all there and the end counts as many samples as were read.
 A line that is damaged (cut short, garbled, not of the schema) costs the cell it stands in and nothing else; it is never
-guessed at.
+guessed at. A cell whose lines contradict one another, or the plan of the launch, is no better (`contradictions`).
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from fabricbench.model import Model
+from fabricbench.record import contradictions
+from fabricbench.record.contradictions import Measured
 from fabricbench.record.lines import (
     LINE_ADAPTER,
     Cell,
@@ -31,6 +33,7 @@ from fabricbench.record.lines import (
     Phase,
     Quantity,
 )
+from fabricbench.record.probe_plan import PlanProbe, ProbePlan
 
 Numbers = NDArray[np.uint64]
 SignedNumbers = NDArray[np.int64]
@@ -99,6 +102,24 @@ class CellRecord:
                 return line.id if isinstance(line, Cell) else line.cell
         raise AssertionError
 
+    @property
+    def measured(self) -> Measured:
+        """All measured samples, and how many there are in the channels."""
+        batches = [batch for batch in self.batches if batch.phase is Phase.MEASURED]
+        has_bytes = any(batch.bytes is not None for batch in batches)
+        return Measured(
+            time_ns=np.concatenate([batch.time_ns for batch in batches]) if batches else np.array([], np.uint64),
+            missed=tuple(batch.first_index + at for batch in batches for at in batch.missed),
+            has_missed_warmup=any(batch.missed for batch in self.batches if batch.phase is Phase.WARMUP),
+            bytes=sum(int(batch.bytes.sum()) for batch in batches if batch.bytes is not None) if has_bytes else None,
+            channels_ns=(
+                sum(len(channel.time_ns) for channel in self.channels),
+                sum(int(channel.time_ns.sum()) for channel in self.channels),
+            )
+            if self.channels
+            else None,
+        )
+
     def count(self, phase: Phase) -> int:
         """Return how many samples of `phase` there are, those that missed their window included."""
         return sum(len(batch.time_ns) for batch in self.batches if batch.phase is phase)
@@ -121,15 +142,15 @@ class Record:
         return self.header is not None and self.footer is not None and not self.damage
 
 
-def read_record(path: Path) -> Record:
-    """Read the record at `path`; damage is in the result, only an OSError is raised."""
+def read_record(path: Path, plan: ProbePlan | None = None) -> Record:
+    """Read the record at `path`; damage is in the result, only an OSError is raised. `plan` is what its launch was told."""
     with path.open("rb") as lines:
-        return parse_record(lines)
+        return parse_record(lines, plan)
 
 
-def parse_record(lines: Iterable[bytes]) -> Record:
-    """Read a record from its lines; never raises on what they hold."""
-    parser = _Parser()
+def parse_record(lines: Iterable[bytes], plan: ProbePlan | None = None) -> Record:
+    """Read a record from its lines and hold it against the launch's plan; never raises on what they hold."""
+    parser = _Parser(plan)
     number = 0
     for number, line in enumerate(lines, 1):
         if line.strip():
@@ -145,11 +166,18 @@ class _Refused(Exception):  # noqa: N818 - never leaves this module
         self.cell = cell
 
 
+def _refuse_where(contradiction: str | None, cell: int | None = None) -> None:
+    if contradiction is not None:
+        raise _Refused(contradiction, cell)
+
+
 class _Parser:
     """The state between two lines: which cells are open, which are finished, and which are spoilt (by which damage)."""
 
-    def __init__(self) -> None:
+    def __init__(self, plan: ProbePlan | None) -> None:
         self.record = Record()
+        self.plan = plan
+        self.probes = {probe.id: probe for probe in plan.probes} if plan is not None else {}
         self.open: dict[int, CellRecord] = {}
         self.finished: set[int] = set()
         self.spoilt: dict[int, int] = {}
@@ -177,7 +205,26 @@ class _Parser:
             self.record.damage.append(Damage(line=1, reason="the record has no header"))
         if self.record.footer is None:
             self.record.damage.append(Damage(line=last_line, reason="the record has no footer: it was cut short"))
+        elif not self.record.damage:
+            self._miss_cells(self.record.footer, last_line)
         return self.record
+
+    def _miss_cells(self, footer: Footer, last_line: int) -> None:
+        """Note cells that the plan or the footer has and the record, in which nothing else is wrong, has not."""
+        for cell in sorted(set(self.probes) - self.finished):
+            reason = "the plan has this cell, the record has not"
+            self.record.damage.append(Damage(line=last_line, reason=reason, cell=cell))
+        ended = sum(cell.end is not None for cell in self.record.cells)
+        failed = len(self.record.cells) - ended
+        if not self.record.damage and (footer.cells, footer.failed) != (ended, failed):
+            stated = f"the footer counts {footer.cells} cells and {footer.failed} failed"
+            self.record.damage.append(Damage(line=last_line, reason=f"{stated}, {ended} and {failed} were read"))
+
+    def _probe(self, cell: int) -> PlanProbe | None:
+        """Return a cell's probe; None where there is no plan."""
+        if self.plan is not None and cell not in self.probes:
+            raise _Refused(f"the plan has no cell {cell}", cell)
+        return self.probes.get(cell)
 
     def _refuse(self, number: int, reason: str, cell: int | None) -> None:
         """Note a line that cannot be used. Where its cell cannot be told, any that is open may miss it and is no longer whole."""
@@ -203,13 +250,9 @@ class _Parser:
     def _take_line(self, line: object) -> None:
         match line:
             case Header():
-                if self.record.header is not None:
-                    raise _Refused("a second header")
-                self.record.header = line
+                self._begin(line)
             case Cell():
-                if line.id in self.open or line.id in self.finished or line.id in self.spoilt:
-                    raise _Refused(f"cell {line.id} opens twice", line.id)
-                self.open[line.id] = CellRecord(line)
+                self._open(line)
             case CellEnd():
                 self._end(line)
             case CellFailed():
@@ -219,9 +262,23 @@ class _Parser:
             case PairFailed():
                 self.record.failed_pairs.append(line)
             case Footer():
+                if self.record.footer is not None:
+                    raise _Refused("a second footer")
                 self.record.footer = line
             case _:
                 raise _Refused("a line that has no place here")
+
+    def _begin(self, header: Header) -> None:
+        if self.record.header is not None:
+            raise _Refused("a second header")
+        self.record.header = header
+        _refuse_where(contradictions.in_header(header, self.plan) if self.plan is not None else None)
+
+    def _open(self, cell: Cell) -> None:
+        if cell.id in self.open or cell.id in self.finished or cell.id in self.spoilt:
+            raise _Refused(f"cell {cell.id} opens twice", cell.id)
+        _refuse_where(contradictions.in_opening(cell, self._probe(cell.id)), cell.id)
+        self.open[cell.id] = CellRecord(cell)
 
     def _end(self, end: CellEnd) -> None:
         cell = self.open.get(end.cell)
@@ -233,12 +290,15 @@ class _Parser:
         for phase, stated in ((Phase.WARMUP, end.warmup), (Phase.MEASURED, end.measured)):
             if cell.count(phase) != stated:
                 raise _Refused(f"the end counts {stated} {phase} samples, {cell.count(phase)} were read", end.cell)
+        if cell.cell is not None:
+            _refuse_where(contradictions.in_end(cell.cell, end, cell.measured), end.cell)
         cell.end = end
         self._finish_cell(cell)
 
     def _fail(self, failed: CellFailed) -> None:
         if failed.cell in self.finished:
             raise _Refused(f"cell {failed.cell} fails after its end", failed.cell)
+        _refuse_where(contradictions.in_failure(failed, self._probe(failed.cell)), failed.cell)
         cell = self.open.get(failed.cell) or CellRecord(None)
         cell.failed = failed
         self._finish_cell(cell)
@@ -269,11 +329,10 @@ class _Parser:
         cell = self._opened(number, "samples")
         if cell is None:
             return
-        before = cell.batches[-1] if cell.batches else None
-        if before is not None and before.phase is batch.phase:
-            after = before.first_index + len(before.time_ns)
-            if batch.first_index < after:
-                raise _Refused(f"samples begin at {batch.first_index}, at least {after} is needed", number)
+        before = next((one for one in reversed(cell.batches) if one.phase is batch.phase), None)
+        needed = before.first_index + len(before.time_ns) if before is not None else 0
+        if batch.first_index != needed:
+            raise _Refused(f"samples begin at {batch.first_index}, {needed} is needed", number)
         cell.batches.append(batch)
 
 

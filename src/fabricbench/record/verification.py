@@ -18,7 +18,7 @@ from fabricbench.record.integrity import (
     launch_path,
 )
 from fabricbench.record.launch import LaunchSummary, is_stored
-from fabricbench.record.store import Run
+from fabricbench.record.store import ATTEMPT, Run
 
 
 class Verdict(StrEnum):
@@ -117,4 +117,19 @@ def _written(run: Run) -> Iterator[tuple[str, tuple[str, ...]]]:
         for file in summary.parquet:
             written = summary.sha256.get(file)
             yield f"{LAUNCHES}/{folder.name}/{file}", () if written is None else (written,)
-    yield from sorted(seals.items())  # finished launches that are gone, the plan
+    for name, hashes in sorted(seals.items()):  # launches that are gone, the plan
+        if not _is_set_aside(run.path / name, hashes):
+            yield name, hashes
+
+
+def _is_set_aside(path: Path, written: tuple[str, ...]) -> bool:
+    """Tell whether a launch that has left its place lies in one of its attempts as it was written: it is to be run again."""
+    if path.name != LAUNCH or path.exists():
+        return False
+    for attempt in path.parent.glob(f"{ATTEMPT}*"):
+        try:
+            if file_sha256(attempt / LAUNCH) in written:
+                return True
+        except (OSError, ValueError):
+            continue
+    return False

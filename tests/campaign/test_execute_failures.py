@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import errno
+import itertools
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fabricbench.campaign.events import Notice
+from fabricbench.campaign.failure import is_full
+from fabricbench.campaign.journal import Happened
+from fabricbench.errors import EnvironmentLacks, RunIncomplete
+from fabricbench.record.launch import read_launch
+from fabricbench.record.outcome import LaunchOutcome
+from fabricbench.record.store import Run
+from fabricbench.testbed.model import Testbed
+from support.execution import Setting
+
+
+def test_a_measurer_that_does_not_start_twice_alike_stops_the_run_early(setting: Setting):
+    for launch_id in setting.ids:
+        setting.launcher.behave(launch_id, "no start", "no start")
+    with pytest.raises(EnvironmentLacks, match=r"the measurer does not start: .* ended with exit code 7") as raised:
+        setting.run()
+    assert set(setting.launcher.started) == set(setting.ids[:2])
+    assert len(setting.launcher.started) <= 3
+    assert "cannot open /dev/fabric" in raised.value.message
+    assert "fake_probe.py" in raised.value.message
+
+
+def test_the_exit_code_of_what_does_not_start_may_change_from_try_to_try(setting: Setting):
+    for launch_id, code in zip(setting.ids, itertools.cycle((143, 15))):
+        setting.launcher.behave(launch_id, f"no start {code}", f"no start {code}")
+    with pytest.raises(EnvironmentLacks, match=r"does not start: b00-.* ended with exit code 1"):
+        setting.run()
+    assert set(setting.launcher.started) == set(setting.ids[:2])
+
+
+def test_a_fabric_on_which_nothing_starts_stops_the_run_too(setting: Setting):
+    fast = [launch.launch_id for launch in setting.plan.launches if launch.fabric == "fast"]
+    for launch_id in fast:
+        setting.launcher.behave(launch_id, "no start", "no start")
+    with pytest.raises(EnvironmentLacks, match=fast[1]):
+        setting.run()
+    assert setting.launcher.started.count(fast[0]) == 2
+    assert setting.launcher.started.count(fast[1]) == 1
+
+
+def test_a_hung_launch_is_ended_at_its_limit_with_its_log(setting: Setting):
+    setting.launcher.behave(setting.ids[0], "hang", "hang")
+    with pytest.raises(RunIncomplete, match="hung: ended at its time limit") as raised:
+        setting.run(limit_seconds=1.0)
+    assert "waiting for a peer that never comes" in raised.value.message
+    assert len(set(setting.entries(Happened.FINISHED))) == 5
+
+
+def test_a_full_disk_that_the_measurer_meets_is_said_and_everything_is_kept(setting: Setting):
+    setting.launcher.behave(setting.ids[2], "full disk")
+    with pytest.raises(EnvironmentLacks, match="no space left on the disk") as raised:
+        setting.run()
+    assert "resume" in str(raised.value.hint)
+    assert len(setting.entries(Happened.FINISHED)) == 2
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own with room for a few launches."""
+    directory = tmp_path / "small"
+    directory.mkdir()
+    mounting = ["mount", "-t", "tmpfs", "-o", "size=120k", "tmpfs", str(directory)]
+    if subprocess.run(mounting, capture_output=True, check=False).returncode != 0:
+        pytest.skip("a small disk cannot be mounted by this user")
+    try:
+        yield directory
+    finally:
+        subprocess.run(["umount", "--lazy", str(directory)], check=True)
+
+
+def test_a_disk_that_fills_up_ends_the_run_and_more_space_lets_it_go_on(small_disk: Path, testbed: Testbed):
+    setting = Setting(small_disk, testbed)
+    with pytest.raises(EnvironmentLacks, match="no space left on the disk"):
+        setting.run()
+    finished = setting.entries(Happened.FINISHED)
+    assert 0 < len(finished) < len(setting.ids)
+    subprocess.run(["mount", "-o", "remount,size=20m", str(small_disk)], check=True)
+    setting.launcher.started.clear()
+    setting.run()
+    assert not set(setting.launcher.started) & set(finished)
+    assert setting.entries(Happened.COMPLETED) == [None]
+
+
+def test_a_full_disk_that_the_journal_meets_is_said(setting: Setting, monkeypatch: pytest.MonkeyPatch):
+    real = os.fsync
+    calls = iter(range(100))
+
+    def full(descriptor: int) -> None:
+        if next(calls) == 20:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(EnvironmentLacks, match="no space left on the disk"):
+        setting.run()
+    monkeypatch.undo()
+    done = len(setting.entries(Happened.FINISHED))
+    setting.launcher.started.clear()
+    setting.run()
+    assert len(setting.launcher.started) <= 6 - done
+
+
+@pytest.mark.parametrize("word", ["dies midway", "no start", "hang"])
+def test_a_run_whose_testbed_has_ended_says_so_at_once_and_goes_on_when_it_is_there_again(setting: Setting, word: str):
+    setting.launcher.behave(setting.ids[0], word)
+    setting.launcher.what_is_lost = "the keeper of lab x (process 7) has ended, and the lab with it"
+    begin = time.monotonic()
+    with pytest.raises(EnvironmentLacks, match="the keeper of lab x") as raised:
+        setting.run()
+    assert time.monotonic() - begin < 20  # of a limit of 30 s
+    assert "resume" in str(raised.value.hint)
+    assert setting.launcher.started == setting.ids[:1]
+    assert setting.entries(Happened.FAILED) == setting.ids[:1]
+    setting.launcher.what_is_lost = None
+    setting.run()
+    assert setting.entries(Happened.COMPLETED) == [None]
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
+def test_what_may_not_be_allocated_is_full_whoever_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int):
+    assert not is_full(tmp_path)
+
+    def refuse(*_: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "posix_fallocate", refuse)
+        assert is_full(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def outcomes(setting: Setting) -> dict[str, LaunchOutcome]:
+    return {one: read_launch(setting.directory.launch(one)).outcome for one in setting.ids}
+
+
+def test_a_launch_that_died_after_its_record_counts_in_run_and_resume_and_says_by_what_and_where(setting: Setting):
+    setting.launcher.behave(setting.ids[1], "dies at the end 139")
+    setting.run()
+    facts = read_launch(setting.directory.launch(setting.ids[1])).facts
+    assert (facts.outcome, facts.exit_code) == (LaunchOutcome.DIED_AFTER_RECORD, 139)
+    assert (facts.signal, facts.died_on) == ("SIGSEGV", "n2")
+    assert setting.launcher.started == setting.ids
+    (told,) = setting.of(Notice)
+    assert told.text == f"{setting.ids[1]} counts: its record was whole when SIGSEGV ended its program on n2"
+    setting.launcher.started.clear()
+    setting.run()
+    assert setting.launcher.started == []
+    assert outcomes(setting)[setting.ids[1]] is LaunchOutcome.DIED_AFTER_RECORD
+
+
+def test_a_launch_that_hung_after_its_record_counts(setting: Setting):
+    setting.launcher.behave(setting.ids[0], "hangs at the end")
+    setting.run(limit_seconds=2.0)
+    assert outcomes(setting)[setting.ids[0]] is LaunchOutcome.DIED_AFTER_RECORD
+    assert "hung until its time limit" in setting.of(Notice)[0].text
+
+
+def test_a_launch_whose_exit_code_says_that_it_failed_does_not_count_for_run_resume_or_report(setting: Setting):
+    failing = setting.ids[1]
+    setting.launcher.behave(failing, "dies at the end 3", "dies at the end 3")
+    with pytest.raises(RunIncomplete, match=f"{failing} ended with exit code 3"):
+        setting.run()
+    assert outcomes(setting)[failing] is LaunchOutcome.FAILED
+    setting.write_manifest()
+    run = Run.open(setting.directory.path)
+    assert [launch.launch_id for launch in run.unfinished] == [failing]
+    assert [launch.launch_id for launch in run.missing] == [failing]
+    assert failing not in set(run.cells()["launch_id"])
+    setting.launcher.started.clear()
+    setting.run()
+    assert setting.launcher.started == [failing]
+    assert not setting.entries(Happened.ADOPTED)
+
+
+def test_a_launch_whose_record_is_not_of_what_was_planned_fails_and_names_the_cell(setting: Setting):
+    failing = setting.ids[1]
+    setting.launcher.behave(failing, "another size", "another size")
+    cell = setting.plan.launches[1].cells[0]
+    size = setting.plan.cells[cell].message_bytes
+    reason = f"its record is not whole: cell {cell}: message_bytes is {size + 1}, the plan has {size}"
+    with pytest.raises(RunIncomplete, match=f"{failing} {reason}"):
+        setting.run()
+    assert outcomes(setting)[failing] is LaunchOutcome.CUT_SHORT
+    setting.run()
+    assert outcomes(setting)[failing] is LaunchOutcome.FINISHED

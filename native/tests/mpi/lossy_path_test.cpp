@@ -19,7 +19,10 @@ class LossyPath {
   std::size_t largest_message() const { return 1024; }
   std::string address() const { return {}; }
   void meet(std::string_view) {}
-  void set_bound(double seconds) { bound_ns_ = static_cast<std::uint64_t>(seconds * 1e9); }
+  void set_bound(double seconds) { bound_ns_ = static_cast<std::uint64_t>(std::max(seconds, least_bound_) * 1e9); }
+  /// Let every receive wait for so long, so that what else has come is not seen before a message is.
+  void sit_in_receive(double seconds) { least_bound_ = seconds; }
+  int sent() const { return sent_; }
 
   void send(std::span<const std::byte> message) {
     for (int copies = copies_of_(sent_++); copies > 0; --copies) {
@@ -51,6 +54,7 @@ class LossyPath {
   std::function<int(int)> copies_of_;
   int sent_ = 0;
   std::uint64_t bound_ns_ = 0;
+  double least_bound_ = 0;
 };
 static_assert(Transport<LossyPath>);
 
@@ -131,6 +135,35 @@ TEST_F(LossyPair, APeerThatNeverAnswersIsGivenUpAfterAFewTries) {
   } else {
     verify(lossy, task_);
   }
+}
+
+TEST_F(LossyPair, ARetryIsAnsweredThoughTheFollowerReadsItBeforeItsOrder) {
+  probe_.verify_messages = 1;
+  LossyPath lossy = path([](int number) { return number == 0 ? 0 : 1; }, all);
+  if (!is_leader()) lossy.sit_in_receive(1);
+  verify(lossy, task_);
+  EXPECT_EQ(counters_.verified, is_leader() ? 1U : 0U);
+  EXPECT_EQ(lossy.sent(), is_leader() ? 2 : 1);
+}
+
+TEST_F(LossyPair, ABurstIsAnsweredThoughTheFollowerReadsItsFirstMessageBeforeItsOrder) {
+  constexpr int messages = 4;
+  // The last message of the first order is lost: the follower waits for it when the second order comes.
+  LossyPath lossy = path([](int number) { return number == 2 * messages - 1 ? 0 : 1; }, all);
+  if (!is_leader()) lossy.sit_in_receive(1);
+  CountedBursts<KernelClock, LossyPath> bursts(lossy, task_, messages);
+  if (!is_leader()) {
+    follow_orders(bursts, team_);
+    EXPECT_EQ(lossy.sent(), 4) << "five bursts, of which one is not whole";
+    return;
+  }
+  samples_.measured.prepare(3, false);
+  for (const std::size_t count : {1, 2}) {
+    team_.send(follower, bursts.order(count + 1));
+    bursts.lead(count, samples_.measured, KernelClock::now() + 1'000'000'000);
+  }
+  team_.send(follower, RoundOrder{});
+  EXPECT_EQ(samples_.measured.size(), 2U);
 }
 
 TEST_F(LossyPair, InABurstADoubleDoesNotStandInForALostMessage) {

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "pattern/burst.hpp"
+#include "pattern/pingpong.hpp"
 #include "pattern/verification.hpp"
 
 namespace fabricbench {
@@ -71,6 +72,28 @@ class LossyPair : public testing::Test {
     MPI_Barrier(MPI_COMM_WORLD);
   }
   static int all(int) { return 1; }
+  static int none(int) { return 0; }
+
+  /// Take part in a short cell; whether it failed here.
+  template <class Pattern>
+  bool fails(LossyPath& lossy) {
+    probe_.warmup_samples = 0;
+    probe_.stopping = {.minimum_samples = 5, .maximum_samples = 5, .maximum_seconds = 0.05};
+    samples_.measured.prepare(5, false);
+    try {
+      Pattern::template run<KernelClock>(lossy, task_);
+    } catch (const Failure&) {
+      return true;
+    }
+    return false;
+  }
+  /// Who failed, as the ranks of a cell agree on it afterwards.
+  std::string who_failed(bool own) const {
+    const std::string name = is_leader() ? "leader" : "follower";
+    std::string all_names = team_.converge(own ? name : "", std::plus<std::string>());
+    team_.discard_leftovers();
+    return all_names;
+  }
 
   Control control_;
   CellTeam team_{control_, {0, 1}, 0};
@@ -164,6 +187,19 @@ TEST_F(LossyPair, ABurstIsAnsweredThoughTheFollowerReadsItsFirstMessageBeforeIts
   }
   team_.send(follower, RoundOrder{});
   EXPECT_EQ(samples_.measured.size(), 2U);
+}
+
+TEST_F(LossyPair, ALossThatLastsLongerThanTheCellDoesNotFailIt) {
+  // The first order has an untimed message and a timed one.
+  LossyPath lossy = path([](int number) { return number == 1 ? 0 : 1; }, all);
+  EXPECT_EQ(who_failed(fails<Pingpong>(lossy)), "");
+  EXPECT_EQ(samples_.measured.size() > 0, is_leader());
+}
+
+TEST_F(LossyPair, APhaseInWhichNothingIsAnsweredIsGivenUpAfterAFewTries) {
+  LossyPath lossy = path(none, all);
+  EXPECT_EQ(who_failed(fails<Pingpong>(lossy)), "leader");
+  EXPECT_EQ(lossy.sent(), is_leader() ? 2 * static_cast<int>(first_tries) : 0) << "an untimed one before each";
 }
 
 TEST_F(LossyPair, InABurstADoubleDoesNotStandInForALostMessage) {

@@ -60,6 +60,19 @@ Value decode(std::string_view message) {
   return value;
 }
 
+/// As many of them as a message holds, likewise.
+template <class Value>
+std::vector<Value> decode_all(std::string_view message) {
+  static_assert(std::is_trivially_copyable_v<Value>);
+  if (message.size() % sizeof(Value) != 0) {
+    throw ControlError("a message of " + std::to_string(message.size()) + " bytes came where multiples of " +
+                       std::to_string(sizeof(Value)) + " are needed");
+  }
+  std::vector<Value> values(message.size() / sizeof(Value));
+  if (!values.empty()) std::memcpy(values.data(), message.data(), message.size());
+  return values;
+}
+
 template <class Value>
 std::string_view encode(const Value& value) {
   static_assert(std::is_trivially_copyable_v<Value>);
@@ -145,7 +158,8 @@ class CellTeam {
   /// converged: all of it has come then.
   void discard_leftovers() const;
 
-  /// A text to one other member and from one, apart from the pattern's own messages.
+  /// A text to one other member and from one, apart from the pattern's own messages. Not for patterns: what one rank of
+  /// a failed pattern left here would be taken for what the ranks agree on next.
   void send_text(std::size_t to, std::string_view text) const { control_.send(ranks_[to], agreement_tag_, text); }
   std::string receive_text(std::size_t from) const { return control_.receive(ranks_[from], agreement_tag_); }
   /// From who has others to wait for first.
@@ -153,6 +167,7 @@ class CellTeam {
     return control_.receive_patiently(ranks_[from], agreement_tag_);
   }
 
+  /// A pattern's own messages. Those that it leaves are discarded, so that it may stop at any point.
   template <class Value>
   void send(std::size_t to, const Value& value) const {
     control_.send(ranks_[to], pattern_tag_, encode(value));
@@ -165,6 +180,16 @@ class CellTeam {
   std::optional<Value> try_receive(std::size_t from) const {
     const auto message = control_.try_receive(ranks_[from], pattern_tag_);
     return message ? std::optional<Value>(decode<Value>(*message)) : std::nullopt;
+  }
+  template <class Value>
+  void send_all(std::size_t to, const std::vector<Value>& values) const {
+    static_assert(std::is_trivially_copyable_v<Value>);
+    control_.send(ranks_[to], pattern_tag_,
+                  {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(Value)});
+  }
+  template <class Value>
+  std::vector<Value> receive_all(std::size_t from) const {
+    return decode_all<Value>(control_.receive(ranks_[from], pattern_tag_));
   }
 
  private:

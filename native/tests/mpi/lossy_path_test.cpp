@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "pattern/burst.hpp"
+#include "pattern/oneway.hpp"
 #include "pattern/pingpong.hpp"
 #include "pattern/verification.hpp"
 
@@ -200,6 +201,33 @@ TEST_F(LossyPair, APhaseInWhichNothingIsAnsweredIsGivenUpAfterAFewTries) {
   LossyPath lossy = path(none, all);
   EXPECT_EQ(who_failed(fails<Pingpong>(lossy)), "leader");
   EXPECT_EQ(lossy.sent(), is_leader() ? 2 * static_cast<int>(first_tries) : 0) << "an untimed one before each";
+}
+
+TEST_F(LossyPair, StampsOfEachDirectionAreExchangedAfterTheTiming) {
+  LossyPath lossy = path(all, all);
+  EXPECT_EQ(who_failed(fails<Oneway>(lossy)), "");
+  if (!is_leader()) return;
+  ASSERT_EQ(findings_.channels.size(), 2U);
+  EXPECT_GT(samples_.measured.size(), 0U);
+  for (const ChannelReport& channel : findings_.channels) {
+    EXPECT_EQ(channel.time_ns.size(), samples_.measured.size());
+  }
+}
+
+TEST_F(LossyPair, ALeaderThatFailsIsSentNoStamps) {
+  LossyPath lossy = path(all, none);
+  EXPECT_EQ(who_failed(fails<Oneway>(lossy)), "leader");
+  EXPECT_EQ(who_failed(false), "") << "nothing is left of it";
+}
+
+TEST_F(LossyPair, ALeaderWhoseFollowerFailsWaitsForNoStamps) {
+  const auto third_fails = [](int number) {
+    if (number == 2) throw Failure(FailureCode::unreachable, "the link is down");
+    return 1;
+  };
+  LossyPath lossy = path(all, third_fails);
+  EXPECT_EQ(who_failed(fails<Oneway>(lossy)), "follower");
+  EXPECT_EQ(who_failed(false), "") << "nothing is left of it";
 }
 
 TEST_F(LossyPair, InABurstADoubleDoesNotStandInForALostMessage) {

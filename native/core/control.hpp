@@ -109,9 +109,11 @@ class Control {
 
   /// End the launch on all ranks, whatever they wait for on the control plane, and wait until they have heard.
   /// Those that have not after some seconds (in a call of MPI or the kernel, or stopped) are ended with this process by
-  /// MPI_Abort; and so are all where some rank has requests left that never end.
+  /// MPI_Abort; and so are all where some rank has requests left that never end. Where several ranks end it at once,
+  /// the lowest decides when all have heard; where it has ended already, this confirms that.
   void end_all(int exit_code, std::string_view cause);
-  /// Tell the rank that ended the launch that this one has heard it.
+  /// Tell the rank that ended the launch, and any other that does, that this one has heard it, and wait until it lets
+  /// go, some seconds at most: who left at once could not answer the others.
   void confirm(const LaunchEnded& ended) const;
 
   /// Rank 0's text on all ranks. Collective.
@@ -122,6 +124,12 @@ class Control {
  private:
   std::optional<std::string> take_part(int from, int tag) const;
   void look_for_end() const;
+  /// Send a short text that nothing waits for.
+  void tell(int to, int tag, std::string_view text) const;
+  /// The rank that a message came from, which is taken; nothing where none has come.
+  std::optional<int> take_from_any(int tag) const;
+  /// Whether this rank was let go in time; until then it answers who ends the launch as well.
+  bool is_let_go(double within_seconds) const;
   /// Sleep until the request is complete, or set it aside with its text once the launch has ended.
   void finish_or_set_aside(MPI_Request request, std::shared_ptr<std::string> text) const;
   std::string wait_for(int from, int tag, std::optional<double> patience_seconds) const;

@@ -23,6 +23,7 @@ constexpr int cells_with_own_tags = 16000;
 // Above those of cells.
 constexpr int end_tag = 32010;
 constexpr int heard_tag = 32011;
+constexpr int over_tag = 32012;
 
 // Who sleeps over the control plane hears of the end within 20 ms; who is in a call that has a bound of its own, later.
 constexpr double hearing_seconds = 3;
@@ -44,7 +45,11 @@ Control::Control(std::size_t part_bytes) : part_bytes_(part_bytes) {
   MPI_Comm_size(communicator_, &size_);
 }
 
-Control::~Control() { MPI_Comm_free(&communicator_); }
+Control::~Control() {
+  // Once the launch has ended, messages are left that nobody takes, on which MPICH would abort with an exit code of its
+  // own: they go with MPI.
+  if (!ended_) MPI_Comm_free(&communicator_);
+}
 
 bool Control::is_finished(MPI_Request& request, std::optional<double> patience_seconds) const {
   Pause pause;
@@ -107,19 +112,25 @@ void Control::look_for_end() const {
 
 bool Control::has_ended() const {
   if (!ended_) {
-    MPI_Status status;
-    int has_come = 0;
-    MPI_Iprobe(MPI_ANY_SOURCE, end_tag, communicator_, &has_come, &status);
-    if (has_come == 0) return false;
-    int size = 0;
-    MPI_Get_count(&status, MPI_CHAR, &size);
-    std::string text(static_cast<std::size_t>(size), '\0');
-    // Short, and there already.
-    MPI_Recv(text.data(), size, MPI_CHAR, status.MPI_SOURCE, end_tag, communicator_, MPI_STATUS_IGNORE);
-    const auto told = nlohmann::json::parse(text);
-    ended_.emplace(status.MPI_SOURCE, told["exit"].get<int>(), told["cause"].get<std::string>());
+    const std::optional<Told> end = take_short(MPI_ANY_SOURCE, end_tag);
+    if (!end) return false;
+    const auto told = nlohmann::json::parse(end->text);
+    ended_.emplace(end->from, told["exit"].get<int>(), told["cause"].get<std::string>());
   }
   return true;
+}
+
+std::optional<Control::Told> Control::take_short(int from, int tag) const {
+  MPI_Status status;
+  int has_come = 0;
+  MPI_Iprobe(from, tag, communicator_, &has_come, &status);
+  if (has_come == 0) return std::nullopt;
+  int size = 0;
+  MPI_Get_count(&status, MPI_CHAR, &size);
+  Told told{.from = status.MPI_SOURCE, .text = std::string(static_cast<std::size_t>(size), '\0')};
+  // Short, and there already.
+  MPI_Recv(told.text.data(), size, MPI_CHAR, told.from, tag, communicator_, MPI_STATUS_IGNORE);
+  return told;
 }
 
 std::optional<std::string> Control::try_receive(int from, int tag) const {
@@ -161,39 +172,65 @@ std::string Control::receive(int from, int tag) const { return wait_for(from, ta
 std::string Control::receive_patiently(int from, int tag) const { return wait_for(from, tag, std::nullopt); }
 
 void Control::end_all(int exit_code, std::string_view cause) {
+  if (ended_) return confirm(*ended_);  // heard where nothing could be thrown
   const std::string text = nlohmann::json{{"exit", exit_code}, {"cause", cause}}.dump(
       -1, ' ', false, nlohmann::json::error_handler_t::replace);
   std::vector<int> silent;
   for (int other = 0; other < size_; ++other) {
     if (other == rank_) continue;
     silent.push_back(other);
-    // Nothing waits for these: who never takes them is ended below.
-    auto own = std::make_shared<std::string>(text);
-    MPI_Request request = MPI_REQUEST_NULL;
-    MPI_Isend(own->data(), static_cast<int>(own->size()), MPI_CHAR, other, end_tag, communicator_, &request);
-    set_aside(request, std::move(own));
+    tell(other, end_tag, text);  // who never takes it is ended below
   }
   ended_.emplace(rank_, exit_code, std::string(cause));
   bool is_clean = true;
+  int first_to_end = rank_;
   const auto has_heard = [&](int other) {
-    if (const auto answer = take_part(other, heard_tag)) {
-      is_clean = is_clean && *answer == "clean";
+    if (const auto answer = take_short(other, heard_tag)) {
+      is_clean = is_clean && answer->text == "clean";
       return true;
     }
-    return take_part(other, end_tag).has_value();  // it ends the launch itself
+    if (!take_short(other, end_tag)) return false;  // it ends the launch itself
+    first_to_end = std::min(first_to_end, other);
+    return true;
   };
   const std::uint64_t begin_ns = KernelClock::now();
   for (Pause pause; !silent.empty() && seconds_since(begin_ns) < hearing_seconds; pause.sleep()) {
     std::erase_if(silent, has_heard);
+    if (take_short(MPI_ANY_SOURCE, over_tag)) return;
+  }
+  // Of several the lowest rank decides for all: each knows of the others, who answered by their own end.
+  if (first_to_end != rank_) {
+    if (!is_let_go(2 * hearing_seconds)) MPI_Abort(MPI_COMM_WORLD, exit_code);
+    return;
   }
   if (!silent.empty() || !is_clean || has_set_aside()) MPI_Abort(MPI_COMM_WORLD, exit_code);
+  for (int other = 0; other < size_; ++other) {
+    if (other != rank_) tell(other, over_tag, "over");
+  }
+  for (Pause pause; has_set_aside() && seconds_since(begin_ns) < 2 * hearing_seconds;) pause.sleep();
 }
 
 void Control::confirm(const LaunchEnded& ended) const {
-  auto text = std::make_shared<std::string>(has_set_aside() ? "pending" : "clean");
+  tell(ended.rank(), heard_tag, has_set_aside() ? "pending" : "clean");
+  is_let_go(hearing_seconds);  // if not, the rank that ended the launch has died
+}
+
+bool Control::is_let_go(double within_seconds) const {
+  const std::uint64_t begin_ns = KernelClock::now();
+  for (Pause pause; seconds_since(begin_ns) < within_seconds; pause.sleep()) {
+    if (take_short(MPI_ANY_SOURCE, over_tag)) return true;
+    if (const auto another = take_short(MPI_ANY_SOURCE, end_tag)) {
+      tell(another->from, heard_tag, has_set_aside() ? "pending" : "clean");
+    }
+  }
+  return false;
+}
+
+void Control::tell(int to, int tag, std::string_view text) const {
+  auto own = std::make_shared<std::string>(text);
   MPI_Request request = MPI_REQUEST_NULL;
-  MPI_Isend(text->data(), static_cast<int>(text->size()), MPI_CHAR, ended.rank(), heard_tag, communicator_, &request);
-  set_aside(request, std::move(text));
+  MPI_Isend(own->data(), static_cast<int>(own->size()), MPI_CHAR, to, tag, communicator_, &request);
+  set_aside(request, std::move(own));
 }
 
 std::string Control::broadcast(std::string text) const {

@@ -60,6 +60,19 @@ Value decode(std::string_view message) {
   return value;
 }
 
+/// As many of them as a message holds, likewise.
+template <class Value>
+std::vector<Value> decode_all(std::string_view message) {
+  static_assert(std::is_trivially_copyable_v<Value>);
+  if (message.size() % sizeof(Value) != 0) {
+    throw ControlError("a message of " + std::to_string(message.size()) + " bytes came where multiples of " +
+                       std::to_string(sizeof(Value)) + " are needed");
+  }
+  std::vector<Value> values(message.size() / sizeof(Value));
+  if (!values.empty()) std::memcpy(values.data(), message.data(), message.size());
+  return values;
+}
+
 template <class Value>
 std::string_view encode(const Value& value) {
   static_assert(std::is_trivially_copyable_v<Value>);
@@ -100,9 +113,11 @@ class Control {
 
   /// End the launch on all ranks, whatever they wait for on the control plane, and wait until they have heard.
   /// Those that have not after some seconds (in a call of MPI or the kernel, or stopped) are ended with this process by
-  /// MPI_Abort; and so are all where some rank has requests left that never end.
+  /// MPI_Abort; and so are all where some rank has requests left that never end. Where several ranks end it at once,
+  /// the lowest decides when all have heard; where it has ended already, this confirms that.
   void end_all(int exit_code, std::string_view cause);
-  /// Tell the rank that ended the launch that this one has heard it.
+  /// Tell the rank that ended the launch, and any other that does, that this one has heard it, and wait until it lets
+  /// go, some seconds at most: who left at once could not answer the others.
   void confirm(const LaunchEnded& ended) const;
 
   /// Rank 0's text on all ranks. Collective.
@@ -115,8 +130,19 @@ class Control {
   /// Whether some rank has ended the launch; look_for_end() throws LaunchEnded then.
   bool has_ended() const;
   void look_for_end() const;
-  /// Sleep until the request is complete; false once the launch has ended or the patience is over.
-  bool is_finished(MPI_Request& request, std::optional<double> patience_seconds) const;
+  /// A short text that has come from a rank or MPI_ANY_SOURCE, and from whom; nothing where none has.
+  struct Told {
+    int from;
+    std::string text;
+  };
+  std::optional<Told> take_short(int from, int tag) const;
+  /// Whether some rank has ended the launch; look_for_end() throws LaunchEnded then.
+  bool has_ended() const;
+  void look_for_end() const;
+  /// Send a short text that nothing waits for.
+  void tell(int to, int tag, std::string_view text) const;
+  /// Whether this rank was let go in time; until then it answers who ends the launch as well.
+  bool is_let_go(double within_seconds) const;
   /// Sleep until the request is complete, or set it aside with its text once the launch has ended.
   void finish_or_set_aside(MPI_Request request, std::shared_ptr<std::string> text) const;
   std::string wait_for(int from, int tag, std::optional<double> patience_seconds) const;
@@ -153,7 +179,8 @@ class CellTeam {
   /// converged: all of it has come then.
   void discard_leftovers() const;
 
-  /// A text to one other member and from one, apart from the pattern's own messages.
+  /// A text to one other member and from one, apart from the pattern's own messages. Not for patterns: what one rank of
+  /// a failed pattern left here would be taken for what the ranks agree on next.
   void send_text(std::size_t to, std::string_view text) const { control_.send(ranks_[to], agreement_tag_, text); }
   std::string receive_text(std::size_t from) const { return control_.receive(ranks_[from], agreement_tag_); }
   /// From who has others to wait for first.
@@ -161,6 +188,7 @@ class CellTeam {
     return control_.receive_patiently(ranks_[from], agreement_tag_);
   }
 
+  /// A pattern's own messages. Those that it leaves are discarded, so that it may stop at any point.
   template <class Value>
   void send(std::size_t to, const Value& value) const {
     control_.send(ranks_[to], pattern_tag_, encode(value));
@@ -173,6 +201,16 @@ class CellTeam {
   std::optional<Value> try_receive(std::size_t from) const {
     const auto message = control_.try_receive(ranks_[from], pattern_tag_);
     return message ? std::optional<Value>(decode<Value>(*message)) : std::nullopt;
+  }
+  template <class Value>
+  void send_all(std::size_t to, const std::vector<Value>& values) const {
+    static_assert(std::is_trivially_copyable_v<Value>);
+    control_.send(ranks_[to], pattern_tag_,
+                  {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(Value)});
+  }
+  template <class Value>
+  std::vector<Value> receive_all(std::size_t from) const {
+    return decode_all<Value>(control_.receive(ranks_[from], pattern_tag_));
   }
 
  private:

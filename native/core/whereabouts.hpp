@@ -23,7 +23,8 @@ nlohmann::json whereabouts(int rank, const std::optional<Interface>& interface);
 std::string mpi_library();
 
 /// Whether there is a processor for each thread of the communicator's ranks where this rank may run, `threads` of them
-/// its own: then nobody loses one to a rank that waits spinning. Collective.
+/// its own: then nobody loses one to a rank that waits spinning. Where the kernel does not tell the processors of a
+/// rank beside it, there is not. Collective.
 bool has_own_processors(MPI_Comm communicator, int threads);
 
 }  // namespace fabricbench

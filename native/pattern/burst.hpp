@@ -84,7 +84,10 @@ class CountedBursts {
         continue;
       }
       ++counters_.lost;  // one at least
-      if (Clock::now() > deadline) break;
+      if (Clock::now() > deadline) {
+        task_.sequence += static_cast<std::uint32_t>(count - 1 - i) * messages_;  // as in CountedRounds
+        break;
+      }
     }
   }
 
@@ -95,8 +98,9 @@ class CountedBursts {
     std::ranges::fill(came_in_, none);
     std::uint32_t newest = none;
     std::uint32_t come = 0;
-    for (;;) {
-      if (path_.receive(message)) [[likely]] {
+    for (bool has_come = std::exchange(is_in_hand_, false) || path_.receive(message);;
+         has_come = path_.receive(message)) {
+      if (has_come) [[likely]] {
         const DatagramHeader header = read_header(message);
         const std::uint32_t position = header.sequence - order.first;
         if (header.token == task_.token && position < order.count) [[likely]] {
@@ -113,6 +117,10 @@ class CountedBursts {
           path_.send(message);
           if ((burst + 1) * messages_ != order.count) [[likely]]
             continue;
+          return finish(order, team.receive<RoundOrder>(leader));
+        }
+        if (header.token == task_.token && is_behind(order, position)) {
+          is_in_hand_ = true;
           return finish(order, team.receive<RoundOrder>(leader));
         }
       }
@@ -166,6 +174,7 @@ class CountedBursts {
   std::vector<std::uint32_t> came_in_;  // the last message that came in each place of a burst
   std::uint64_t timeout_ = 0;
   Counters counters_;
+  bool is_in_hand_ = false;
 };
 
 template <class Clock, Transport T>

@@ -3,7 +3,6 @@
 // stamps stay where they are taken until the timing is over; messages carry none.
 #pragma once
 
-#include <cstring>
 #include <vector>
 
 #include "pattern/round_trip_phases.hpp"
@@ -68,19 +67,34 @@ class Oneway {
     StampLog log(task.probe.stopping.maximum_samples + task.probe.warmup_samples + batches);
     Rounds<KernelClock, T, StampHooks> rounds(path, kernel_task, StampHooks(log));
     Outcome outcome;
-    if (task.team.member() == leader) {
+    const bool is_leader = task.team.member() == leader;
+    const bool is_timed = on_both(task.team, [&] {
+      if (!is_leader) return follow_orders(rounds, task.team);
       outcome = lead_phases<KernelClock>(rounds, kernel_task);
-      in_own_ticks(task);
-      join(log.stamps(), receive_stamps(task), task);
-    } else {
-      follow_orders(rounds, task.team);
-      send_stamps(log.stamps(), task);
-    }
+    });
+    if (is_leader) in_own_ticks(task);
+    if (is_timed && is_leader) join(log.stamps(), receive_stamps(task), task);
+    if (is_timed && !is_leader) send_stamps(log.stamps(), task);
     outcome.bytes_per_sample = 2 * task.probe.message_bytes;
     return outcome;
   }
 
  private:
+  /// Do something that may fail on either side; whether it failed on none. Each tells the other however it ends, so
+  /// that nobody sends what nobody waits for, or waits for what nobody sends.
+  template <class Action>
+  static bool on_both(const CellTeam& team, Action action) {
+    const std::size_t other = 1 - team.member();
+    try {
+      action();
+    } catch (...) {
+      team.send(other, false);
+      throw;
+    }
+    team.send(other, true);
+    return team.receive<bool>(other);
+  }
+
   /// The cell's samples are in ticks of the launch's clock, as those of all cells.
   static void in_own_ticks(Task& task) {
     for (Series* series : {&task.samples.warmup, &task.samples.measured}) {
@@ -97,18 +111,14 @@ class Oneway {
 
   static void send_stamps(std::vector<MessageStamps>& stamps, const Task& task) {
     to_global(stamps, task.clock);
-    task.team.send_text(leader, std::to_string(task.clock.error_at(KernelClock::now())));
-    task.team.send_text(leader, {reinterpret_cast<const char*>(stamps.data()), stamps.size() * sizeof(MessageStamps)});
+    task.team.send(leader, task.clock.error_at(KernelClock::now()));
+    task.team.send_all(leader, stamps);
   }
 
   static std::vector<MessageStamps> receive_stamps(Task& task) {
     task.findings.values["clock_error_ns"] =
-        task.clock.error_at(KernelClock::now()) + std::stod(task.team.receive_text(follower));
-    const std::string text = task.team.receive_text(follower);
-    if (text.size() % sizeof(MessageStamps) != 0) throw ControlError("the stamps of the other rank are cut short");
-    std::vector<MessageStamps> stamps(text.size() / sizeof(MessageStamps));
-    std::memcpy(stamps.data(), text.data(), stamps.size() * sizeof(MessageStamps));
-    return stamps;
+        task.clock.error_at(KernelClock::now()) + task.team.receive<double>(follower);
+    return task.team.receive_all<MessageStamps>(follower);
   }
 
   /// Put the two sides of each measured message together: both lists are in the order of the messages' numbers.

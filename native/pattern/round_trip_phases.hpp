@@ -23,21 +23,29 @@ inline void refuse_silence(const Series& series, const Counters& counters) {
                                           "the way, or is the timeout below the round trip time?");
 }
 
+/// One phase. It begins anew while nothing has been answered and no more than a few messages were lost: waiting for
+/// what is lost may take longer than the phase has.
 template <class Clock, class Rounds>
 Outcome lead_phase(Rounds& rounds, Task& task, const Stopping& stopping, Series& series, double& seconds_per_sample) {
   StoppingRule rule(stopping);
   Outcome outcome;
-  const std::uint64_t begin = Clock::now();
-  const std::uint64_t deadline = begin + task.timebase.to_ticks(stopping.maximum_seconds);
+  const std::uint64_t most_lost = rounds.counters().lost + first_tries;
+  const std::uint64_t limit = task.timebase.to_ticks(stopping.maximum_seconds);
+  std::uint64_t begin = Clock::now();
   while (!outcome.stop) {
     // A single round trip tells how many fit into the time.
     const std::size_t before = series.size();
     const std::size_t count = seconds_per_sample > 0 ? rule.next_batch(before, outcome.seconds, seconds_per_sample) : 1;
     task.team.send(follower, rounds.order(count + 1));
-    rounds.lead(count, series, deadline);
+    rounds.lead(count, series, begin + limit);
     seconds_per_sample = rounds.seconds_of(mean_seconds(series.ticks().subspan(before), task));
     outcome.seconds = task.timebase.to_seconds(Clock::now() - begin);
     outcome.stop = rule.decide(series.ticks(), outcome.seconds);
+    if (series.size() == 0 && rounds.counters().lost < most_lost) {
+      outcome.stop.reset();
+      outcome.seconds = 0;
+      begin = Clock::now();
+    }
   }
   return outcome;
 }

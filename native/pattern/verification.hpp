@@ -7,10 +7,6 @@
 
 namespace fabricbench {
 
-/// How often the first message is sent before the peer is taken as silent: where 2 % are lost on either way, one cell
-/// in ten million is given up wrongly.
-inline constexpr std::size_t first_tries = 5;
-
 /// Count what came back the same and what did not. Failures: nothing came back, or nothing as it was sent.
 template <Transport T>
 void verify(T& path, Task& task) {

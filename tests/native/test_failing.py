@@ -104,6 +104,16 @@ def test_a_peer_that_never_hears_anything_is_given_up_and_the_next_cell_goes_on(
     assert lines[-1] == {**lines[-1], "type": "footer", "cells": 1, "failed": 5}
 
 
+def test_a_one_way_cell_that_fails_leaves_nothing_to_the_next_one(probe: Callable):
+    # No answer comes within a microsecond: the leader gives up, while the follower has stamps of all that it answered.
+    oneway = {"layer": "udp", "pattern": "oneway", "message_bytes": 64, "verify_messages": 0}
+    outcome = probe([{**oneway, "reply_timeout_seconds": 1e-6}, oneway])
+    assert outcome.code == 0, outcome.stderr
+    assert "messages was answered in time" in outcome.failed(0).reason
+    assert outcome.end(1).measured >= 1
+    assert outcome.lines[-1].failed == 1
+
+
 def test_pairs_that_fail_are_named_and_leave_nothing_to_the_next_cell(probe: Callable):
     # No answer comes within a microsecond: pairs are given up while their messages are on the way.
     pairs = {"layer": "udp", "pattern": "pairs", "message_bytes": 64, "ranks": [0, 1, 2], "verify_messages": 4}

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 namespace fabricbench {
 namespace {
 
@@ -49,6 +51,55 @@ TEST(Control, WhoWaitsOnAnyTagHearsThatTheLaunchHasEnded) {
     }
     EXPECT_THROW(control.try_receive(0, tag), LaunchEnded) << "and goes on hearing it";
     control.send(0, tag, std::string(1 << 20, 'x'));  // as destructors do: neither throws nor waits
+  }
+}
+
+TEST(Control, WhatNobodyTookIsNoFailureOnceTheLaunchHasEnded) {
+  Control control;
+  if (control.rank() == 0) {
+    for (int tag = 7; tag < 9; ++tag) control.send(1, tag, "never taken");
+    control.end_all(1, "the cause");
+  } else {
+    try {
+      control.receive(0, 9);
+      ADD_FAILURE() << "nothing was sent";
+    } catch (const LaunchEnded& ended) {
+      control.confirm(ended);
+    }
+  }
+}
+
+TEST(Control, WhoCannotGoOnAfterItHasHeardOfTheEndConfirmsIt) {
+  Control control;
+  if (control.rank() == 0) {
+    control.end_all(1, "the cause");
+  } else {
+    EXPECT_THROW(control.receive(0, 9), LaunchEnded);
+    control.end_all(3, "the disk is full");  // as where the end was heard by a destructor that sends
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+// Run on four ranks, by a test of their own.
+TEST(SeveralRanks, TwoThatEndTheLaunchAtOnceAreBothHeard) {
+  for (const auto& [one, other] : {std::pair(0, 3), std::pair(2, 1)}) {
+    Control control;
+    if (control.size() < 4) GTEST_SKIP() << "needs four ranks";
+    // Who waits hears of one of them, whichever; the other's message may come at any time.
+    if (control.rank() == one) {
+      control.end_all(1, "one cause");
+    } else if (control.rank() == other) {
+      control.end_all(3, "another");
+    } else {
+      try {
+        control.receive_patiently(one, 6);
+        ADD_FAILURE() << "nothing was sent";
+      } catch (const LaunchEnded& ended) {
+        EXPECT_TRUE(ended.rank() == one || ended.rank() == other);
+        control.confirm(ended);
+      }
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
   }
 }
 

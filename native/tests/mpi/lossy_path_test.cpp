@@ -4,6 +4,8 @@
 #include <functional>
 
 #include "pattern/burst.hpp"
+#include "pattern/oneway.hpp"
+#include "pattern/pingpong.hpp"
 #include "pattern/verification.hpp"
 
 namespace fabricbench {
@@ -19,7 +21,10 @@ class LossyPath {
   std::size_t largest_message() const { return 1024; }
   std::string address() const { return {}; }
   void meet(std::string_view) {}
-  void set_bound(double seconds) { bound_ns_ = static_cast<std::uint64_t>(seconds * 1e9); }
+  void set_bound(double seconds) { bound_ns_ = static_cast<std::uint64_t>(std::max(seconds, least_bound_) * 1e9); }
+  /// Let every receive wait for so long, so that what else has come is not seen before a message is.
+  void sit_in_receive(double seconds) { least_bound_ = seconds; }
+  int sent() const { return sent_; }
 
   void send(std::span<const std::byte> message) {
     for (int copies = copies_of_(sent_++); copies > 0; --copies) {
@@ -51,6 +56,7 @@ class LossyPath {
   std::function<int(int)> copies_of_;
   int sent_ = 0;
   std::uint64_t bound_ns_ = 0;
+  double least_bound_ = 0;
 };
 static_assert(Transport<LossyPath>);
 
@@ -67,6 +73,28 @@ class LossyPair : public testing::Test {
     MPI_Barrier(MPI_COMM_WORLD);
   }
   static int all(int) { return 1; }
+  static int none(int) { return 0; }
+
+  /// Take part in a short cell; whether it failed here.
+  template <class Pattern>
+  bool fails(LossyPath& lossy) {
+    probe_.warmup_samples = 0;
+    probe_.stopping = {.minimum_samples = 5, .maximum_samples = 5, .maximum_seconds = 0.05};
+    samples_.measured.prepare(5, false);
+    try {
+      Pattern::template run<KernelClock>(lossy, task_);
+    } catch (const Failure&) {
+      return true;
+    }
+    return false;
+  }
+  /// Who failed, as the ranks of a cell agree on it afterwards.
+  std::string who_failed(bool own) const {
+    const std::string name = is_leader() ? "leader" : "follower";
+    std::string all_names = team_.converge(own ? name : "", std::plus<std::string>());
+    team_.discard_leftovers();
+    return all_names;
+  }
 
   Control control_;
   CellTeam team_{control_, {0, 1}, 0};
@@ -131,6 +159,75 @@ TEST_F(LossyPair, APeerThatNeverAnswersIsGivenUpAfterAFewTries) {
   } else {
     verify(lossy, task_);
   }
+}
+
+TEST_F(LossyPair, ARetryIsAnsweredThoughTheFollowerReadsItBeforeItsOrder) {
+  probe_.verify_messages = 1;
+  LossyPath lossy = path([](int number) { return number == 0 ? 0 : 1; }, all);
+  if (!is_leader()) lossy.sit_in_receive(1);
+  verify(lossy, task_);
+  EXPECT_EQ(counters_.verified, is_leader() ? 1U : 0U);
+  EXPECT_EQ(lossy.sent(), is_leader() ? 2 : 1);
+}
+
+TEST_F(LossyPair, ABurstIsAnsweredThoughTheFollowerReadsItsFirstMessageBeforeItsOrder) {
+  constexpr int messages = 4;
+  // The last message of the first order is lost: the follower waits for it when the second order comes.
+  LossyPath lossy = path([](int number) { return number == 2 * messages - 1 ? 0 : 1; }, all);
+  if (!is_leader()) lossy.sit_in_receive(1);
+  CountedBursts<KernelClock, LossyPath> bursts(lossy, task_, messages);
+  if (!is_leader()) {
+    follow_orders(bursts, team_);
+    EXPECT_EQ(lossy.sent(), 4) << "five bursts, of which one is not whole";
+    return;
+  }
+  samples_.measured.prepare(3, false);
+  for (const std::size_t count : {1, 2}) {
+    team_.send(follower, bursts.order(count + 1));
+    bursts.lead(count, samples_.measured, KernelClock::now() + 1'000'000'000);
+  }
+  team_.send(follower, RoundOrder{});
+  EXPECT_EQ(samples_.measured.size(), 2U);
+}
+
+TEST_F(LossyPair, ALossThatLastsLongerThanTheCellDoesNotFailIt) {
+  // The first order has an untimed message and a timed one.
+  LossyPath lossy = path([](int number) { return number == 1 ? 0 : 1; }, all);
+  EXPECT_EQ(who_failed(fails<Pingpong>(lossy)), "");
+  EXPECT_EQ(samples_.measured.size() > 0, is_leader());
+}
+
+TEST_F(LossyPair, APhaseInWhichNothingIsAnsweredIsGivenUpAfterAFewTries) {
+  LossyPath lossy = path(none, all);
+  EXPECT_EQ(who_failed(fails<Pingpong>(lossy)), "leader");
+  EXPECT_EQ(lossy.sent(), is_leader() ? 2 * static_cast<int>(first_tries) : 0) << "an untimed one before each";
+}
+
+TEST_F(LossyPair, StampsOfEachDirectionAreExchangedAfterTheTiming) {
+  LossyPath lossy = path(all, all);
+  EXPECT_EQ(who_failed(fails<Oneway>(lossy)), "");
+  if (!is_leader()) return;
+  ASSERT_EQ(findings_.channels.size(), 2U);
+  EXPECT_GT(samples_.measured.size(), 0U);
+  for (const ChannelReport& channel : findings_.channels) {
+    EXPECT_EQ(channel.time_ns.size(), samples_.measured.size());
+  }
+}
+
+TEST_F(LossyPair, ALeaderThatFailsIsSentNoStamps) {
+  LossyPath lossy = path(all, none);
+  EXPECT_EQ(who_failed(fails<Oneway>(lossy)), "leader");
+  EXPECT_EQ(who_failed(false), "") << "nothing is left of it";
+}
+
+TEST_F(LossyPair, ALeaderWhoseFollowerFailsWaitsForNoStamps) {
+  const auto third_fails = [](int number) {
+    if (number == 2) throw Failure(FailureCode::unreachable, "the link is down");
+    return 1;
+  };
+  LossyPath lossy = path(all, third_fails);
+  EXPECT_EQ(who_failed(fails<Oneway>(lossy)), "follower");
+  EXPECT_EQ(who_failed(false), "") << "nothing is left of it";
 }
 
 TEST_F(LossyPair, InABurstADoubleDoesNotStandInForALostMessage) {

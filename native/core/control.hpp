@@ -127,9 +127,6 @@ class Control {
 
  private:
   std::optional<std::string> take_part(int from, int tag) const;
-  /// Whether some rank has ended the launch; look_for_end() throws LaunchEnded then.
-  bool has_ended() const;
-  void look_for_end() const;
   /// A short text that has come from a rank or MPI_ANY_SOURCE, and from whom; nothing where none has.
   struct Told {
     int from;
@@ -143,6 +140,8 @@ class Control {
   void tell(int to, int tag, std::string_view text) const;
   /// Whether this rank was let go in time; until then it answers who ends the launch as well.
   bool is_let_go(double within_seconds) const;
+  /// Sleep until the request is complete; false once the launch has ended or the patience is over.
+  bool is_finished(MPI_Request& request, std::optional<double> patience_seconds) const;
   /// Sleep until the request is complete, or set it aside with its text once the launch has ended.
   void finish_or_set_aside(MPI_Request request, std::shared_ptr<std::string> text) const;
   std::string wait_for(int from, int tag, std::optional<double> patience_seconds) const;

@@ -54,7 +54,13 @@ CLOCK_SECONDS = 0.5
 
 HANG_FACTOR = 3.0
 HANG_SECONDS = 30.0
-"""A launch is taken as hung after this factor of its bound and this much more: far from any honest delay."""
+"""A launch is taken as hung after this factor of what is expected and this much more, unless its record still grows."""
+
+SLOW_FACTOR = 10.0
+"""And then after so many times as long: a machine that is busy with something else has made launches five times as long."""
+
+ABORT_SECONDS = 5.0
+"""What the measurer may take, once it has found a rank that hangs, to end the others."""
 
 PATIENCE_FACTOR = 2.0
 PATIENCE_SECONDS = 20.0
@@ -131,9 +137,9 @@ def _needs_clock(probe: PlanProbe) -> bool:
     return probe.pattern is Pattern.ONEWAY or PATTERNS[probe.pattern].family in (Family.FLOOD, Family.OPERATION)
 
 
-def limit_seconds(estimated_seconds: float) -> float:
-    """Return the seconds after which a launch is taken as hung and ended."""
-    return HANG_SECONDS + HANG_FACTOR * estimated_seconds
+def limit_seconds(expected_seconds: float) -> float:
+    """Return the seconds after which a launch is taken as hung and ended, unless its record still grows."""
+    return HANG_SECONDS + HANG_FACTOR * expected_seconds
 
 
 def patience_seconds(probes: Iterable[PlanProbe], fabric: Fabric) -> float:

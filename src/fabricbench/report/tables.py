@@ -147,7 +147,11 @@ def summary_table(summaries: Sequence[CellSummary]) -> Table:
             (
                 cell_words(summary.key),
                 summary.fabric,
-                struck_words(value_words(metric, summary.median.value), is_impossible=summary.is_impossible),
+                struck_words(
+                    value_words(metric, summary.median.value),
+                    is_impossible=summary.is_impossible,
+                    is_beyond_wire=summary.is_beyond_wire,
+                ),
                 range_words(metric, summary.median.low, summary.median.high),
                 value_words(metric, summary.quantiles.get("0.99")),
                 struck_words(share_words(summary.share_of_line_rate), is_impossible=summary.is_impossible),

@@ -101,7 +101,8 @@ def _effects(screen: Screen, rows: Sequence[Row]) -> Iterable[str]:
 
 def _value(value: Value) -> str:
     interval = f" ({_text(value.interval)})" if value.interval else ""
-    return f"~~{_text(value.text)}{interval}~~ {value.remark}" if value.is_struck else f"{_text(value.text)}{interval}"
+    text = f"{_text(value.text)}{interval}"
+    return f"{f'~~{text}~~' if value.is_struck else text} {value.remark}".rstrip()
 
 
 def _outcome(screen: Screen, row: Row) -> list[str]:

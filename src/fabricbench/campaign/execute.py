@@ -44,7 +44,7 @@ from fabricbench.campaign.run_directory import RunDirectory
 from fabricbench.errors import Interrupted
 from fabricbench.launch.launcher import Launcher
 from fabricbench.launch.watch import Growth, Outcome, run_watched
-from fabricbench.quantity import format_duration
+from fabricbench.quantity import format_duration, without_numbers
 from fabricbench.record.atomic import explained
 from fabricbench.record.integrity import LAUNCH
 from fabricbench.record.outcome import LaunchOutcome
@@ -297,8 +297,8 @@ class Execution:
         return None
 
     def _notice(self, text: str) -> None:
-        if text not in self._noticed:
-            self._noticed.add(text)
+        if (cause := without_numbers(text)) not in self._noticed:
+            self._noticed.add(cause)
             self._notify(Notice(text))
 
     def _stop_if_hopeless(self, failure: Failure) -> None:

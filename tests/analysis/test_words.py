@@ -128,9 +128,16 @@ def test_noise_is_called_not_enough_data_with_the_blocks_it_would_take(make_run:
     assert {effect.grade for effect in headline.effects} == {Grade.OPEN}
 
 
+def test_three_blocks_of_which_one_lacks_a_half_are_two_pairs(make_run: MakeRun):
+    headline = analyse([make_run(two(3.0), blocks=3, missing=["b01-one"])]).headline
+    assert headline.sentence.endswith("it takes 3 whole pairs at least.")
+    assert "3 blocks, 2 whole pairs" in headline.conditions
+    assert "geometric means" in headline.conditions
+
+
 def test_two_launches_are_never_enough(make_run: MakeRun):
     findings = analyse([make_run(two(3.0), blocks=2)])
-    assert findings.headline.sentence.endswith("it takes 3 blocks at least.")
+    assert findings.headline.sentence.endswith("it takes 3 whole pairs at least.")
     assert "too few" in texts(findings, Severity.WARNING)
 
 
@@ -218,7 +225,7 @@ def test_memory_never_makes_a_headline_but_warns_when_it_differs(make_run: MakeR
 
 def test_conditions_say_how_much_was_measured_and_that_it_is_emulated(make_run: MakeRun):
     conditions = analyse([make_run(two(1.1), invalid=["b00-one"])]).headline.conditions
-    assert "8 blocks, 15 valid launches" in conditions
+    assert "8 blocks, 7 whole pairs, 15 valid launches" in conditions
     assert "all fabrics emulated on one machine" in conditions
     assert "1 invalid launch left out" in conditions
 

@@ -285,6 +285,12 @@ def _facts(side: Side, letter: str) -> FabricFacts:
     )
 
 
+def _fewer_pairs(pairings: Sequence[Pairing], blocks: int) -> str:
+    """Return how many blocks hold a launch of both fabrics, where those are fewer."""
+    pairs = [len(set(one.a.blocks) & set(one.b.blocks)) for one in pairings]
+    return f", {count(min(pairs), 'whole pair')}" if pairs and min(pairs) < blocks else ""
+
+
 def _conditions(
     sides: Sequence[Side], pairings: Sequence[Pairing], launches: int, samples: int, margin: float, confidence: float
 ) -> str:
@@ -292,7 +298,7 @@ def _conditions(
     replication = pairings[0].replication if pairings else Replication.BLOCKS
     blocks = max((len(side.blocks) for side in sides), default=0)
     by = {
-        Replication.BLOCKS: count(blocks, "block"),
+        Replication.BLOCKS: count(blocks, "block") + _fewer_pairs(pairings, blocks),
         Replication.RUNS: f"{len(sides[0].runs)} runs before, {len(sides[-1].runs)} after",
         Replication.LAUNCHES: f"{count(len(sides[0].runs), 'run')} before, {len(sides[-1].runs)} after",
     }[replication]
@@ -300,6 +306,7 @@ def _conditions(
     if replication is not Replication.LAUNCHES:
         parts.append(f"the intervals of this screen hold together with {percent(confidence)}")
     parts.append(f"differences below {percent(margin)} do not matter")
+    parts.append("levels are geometric means over launches, those of all fabrics over the same blocks")
     emulated = [side.name for side in sides if side.fabric.is_emulated]
     if emulated:
         everything = len(emulated) == len(sides)

@@ -23,6 +23,8 @@ from fabricbench.report.words import (
 
 GRADE_SIGNS = {Grade.CLEAR: "✓", Grade.DOUBTFUL: "▲", Grade.OPEN: "○", Grade.VOID: "✕"}
 """A shape beside each grade's word, for print without colour."""
+LEVEL = "geometric mean"
+"""Of launches: what the values of a row are, as in the size tables; medians stand where their heads say so."""
 DECISION_LINES = 3
 """Of a decision on the first screen; the rest stands in its section."""
 BEFORE_AFTER = ("before", "after")

@@ -115,4 +115,4 @@ def _who_began(side: Side) -> str:
         return "ranks began, as where they share processors,"
     ranks, processors = max(found, key=lambda one: one[0] / one[1])
     how = f"{ranks} on {count(processors, 'processor')}"
-    return f"ranks, {how}, began" if ranks > processors else f"ranks, though there are {how}, began"
+    return f"ranks, {how}, began" if ranks > processors else "ranks, though each had a processor to itself, began"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fabricbench.quantity import parse_bytes, parse_seconds
+from fabricbench.quantity import parse_bytes, parse_seconds, with_ranges, without_numbers
 
 
 @pytest.mark.parametrize("text", ["64KB", "64kb", "64K", "64k"])
@@ -21,3 +21,11 @@ def test_a_time_in_other_letters_is_answered_with_its_unit():
 def test_what_is_like_no_unit_gets_the_list_alone():
     with pytest.raises(ValueError, match="'12xyz' is not a size: write a number and one of the units B, kB"):
         parse_bytes("12xyz")
+
+
+def test_texts_that_differ_in_numbers_only_are_one_text_with_ranges():
+    texts = ["in 3 of 1e3 calls on n1, 1.5 ms late", "in 12 of 1e3 calls on n1, 0.5 ms late"]
+    assert len({without_numbers(text) for text in texts}) == 1
+    assert with_ranges(texts) == "in 3 to 12 of 1e3 calls on n1, 0.5 to 1.5 ms late"
+    assert with_ranges(texts[:1]) == texts[0]
+    assert without_numbers("10.1.0.3 on n1") != without_numbers("10.1.0.4 on n1"), "an address is no number"

@@ -80,7 +80,7 @@ def test_an_equivalence_that_was_withheld_is_not_counted_either():
     assert "equivalent" not in headline.sentence + headline.detail
 
 
-def void(side: Side, cell: CellMeasured, _is_tail: bool) -> tuple[Doubt, ...]:
+def void(side: Side, cell: CellMeasured, _is_tail: bool, _level: float | None) -> tuple[Doubt, ...]:
     return (Doubt("949 % of the line rate", is_void=True),) if side.name == "b" and not cell.key.metric.is_time else ()
 
 

@@ -11,6 +11,7 @@ from fabricbench.analysis.findings import Findings, Verdict
 from fabricbench.model import Layer, Pattern, Receive
 from fabricbench.record.lines import Clock
 from fabricbench.record.probe_plan import PlanCongestor
+from fabricbench.record.store import Run
 from support.synthetic_run import START_UP_NS, Noise, SyntheticCell, synthetic_testbed
 
 from .conftest import MakeRun
@@ -216,8 +217,39 @@ def test_how_well_starts_and_clocks_agreed_stands_beside_the_time(make_run: Make
     assert (bcast.start_tolerance_ns, bcast.clock_error_ns) == (1e5, 3e4)
     assert (allgather.barrier_start, allgather.start_tolerance_ns, allgather.clock_error_ns) == (None, None, None)
     texts = [warning.text for warning in found.warnings]
-    assert sum("began up to 50 % of the time after the agreed start (" in text for text in texts) == 1
-    assert sum("are known to no better than 15 % of the time (" in text for text in texts) == 1
+    assert sum("up to 50 % of the time after the agreed start (most in mpi (" in text for text in texts) == 1
+    assert sum("are known to no better than 15 % of the time (most in mpi (" in text for text in texts) == 1
+
+
+@pytest.mark.parametrize(
+    ("cpus", "said"),
+    [
+        ((0, 1), "ranks, 4 on 2 processors, began"),
+        ((0, 1, 2, 3), "ranks, though each had a processor to itself, began"),
+        ((), "ranks began, as where they share processors,"),
+    ],
+)
+def test_whether_ranks_shared_processors_is_said_as_far_as_the_record_tells(
+    make_run: MakeRun, cpus: tuple[int, ...], said: str
+):
+    cell = SyntheticCell(
+        Layer.MPI,
+        Pattern.BCAST,
+        1024,
+        {"a": 2e5},
+        receive=Receive.LIBRARY,
+        ranks=ALL,
+        values={"start_tolerance_ns": 1e5},
+    )
+    run = make_run([cell], testbed=BED)
+    for launch in run.launches:
+        assert launch.summary.header is not None
+        ranks = tuple(rank.model_copy(update={"cpus": cpus, "host": "n0"}) for rank in launch.summary.header.ranks)
+        header = launch.summary.header.model_copy(update={"ranks": ranks})
+        told = launch.summary.model_copy(update={"header": header})
+        (launch.directory / "launch.json").write_text(told.model_dump_json(by_alias=True))
+    (warning,) = [one.text for one in analyse([Run.open(run.path)]).warnings if "after the agreed start" in one.text]
+    assert said in warning
 
 
 def test_the_coefficient_is_the_ratio_less_1_with_its_interval_and_verdict(make_run: MakeRun):

@@ -8,15 +8,17 @@ from dataclasses import replace
 import pytest
 
 from fabricbench.analysis import Findings, analyse
-from fabricbench.analysis.findings import CellKey, CellSummary, Severity
-from fabricbench.analysis.instrument import doubt_of, lateness_of
+from fabricbench.analysis.findings import CellKey, CellSummary, Grade, Severity
+from fabricbench.analysis.instrument import doubt_of, impossible, lateness_of
 from fabricbench.analysis.measured import Side, read_sides
 from fabricbench.model import Layer, Pattern
 from fabricbench.record.launch import CellLateness, LaunchFacts, write_launch
 from fabricbench.record.lines import RankInfo
 from fabricbench.record.store import Run, StoredLaunch
+from fabricbench.report.formats.markdown import render as render_markdown
 from fabricbench.report.tables import ladder_table, summary_table
-from support.synthetic_run import SyntheticCell
+from fabricbench.report.terminal import render_terminal
+from support.synthetic_run import Noise, SyntheticCell
 
 from .conftest import MakeRun
 
@@ -193,6 +195,62 @@ def test_a_rate_beyond_the_wire_is_struck_where_it_stands(make_run: MakeRun):
     ladder = {row[1]: row for row in ladder_table(findings).rows}
     assert [index for index, cell in enumerate(ladder["one"]) if "impossible" in cell] == [5, 7, 8]
     assert not any("impossible" in cell for cell in ladder["other"])
+
+
+LIMIT = 100e6 * 1448 / 1538
+"""What TCP can carry on `one`, bit/s."""
+
+
+def streams(*levels: float) -> list[SyntheticCell]:
+    """A stream at these shares of what the wire of `one` carries, in as many blocks each."""
+    return [
+        SyntheticCell(
+            Layer.TCP, Pattern.STREAM, 1 << 16, {"one": LIMIT * share, "other": LIMIT}, messages_per_sample=16
+        )
+        for share in levels
+    ]
+
+
+def test_a_level_beyond_the_wire_by_what_buffers_explain_is_cautioned_where_it_stands(make_run: MakeRun):
+    findings = analyse([make_run(streams(1.016), noise=Noise(launch=0.002, sample=0.002))])
+    (effect,) = findings.headline.effects
+    of_one, of_other = effect.readings
+    assert (of_one.is_beyond_wire, of_one.is_impossible, of_other.is_beyond_wire) == (True, False, False)
+    assert effect.grade in (Grade.DOUBTFUL, Grade.OPEN)
+    assert any("one: 101." in doubt and "buffers" in doubt for doubt in effect.doubts)
+    (comparison,) = findings.cells
+    assert any("one: 101." in note for note in comparison.notes), "the size table shows the same level"
+    assert summary_of(findings, streams(1)[0]).doubt.startswith("101.")
+    assert [row[2].endswith("(beyond the wire)") for row in summary_table(findings.summaries).rows] == [True, False]
+    assert "beyond the wire" in render_terminal(findings, 120, color=False, is_brief=True)
+    assert "beyond the wire" in render_markdown(findings).decode()
+
+
+def test_a_level_just_below_the_wire_gets_no_caution(make_run: MakeRun):
+    findings = analyse([make_run(streams(0.98), noise=Noise(launch=0.002, sample=0.002))])
+    assert findings.headline.effects[0].doubts == ()
+    assert findings.cells[0].notes == ()
+
+
+def test_the_level_that_is_shown_is_tested_and_not_only_the_median(make_run: MakeRun):
+    run = make_run(streams(1.0), noise=Noise(launch=0.001, sample=0.001))
+    side = side_of(run)
+    cell = side.cells[key_of(side, streams(1)[0])]
+    values = cell.launch_values.copy()
+    values[:3] *= 1.3  # the median of eight stays at 1.00, their geometric mean is 1.10
+    skewed = replace(cell, launch_values=values)
+    assert impossible(side, cell) is None
+    assert "110 %" in str(impossible(side, skewed))
+
+
+def test_a_launch_beyond_the_wire_is_named(make_run: MakeRun):
+    cells = [replace(one, drift=0.08) for one in streams(1.055)]  # the first launches are beyond what buffers explain
+    findings = analyse([make_run(cells, noise=Noise(launch=0.0005, sample=0.0005))])
+    told = [one for one in findings.warnings if one.subject.startswith("launch ") and "the wire can carry" in one.text]
+    assert "launch b00-one" in told[0].subject
+    assert {one.severity for one in told} == {Severity.WARNING}
+    assert not any("b07-one" in one.subject for one in told)
+    assert any("b00-one" in doubt for doubt in findings.headline.effects[0].doubts)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from fabricbench.analysis import Findings, analyse
+from fabricbench.analysis.caution import CHECKS
 from fabricbench.analysis.findings import Grade, Severity, Verdict
 from fabricbench.analysis.wording import how_much
 from fabricbench.model import Layer, Metric, Pattern
@@ -127,9 +128,16 @@ def test_noise_is_called_not_enough_data_with_the_blocks_it_would_take(make_run:
     assert {effect.grade for effect in headline.effects} == {Grade.OPEN}
 
 
+def test_three_blocks_of_which_one_lacks_a_half_are_two_pairs(make_run: MakeRun):
+    headline = analyse([make_run(two(3.0), blocks=3, missing=["b01-one"])]).headline
+    assert headline.sentence.endswith("it takes 3 whole pairs at least.")
+    assert "3 blocks, 2 whole pairs" in headline.conditions
+    assert "geometric means" in headline.conditions
+
+
 def test_two_launches_are_never_enough(make_run: MakeRun):
     findings = analyse([make_run(two(3.0), blocks=2)])
-    assert findings.headline.sentence.endswith("it takes 3 blocks at least.")
+    assert findings.headline.sentence.endswith("it takes 3 whole pairs at least.")
     assert "too few" in texts(findings, Severity.WARNING)
 
 
@@ -217,7 +225,7 @@ def test_memory_never_makes_a_headline_but_warns_when_it_differs(make_run: MakeR
 
 def test_conditions_say_how_much_was_measured_and_that_it_is_emulated(make_run: MakeRun):
     conditions = analyse([make_run(two(1.1), invalid=["b00-one"])]).headline.conditions
-    assert "8 blocks, 15 valid launches" in conditions
+    assert "8 blocks, 7 whole pairs, 15 valid launches" in conditions
     assert "all fabrics emulated on one machine" in conditions
     assert "1 invalid launch left out" in conditions
 
@@ -306,6 +314,32 @@ def test_a_ladder_out_of_order_is_told(make_run: MakeRun):
     assert "the tcp round trip is shorter than udp's below it, by 2" in texts(
         analyse([make_run(cells)]), Severity.WARNING
     )
+
+
+def test_failures_that_differ_in_numbers_only_are_one_line_with_their_range(make_run: MakeRun):
+    failed = [
+        CellFailed(
+            cell=100 + number,
+            layer=Layer.MPI,
+            pattern=Pattern.BCAST,
+            message_bytes=8 << number,
+            code=FailureCode.TIMEOUT,
+            reason=f"rank {number % 2} on n{number}: in only {number} of {70 + number} calls did all begin within 9 ns",
+        )
+        for number in range(6)
+    ]
+    findings = analyse([make_run([SyntheticCell(Layer.TCP, Pattern.PINGPONG, 64, {"one": 5e4})], failed=failed)])
+    (told,) = [one.text for one in findings.warnings if "could not be measured" in one.text]
+    assert told.startswith("6 tests (mpi bcast of ")
+    assert told.endswith(
+        "and 2 more) could not be measured: in only 0 to 5 of 70 to 75 calls did all begin within 9 ns"
+    )
+
+
+def test_a_switch_that_was_late_is_told_before_what_could_not_be_measured():
+    names = [check.__name__ for check in CHECKS]
+    assert names.index("emulated") < names.index("failed_cells")
+    assert names.index("beyond_the_wire") < names.index("failed_cells")
 
 
 def test_a_rate_that_the_wire_cannot_carry_is_told(make_run: MakeRun):

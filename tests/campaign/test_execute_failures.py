@@ -6,11 +6,13 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from fabricbench.campaign.events import Notice
+from fabricbench.campaign.events import LaunchFailed, Notice, RunStarted
+from fabricbench.campaign.execute import Execution
 from fabricbench.campaign.failure import is_full
 from fabricbench.campaign.journal import Happened
 from fabricbench.errors import EnvironmentLacks, RunIncomplete
@@ -56,6 +58,33 @@ def test_a_hung_launch_is_ended_at_its_limit_with_its_log(setting: Setting):
         setting.run(limit_seconds=1.0)
     assert "waiting for a peer that never comes" in raised.value.message
     assert len(set(setting.entries(Happened.FINISHED))) == 5
+
+
+def test_a_launch_whose_record_still_grows_at_its_limit_is_not_hung(setting: Setting):
+    setting.launcher.behave(setting.ids[0], "slow")  # 0.6 s a cell
+    setting.run(limit_seconds=2.0)
+    assert not setting.of(LaunchFailed)
+    assert setting.launcher.started == setting.ids
+
+
+def test_a_launch_is_given_what_those_before_it_took_also_before_a_resume(setting: Setting):
+    shorter = [launch.model_copy(update={"estimated_seconds": 0.01}) for launch in setting.plan.launches]
+    setting.plan = setting.plan.model_copy(update={"launches": tuple(shorter)})
+    setting.launcher.behave(setting.ids[-1], "no start", "no start")
+    expected: list[float] = []
+
+    def limit(seconds: float) -> float:
+        expected.append(seconds)
+        return 30.0
+
+    for _ in range(2):
+        with suppress(RunIncomplete):
+            Execution(setting.directory, setting.plan, setting.launcher, setting.events.append, limit=limit).run()
+    assert expected[0] == 0.01
+    assert min(expected[1:]) > 0.02, "a process takes longer to start"
+    left = [event.seconds_left for event in setting.of(RunStarted)]
+    assert left[0] == pytest.approx(0.06)
+    assert left[1] > 0.02
 
 
 def test_a_full_disk_that_the_measurer_meets_is_said_and_everything_is_kept(setting: Setting):

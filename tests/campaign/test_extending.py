@@ -45,7 +45,7 @@ class Bench:
 
     def resume(self, blocks: int | None = None) -> Run:
         self.launcher.started.clear()
-        resume_run(self.path, notify=lambda _: None, blocks=blocks)
+        resume_run(self.path, notify=lambda _: None, blocks=blocks, preflight=False)
         return Run.open(self.path)
 
     def planned(self) -> list[str]:

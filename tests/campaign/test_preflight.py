@@ -10,12 +10,16 @@ from pathlib import Path
 import pytest
 
 from fabricbench.campaign import inventory
-from fabricbench.campaign.events import Event, NodesAsked
+from fabricbench.campaign import run as running
+from fabricbench.campaign.events import Event, NodesAsked, Notice
 from fabricbench.campaign.inventory import read_inventories
+from fabricbench.campaign.journal import Happened, Journal
 from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.preflight import examine_venue
-from fabricbench.campaign.run import start_run
+from fabricbench.campaign.run import resume_run, start_run
+from fabricbench.campaign.run_directory import RunDirectory, StoredPlan
 from fabricbench.campaign.specification import Campaign, Experiment
+from fabricbench.campaign.trust import seal_plan
 from fabricbench.campaign.venue import Standing, Twins
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.lab import Lab, lab_support, parse_fabrics
@@ -237,6 +241,56 @@ def test_a_wrong_interface_is_a_mistake_in_the_testbed():
             Path("unused"), CAMPAIGN, Standing(given=wrong), plan_run(CAMPAIGN, wrong, seed=1), notify=lambda _: None
         )
     assert not Path("unused").exists()
+
+
+@pytest.fixture
+def begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
+    """A run on the rack of which nothing is measured yet, and that would measure nothing if it went on."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(running, "_execute", lambda *_: None)
+    place = rack_of()
+    directory = RunDirectory(tmp_path / "run")
+    directory.create()
+    directory.write_plan(
+        StoredPlan(campaign=CAMPAIGN, plan=plan_run(CAMPAIGN, place, seed=1), venue=Standing(given=place))
+    )
+    seal_plan(directory)
+    with directory.locked():
+        return directory
+
+
+def whole(directory: RunDirectory) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in directory.path.rglob("*") if path.is_file()}
+
+
+def test_a_resumed_run_asks_the_nodes_and_what_is_wrong_with_them_refuses_it_and_writes_nothing(
+    nodes: FakeNodes, begun: RunDirectory, fabricbench: Call
+):
+    (begun.path / ".manifest.json.77.tmp").write_text("half")
+    before = whole(begun)
+    nodes.answer("c1", version="0.0.1")
+    code, out, said = fabricbench("resume", begun.path, "--blocks", 4)
+    assert (code, out) == (3, "")
+    assert "c1: found fabricbench 0.0.1" in said
+    assert whole(begun) == before
+    nodes.answer("c1", interfaces=[interface("eth0", 9000, "10.1.0.2/24"), interface("eth1", 9000, "10.2.0.2/24")])
+    assert fabricbench("resume", begun.path)[0] == 2
+    assert whole(begun) == before
+
+
+@pytest.mark.parametrize("preflight", [True, False])
+def test_the_journal_says_how_a_resumed_run_found_the_nodes_or_that_nobody_looked(
+    nodes: FakeNodes, begun: RunDirectory, preflight: bool
+):
+    nodes.answer("c1", load=7.0)
+    heard: list[Event] = []
+    resume_run(begun.path, notify=heard.append, preflight=preflight)
+    (resumed,) = [one for one in Journal(begun.path).entries() if one.event is Happened.RESUMED]
+    found = Preflight.model_validate(resumed.facts["preflight"])
+    assert found.is_skipped is not preflight
+    assert [one.node for one in found.warnings] == (["c1"] if preflight else [])
+    assert bool(nodes.asked) is preflight
+    assert any("load 7.0" in one.text for one in heard if isinstance(one, Notice)) is preflight
 
 
 @pytest.mark.lab

@@ -12,6 +12,7 @@ import pytest
 
 from fabricbench.campaign import run as running
 from fabricbench.campaign.plan import plan_run
+from fabricbench.campaign.preflight import SKIPPED
 from fabricbench.campaign.run import resume_run
 from fabricbench.campaign.run_directory import RunDirectory, StoredPlan
 from fabricbench.campaign.specification import Campaign, Experiment
@@ -35,6 +36,7 @@ def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def started(monkeypatch: pytest.MonkeyPatch) -> list[StoredPlan]:
     """The plans that were followed, and nothing starts."""
     found: list[StoredPlan] = []
+    monkeypatch.setattr(running, "pass_preflight", lambda *_: SKIPPED)
     monkeypatch.setattr(running, "_execute", lambda _directory, stored, *_: found.append(stored))
     return found
 

@@ -105,7 +105,7 @@ def test_a_plan_starts_nothing_and_says_everything_as_json(files: tuple[str, str
 
 def test_a_plan_reads_well_too(files: tuple[str, str], inside: Inside):
     answer = inside("plan", files[0], "--testbed", files[1], "--seed", "7")
-    assert "2 blocks, 4 launches of 2 ranks, 2 tests, at most" in answer.stdout
+    assert "2 blocks, 4 launches of 2 ranks, 2 tests, about" in answer.stdout
     assert "RUNDIR/launches/LAUNCH/plan.json" in answer.stdout
     assert answer.stderr == ""
 

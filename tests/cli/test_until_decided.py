@@ -39,8 +39,8 @@ def resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Stands in for measuring: launches of a longer synthetic run come in, as `resume` writes it down. Holds what was asked."""
     asked: list[int] = []
 
-    def resume(path: Path, *, notify: Any, blocks: int) -> None:
-        del notify
+    def resume(path: Path, *, notify: Any, blocks: int, preflight: bool) -> None:
+        del notify, preflight
         had = Run.open(path)
         longer = measured(tmp_path / f"longer{blocks}", blocks, seed=2, slower=1.2 if "worse" in path.name else 1.0)
         extension = Extension(blocks=blocks, planned=len(had.manifest.planned), measured=had.looks[-1], unix_ns=0)

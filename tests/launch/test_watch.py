@@ -14,7 +14,7 @@ import pytest
 
 from fabricbench.errors import EnvironmentLacks
 from fabricbench.launch.command import Command
-from fabricbench.launch.watch import guarded, run_watched, tail
+from fabricbench.launch.watch import Growth, guarded, run_watched, tail
 from support.processes import marked_processes, new_mark
 
 
@@ -64,6 +64,25 @@ def test_a_command_that_hangs_is_ended_at_its_limit_with_its_orphans_and_its_log
     assert outcome.stderr_tail == "waiting"
     assert time.monotonic() - begin < 10
     assert started.left() == []
+
+
+def growing(started: Started, most_seconds: float) -> Growth:
+    return Growth((started.directory / "record",), silent_seconds=1.5, most_seconds=most_seconds)
+
+
+def test_a_command_whose_record_grows_goes_on_beyond_its_limit_and_is_ended_once_it_is_silent(started: Started):
+    write = "for i in 1 2 3 4 5; do echo $i >> record; sleep 0.4; done"
+    outcome = run_watched(started.command(write), limit_seconds=0.6, growth=growing(started, 30.0))
+    assert outcome.exit_code == 0
+    outcome = run_watched(started.command(f"{write}; sleep 300"), limit_seconds=0.6, growth=growing(started, 30.0))
+    assert outcome.is_hung
+    assert 2.0 < outcome.seconds < 15
+
+
+def test_a_command_whose_record_grows_without_end_is_ended_all_the_same(started: Started):
+    write = "while sleep 0.2; do echo more >> record; done"
+    outcome = run_watched(started.command(write), limit_seconds=0.5, growth=growing(started, 1.5))
+    assert outcome.is_hung
 
 
 def test_orphans_do_not_outlive_a_command_that_ended_well(started: Started):

@@ -182,3 +182,16 @@ def test_a_launch_whose_channels_are_gone_says_so(patterns: Path):
     (patterns / "channels.parquet").unlink()
     with pytest.raises(UsageError, match=r"channels\.parquet cannot be read"):
         read_launch(patterns)
+
+
+def test_a_disk_that_fails_while_parquet_is_written_is_said_and_the_raw_record_stays(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def fail(*_: object, **__: object) -> None:
+        raise pl.exceptions.ComputeError("parquet: File out of specification: Invalid thrift: transport error")
+
+    monkeypatch.setattr(pl.DataFrame, "write_parquet", fail)
+    with pytest.raises(EnvironmentLacks, match=r"cells\.parquet cannot be written: parquet: File out"):
+        write_launch(directory)
+    assert (directory / "records.jsonl").exists()
+    assert not list(directory.glob(".*.tmp"))

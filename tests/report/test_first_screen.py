@@ -161,3 +161,13 @@ def test_no_form_uses_the_words_of_the_house():
         text = plain(name, example_findings()).casefold()
         for words in ("round trip at frame", "undecided elsewhere", "| cell", "probe "):
             assert words not in text, (name, words)
+
+
+def test_the_level_is_called_what_it_is_where_it_stands_in_every_form():
+    findings = busy_findings()
+    page = render_html(findings)
+    assert re.search(r"<th[^>]*>[^\n]*<small>geometric mean</small></th>", page)
+    assert "the upright line is their median" not in page
+    assert "the upright line is their geometric mean" in page
+    assert ", geometric mean |" in plain("markdown", findings)
+    assert "geometric means" in render_terminal(findings, 120, color=False, is_brief=True)

@@ -77,7 +77,7 @@ def _cell(key: CellKey, values: Floats) -> CellMeasured:
     )
 
 
-def trusting(_side: Side, _cell: CellMeasured, _is_tail: bool) -> tuple[Doubt, ...]:
+def trusting(_side: Side, _cell: CellMeasured, _is_tail: bool, _level: float | None) -> tuple[Doubt, ...]:
     """An instrument with nothing to say against anything."""
     return ()
 

@@ -8,12 +8,12 @@ from fabricbench.analysis.caution import Material, find_warnings
 from fabricbench.analysis.change import is_change
 from fabricbench.analysis.comparing import Pairing, all_pairs, compare_all, pair
 from fabricbench.analysis.congestion import find_congestions
-from fabricbench.analysis.crossovers import find_crossovers
+from fabricbench.analysis.crossovers import cell_key, find_crossovers
 from fabricbench.analysis.decide import find_decision
 from fabricbench.analysis.effects import Compared, Doubt, choose_rows
-from fabricbench.analysis.findings import FabricFacts, Findings, NetworkMap, Reference, Replication
+from fabricbench.analysis.findings import Comparison, FabricFacts, Findings, NetworkMap, Reference, Replication
 from fabricbench.analysis.headline import write_headline
-from fabricbench.analysis.instrument import doubt_of, impossible
+from fabricbench.analysis.instrument import doubt_of, impossible, impossible_launches, tolerated
 from fabricbench.analysis.kernels import find_kernels
 from fabricbench.analysis.ladder import build_ladder
 from fabricbench.analysis.measured import CellMeasured, Side, read_sides
@@ -70,6 +70,7 @@ def analyse(
     cells, curves = compare_all(
         pairings, margin, confidence, level, 1.0 - error_of_look(every_run, 1.0 - confidence, ahead=1)
     )
+    cells = _cautioned(cells, sides)
     crossovers = find_crossovers(pairings, cells, confidence)
     ladder = build_ladder(sides, confidence)
     distributions = [one for side in sides for cell in side.cells.values() if (one := distribution(side, cell))]
@@ -156,18 +157,44 @@ def analyse(
     )
 
 
-def judge(side: Side, cell: CellMeasured, is_tail: bool) -> tuple[Doubt, ...]:
-    """Return what speaks against a cell's numbers: values that cannot be, payloads that changed, a switch that was late."""
+def judge(side: Side, cell: CellMeasured, is_tail: bool, level: float | None = None) -> tuple[Doubt, ...]:
+    """Return what speaks against a cell's numbers: values that cannot be, payloads that changed, a switch that was late.
+
+    `level` is what is shown of the cell, where that is not the mean of all its launches.
+    """
     found = []
-    beyond = impossible(side, cell)
+    beyond = impossible(side, cell, None if is_tail else level)
     if beyond is not None:
         found.append(Doubt(beyond, is_void=True))
+    elif not is_tail:
+        within = None if level is None else tolerated(side, cell, level)
+        if within is not None:
+            found.append(Doubt(within, is_beyond_wire=True))
+        found += [Doubt(f"launch {name} shows {why}") for name, why in impossible_launches(side, cell).items()]
     if cell.counts["corrupted"]:
         found.append(Doubt(f"{count(cell.counts['corrupted'], 'payload')} arrived changed", is_void=True))
     late = doubt_of(side, cell)
     if late is not None and (is_tail or not late.is_tail_only):
         found.append(Doubt(late.words))
     return tuple(found)
+
+
+def _cautioned(cells: Sequence[Comparison], sides: Sequence[Side]) -> list[Comparison]:
+    """Return the comparisons, each with a note where a level that it shows is better than its wire allows."""
+    by_name = {side.name: side for side in sides}
+
+    def caution(name: str, one: Comparison, level: float | None) -> str | None:
+        side = by_name[name]
+        cell = side.cells[cell_key(one)]
+        words = impossible(side, cell, level) or (None if level is None else tolerated(side, cell, level))
+        return None if words is None else f"{name}: {words}"
+
+    def noted(one: Comparison) -> Comparison:
+        found = (caution(one.fabric_a, one, one.value_a), caution(one.fabric_b, one, one.value_b))
+        notes = tuple(note for note in found if note is not None)
+        return one.model_copy(update={"notes": (*one.notes, *notes)}) if notes else one
+
+    return [noted(one) for one in cells]
 
 
 def check_levels(margin: float, confidence: float) -> None:
@@ -258,6 +285,12 @@ def _facts(side: Side, letter: str) -> FabricFacts:
     )
 
 
+def _fewer_pairs(pairings: Sequence[Pairing], blocks: int) -> str:
+    """Return how many blocks hold a launch of both fabrics, where those are fewer."""
+    pairs = [len(set(one.a.blocks) & set(one.b.blocks)) for one in pairings]
+    return f", {count(min(pairs), 'whole pair')}" if pairs and min(pairs) < blocks else ""
+
+
 def _conditions(
     sides: Sequence[Side], pairings: Sequence[Pairing], launches: int, samples: int, margin: float, confidence: float
 ) -> str:
@@ -265,7 +298,7 @@ def _conditions(
     replication = pairings[0].replication if pairings else Replication.BLOCKS
     blocks = max((len(side.blocks) for side in sides), default=0)
     by = {
-        Replication.BLOCKS: count(blocks, "block"),
+        Replication.BLOCKS: count(blocks, "block") + _fewer_pairs(pairings, blocks),
         Replication.RUNS: f"{len(sides[0].runs)} runs before, {len(sides[-1].runs)} after",
         Replication.LAUNCHES: f"{count(len(sides[0].runs), 'run')} before, {len(sides[-1].runs)} after",
     }[replication]
@@ -273,6 +306,7 @@ def _conditions(
     if replication is not Replication.LAUNCHES:
         parts.append(f"the intervals of this screen hold together with {percent(confidence)}")
     parts.append(f"differences below {percent(margin)} do not matter")
+    parts.append("levels are geometric means over launches, those of all fabrics over the same blocks")
     emulated = [side.name for side in sides if side.fabric.is_emulated]
     if emulated:
         everything = len(emulated) == len(sides)

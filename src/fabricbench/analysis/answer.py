@@ -13,6 +13,13 @@ from fabricbench.analysis.single_sizes import depends_text, exception_of, except
 from fabricbench.analysis.wording import enumeration, instead, percent, value_text
 from fabricbench.statistics.ratios import MINIMUM_LAUNCHES
 
+REPLICATES = {
+    Replication.BLOCKS: "whole pairs",
+    Replication.RUNS: "runs on each side",
+    Replication.LAUNCHES: "launches on each side",
+}
+"""What an interval between two fabrics, or of before and after, counts."""
+
 MOST_WORDS = 20
 SMALL_BYTES = 1024
 """Up to here a message is called small."""
@@ -171,8 +178,14 @@ def _unsettled(compared: Compared, leading: Sequence[Effect], rates: ErrorRates)
         lead = f"{names.pop()} {_seems(quoted)} ahead, perhaps by less than {percent(compared.margin)}"
         return Answer(_sentence(lead, quoted), tuple(quoted[:2]), (), far)
     none = all(one.p_value is None for one in compared.cells)
-    few = f": it takes {MINIMUM_LAUNCHES} blocks at least" if none else ""
+    few = _least(compared) if none else ""
     return Answer(f"Not enough data to say whether {b} or {a} is faster{few}.", (), (), far)
+
+
+def _least(compared: Compared) -> str:
+    """Return how many of what is compared any statement takes."""
+    replication = compared.pairings[0].replication if compared.pairings else Replication.BLOCKS
+    return f": it takes {MINIMUM_LAUNCHES} {REPLICATES[replication]} at least"
 
 
 def _many(compared: Compared, leading: Sequence[Effect], rates: ErrorRates) -> Answer:
@@ -186,11 +199,7 @@ def _many(compared: Compared, leading: Sequence[Effect], rates: ErrorRates) -> A
         sentence = _sentence(lead, quoted, lambda one: _next_pair(one, champion))
         return Answer(sentence, tuple(quoted[:2]), exceptions(compared, champion, rates, ()), orders)
     if not any(len(one.ranks) > 1 for one in leading):
-        few = (
-            f": it takes {MINIMUM_LAUNCHES} blocks at least"
-            if all(one.p_value is None for one in compared.cells)
-            else ""
-        )
+        few = _least(compared) if all(one.p_value is None for one in compared.cells) else ""
         return Answer(f"Not enough data to rank {enumeration(names)}{few}.", (), (), "")
     quoted = [one for one in leading if len(one.ranks) > 1 and one.grade is not Grade.VOID]
     texts = [f"{_subject(one)[0]} on {enumeration(one.ranks[0])}" for one in quoted]

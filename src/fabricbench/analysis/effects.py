@@ -59,14 +59,18 @@ SAMPLES_OF_TAIL = {0.99: 100, 0.999: 1000}
 
 @dataclass(frozen=True)
 class Doubt:
-    """Why a cell's numbers on one fabric may not be the network's; `is_void` where they cannot be right."""
+    """Why a cell's numbers on one fabric may not be the network's; `is_void` where they cannot be right.
+
+    With `is_beyond_wire` the level that is shown is better than the wire allows, by no more than buffers explain.
+    """
 
     text: str
     is_void: bool = False
+    is_beyond_wire: bool = False
 
 
-Judge = Callable[[Side, CellMeasured, bool], tuple[Doubt, ...]]
-"""What speaks against a cell's numbers on a side; the last argument says whether a tail of its samples is meant."""
+Judge = Callable[[Side, CellMeasured, bool, float | None], tuple[Doubt, ...]]
+"""What speaks against a cell's numbers on a side: whether a tail of its samples is meant, and the level that is shown."""
 
 
 @dataclass(frozen=True)
@@ -257,11 +261,14 @@ def effect_of(
 ) -> Effect:
     """Return a row with its readings, its pairs and its grade."""
     is_tail = row.tail is not None
+    mine = [pairing for pairing in pairings if row.key in pairing.keys]
+    levels = {side.name: _level(side, row, sides, mine) for side in sides if row.key in side.cells}
     doubts = {
-        side.name: judge(side, side.cells[row.key], is_tail) if row.key in side.cells else (Doubt("gave nothing"),)
+        side.name: judge(side, side.cells[row.key], is_tail, levels[side.name][0])
+        if side.name in levels
+        else (Doubt("gave nothing"),)
         for side in sides
     }
-    mine = [pairing for pairing in pairings if row.key in pairing.keys]
     of_cell = {(one.a.name, one.b.name): compared.get((one.a.name, one.b.name, row.key)) for one in mine}
     made = (_pair(row, one, of_cell[one.a.name, one.b.name], rates.of(row), margin) for one in mine)
     pairs = tuple(one for one in made if one is not None)
@@ -273,7 +280,7 @@ def effect_of(
         layer=None if kernel_of(row.key) is not None else row.key.layer,
         metric=row.key.metric,
         is_typical=not is_tail,
-        readings=tuple(_reading(side, row, sides, mine, doubts[side.name]) for side in sides),
+        readings=tuple(_reading(side, row, levels.get(side.name), doubts[side.name]) for side in sides),
         pairs=pairs,
         ranks=_ranks([side.name for side in sides], pairs),
         grade=_grade(
@@ -320,16 +327,13 @@ def _values(cell: CellMeasured, tail: float | None) -> Floats:
     return cell.launch_values if tail is None else cell.tails.get(tail, np.full_like(cell.launch_values, np.nan))
 
 
-def _reading(
-    side: Side, row: Row, sides: Sequence[Side], pairings: Sequence[Pairing], doubts: Sequence[Doubt]
-) -> Reading:
+Level = tuple[float | None, float | None, float | None]
+"""A geometric mean over launches with its interval; None where no launch, or too few, tell."""
+
+
+def _level(side: Side, row: Row, sides: Sequence[Side], pairings: Sequence[Pairing]) -> Level:
     """Return a fabric's level: the geometric mean over what all sides have, so that ratios of readings are the ratios shown."""
-    if row.key not in side.cells:
-        return Reading(
-            fabric=side.name, value=None, low=None, high=None, launches=(None,) * len(side.blocks), note="gave nothing"
-        )
-    values = _values(side.cells[row.key], row.tail)
-    logs = log_of(values)
+    logs = log_of(_values(side.cells[row.key], row.tail))
     if pairings and pairings[0].is_paired:
         common = _common_blocks(row, sides, pairings)
         shared = logs[[block in common for block in side.blocks]]
@@ -337,14 +341,24 @@ def _reading(
     elif len(side.runs) > 1:
         logs = run_means(logs, side.run_of)
     level = paired_ratios(logs[np.newaxis, :])
-    found = [None if np.isnan(one[0]) else float(one[0]) for one in (level.ratio, level.low, level.high)]
+    value, low, high = (None if np.isnan(one[0]) else float(one[0]) for one in (level.ratio, level.low, level.high))
+    return value if level.launches[0] else None, low, high
+
+
+def _reading(side: Side, row: Row, level: Level | None, doubts: Sequence[Doubt]) -> Reading:
+    if level is None:
+        return Reading(
+            fabric=side.name, value=None, low=None, high=None, launches=(None,) * len(side.blocks), note="gave nothing"
+        )
+    values = _values(side.cells[row.key], row.tail)
     return Reading(
         fabric=side.name,
-        value=found[0] if level.launches[0] else None,
-        low=found[1],
-        high=found[2],
+        value=level[0],
+        low=level[1],
+        high=level[2],
         launches=tuple(None if np.isnan(value) else float(value) for value in values),
         is_impossible=any(doubt.is_void for doubt in doubts),
+        is_beyond_wire=any(doubt.is_beyond_wire for doubt in doubts),
         note="; ".join(doubt.text for doubt in doubts if doubt.is_void),
     )
 

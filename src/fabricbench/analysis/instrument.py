@@ -47,7 +47,7 @@ GRAVE_FACTOR = 1.0
 TAIL_ONLY = "nine frames in ten were on time, so that the median stands and the tail does not"
 
 POSSIBLE_EXCESS = 0.03
-"""A value may be better than the wire allows by this much: the last bytes in the buffers of a short stream."""
+"""A value may be better than the wire allows by this much: a short stream counts what was in buffers. It is told all the same."""
 
 TRIPS = (Pattern.PINGPONG, Pattern.ONEWAY, Pattern.PACED)
 """Patterns whose sample is one message there and one back between two ranks, and nothing else."""
@@ -154,18 +154,55 @@ def _stretches(cell: CellMeasured) -> int:
     return int(cell.facts.parameters.get("matchings", 1))
 
 
-def impossible(side: Side, cell: CellMeasured) -> str | None:
-    """Return why a value cannot be true: a rate beyond the wire, a round trip shorter than its bits take; None where it can."""
-    value = float(np.nanmedian(cell.launch_values))
+@dataclass(frozen=True)
+class Excess:
+    """By how much a value is better than the wire allows; `is_tolerated` where the buffers of a short measurement explain it."""
+
+    words: str
+    is_tolerated: bool
+
+
+def excess_of(side: Side, cell: CellMeasured, value: float) -> Excess | None:
+    """Return why a value of a cell cannot be quite true: a rate beyond the wire, a round trip shorter than its bits take."""
     share = wire_shares(side, cell, value)[1]
-    if share is not None and share > 1.0 + POSSIBLE_EXCESS:
-        return f"{percent(share)} of the payload that the wire can carry"
+    if share is not None and share > 1.0:
+        carried = "of the payload that the wire can carry"
+        if share > 1.0 + POSSIBLE_EXCESS:
+            return Excess(f"{percent(share)} {carried}", is_tolerated=False)
+        return Excess(f"{100.0 * share:.1f} % {carried}: a short stream counts what was in buffers", is_tolerated=True)
     least_ns = least_round_trip_ns(side, cell)
-    if least_ns is not None and value < least_ns * (1.0 - POSSIBLE_EXCESS):
-        return (
+    if least_ns is not None and value < least_ns:
+        text = (
             f"{format_seconds(value * 1e-9)}, where the bits alone take {format_seconds(least_ns * 1e-9)} on the wire"
         )
+        return Excess(text, is_tolerated=value >= least_ns * (1.0 - POSSIBLE_EXCESS))
     return None
+
+
+def impossible(side: Side, cell: CellMeasured, level: float | None = None) -> str | None:
+    """Return why what is shown of a cell cannot be true; None where it can.
+
+    Shown are the median of its launches and their geometric mean, or that of some of them: `level`.
+    """
+    shown = (float(np.nanmedian(cell.launch_values)), float(np.exp(np.nanmean(cell.log_values))), level)
+    found = (excess_of(side, cell, value) for value in shown if value is not None and not np.isnan(value))
+    return next((one.words for one in found if one is not None and not one.is_tolerated), None)
+
+
+def tolerated(side: Side, cell: CellMeasured, level: float) -> str | None:
+    """Return what to say of a level that is better than the wire allows by no more than buffers explain; None where it is not."""
+    found = None if np.isnan(level) else excess_of(side, cell, level)
+    return found.words if found is not None and found.is_tolerated else None
+
+
+def impossible_launches(side: Side, cell: CellMeasured) -> dict[str, str]:
+    """Return why the value of single launches cannot be true, by the names of each block's launches."""
+    found = {}
+    for block, value in zip(side.blocks, cell.launch_values, strict=True):
+        one = None if np.isnan(value) else excess_of(side, cell, float(value))
+        if one is not None and not one.is_tolerated:
+            found[side.launches_of(block)[0]] = one.words
+    return found
 
 
 def wire_shares(side: Side, cell: CellMeasured, rate_bit_s: float) -> tuple[float | None, float | None]:

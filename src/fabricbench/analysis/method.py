@@ -17,8 +17,10 @@ MPI Benchmarking Is Still Not as Easy as You Think" (IEEE TPDS, 2016).
 
 SUMMARIES = """
 A launch's value is the median of its round trips, or its total payload over its total time for a throughput (windows of
-a stream arrive in bursts, so their median can exceed the wire). A cell's number is the median of these values over
-launches, with its {level} interval from order statistics, interpolated (Hettmansperger and Sheather, 1986); quantiles
+a stream arrive in bursts, so their median can exceed the wire). What stands for a
+fabric alone (curves, ladder, operations) is the median of these values over launches, with its {level} interval from
+order statistics, interpolated (Hettmansperger and Sheather, 1986); what is compared (the first screen, the tables of
+sizes) is their geometric mean over the launches that both fabrics share, so that levels divide to the ratio; quantiles
 pool the samples of all launches. Times are averaged arithmetically, rates as total bits over total time (the harmonic
 mean), ratios geometrically.
 """

@@ -26,7 +26,7 @@ def usable_sizes(compared: Compared) -> list[Comparison]:
 
     def is_void(one: Comparison, fabric: str) -> bool:
         cell = sides[fabric].cells.get(cell_key(one))
-        return cell is None or any(doubt.is_void for doubt in compared.judge(sides[fabric], cell, False))
+        return cell is None or any(doubt.is_void for doubt in compared.judge(sides[fabric], cell, False, None))
 
     return [
         one

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fabricbench.analysis.findings import CellSummary, Distribution, Interval
-from fabricbench.analysis.instrument import doubt_of, impossible, wire_shares
+from fabricbench.analysis.instrument import doubt_of, impossible, tolerated, wire_shares
 from fabricbench.analysis.measured import CellMeasured, Side
 from fabricbench.record.values import mean_rate
 from fabricbench.statistics.order import Estimate, median_interval
@@ -25,6 +25,7 @@ def summarise(side: Side, cell: CellMeasured, confidence: float) -> CellSummary:
     pooled = cell.pooled
     shares = wire_shares(side, cell, median.value)
     doubt, cannot_be = doubt_of(side, cell), impossible(side, cell)
+    within = None if cannot_be else tolerated(side, cell, median.value)
     return CellSummary(
         fabric=side.name,
         key=cell.key,
@@ -40,8 +41,9 @@ def summarise(side: Side, cell: CellMeasured, confidence: float) -> CellSummary:
         share_of_line_rate=shares[0],
         share_of_payload_rate=shares[1],
         values=tuple(float(value) for value in cell.launch_values if not np.isnan(value)),
-        doubt="; ".join(filter(None, (cannot_be, doubt.words if doubt else None))),
+        doubt="; ".join(filter(None, (cannot_be, within, doubt.words if doubt else None))),
         is_impossible=cannot_be is not None,
+        is_beyond_wire=within is not None,
     )
 
 

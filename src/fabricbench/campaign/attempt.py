@@ -25,12 +25,13 @@ from fabricbench.record.reading import CellRecord, Record
 
 @dataclass(frozen=True)
 class Attempt:
-    """A launch that is about to be started."""
+    """A launch that is about to be started. `patience_seconds`: what the measurer was told of ranks that are silent."""
 
     launch: LaunchPlan
     directory: Path
     start: Start
     command: Command
+    patience_seconds: float | None
     switches_before: dict[str, Any]
 
 
@@ -77,12 +78,12 @@ class Keeper:
     def prepare(self, launch: LaunchPlan) -> Attempt:
         """Write a launch's plan into its directory, which is emptied, and build its command."""
         directory = self._directory.prepare(launch.launch_id)
-        plan = self._plan.probe_plan(launch).model_dump_json(by_alias=True, indent=1) + "\n"
-        replace_text(directory / PLAN_FILE, plan)
+        plan = self._plan.probe_plan(launch)
+        replace_text(directory / PLAN_FILE, plan.model_dump_json(by_alias=True, indent=1) + "\n")
         start = start_of(launch, self._plan)
         fabric, ranks = self._plan.fabric(launch.fabric), self._plan.ranks_of(launch)
         command = self._launcher.command(fabric, start.program(directory), directory, ranks)
-        return Attempt(launch, directory, start, command, self._launcher.switches())
+        return Attempt(launch, directory, start, command, plan.patience_seconds, self._launcher.switches())
 
     def store(self, attempt: Attempt, ended: Outcome | None, *, is_spoilt: bool = False) -> Stored | None:
         """Convert what an attempt wrote, whole or cut short; None if it wrote no record.

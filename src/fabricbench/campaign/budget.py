@@ -13,11 +13,11 @@ from typing import NoReturn
 
 from fabricbench.campaign.cells import PlannedCell
 from fabricbench.campaign.estimate import (
-    CELL_SECONDS,
     START_SECONDS,
     WINDOW_SECONDS,
     launch_seconds,
     line_rate_bit_s,
+    overhead_seconds,
 )
 from fabricbench.campaign.noise import Noise
 from fabricbench.campaign.specification import FEWEST_BLOCKS
@@ -136,7 +136,7 @@ def _best_seconds(cell: PlannedCell, noise: Noise, least: float, cells: int) -> 
     own, known = cell.probe.stopping.maximum_seconds, noise.components(cell.probe)
     if known is None:
         return own
-    overhead = CELL_SECONDS + START_SECONDS / cells
+    overhead = overhead_seconds(cell.probe) + START_SECONDS / cells
     return best_cell_seconds(known, overhead, least_seconds=least, most_seconds=own)
 
 

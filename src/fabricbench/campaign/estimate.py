@@ -1,4 +1,8 @@
-"""How long a launch takes: beforehand from its stopping bounds, during the run from the launches that are over. Pure."""
+"""How long a launch takes: beforehand from its stopping bounds, during the run from the launches that are over. Pure.
+
+An estimate is what is expected of a machine that has nothing else to do, and no bound: where others take the processors everything
+is slower, and operations whose ranks seldom begin together take `patience_of` more.
+"""
 
 from __future__ import annotations
 
@@ -52,9 +56,44 @@ SETTLING_SECONDS = 0.15
 CLOCK_SECONDS = 0.5
 """To bring the clocks of all ranks together at the beginning of a launch and to look at them again at its end."""
 
+CELL_CLOCK_SECONDS = 0.01
+"""Before and after each cell that needs them: three points a millisecond apart, nothing where ranks share a clock."""
+
+LOOK_SECONDS = 0.02
+"""What an operation is looked at for before each of its loops and before its agreed start (`look_ns` of the measurer)."""
+
+LOOK_CALLS = 3
+"""But so many calls at least, of which a look, a loop and a batch consist (`first_calls`)."""
+
+WIDE = 4.0
+"""Times as long as a call are the windows of a look at the agreed start (`generous`)."""
+
+LOOP_SHARE = 0.25
+"""Of an operation's time each of its loops has (`loop_share`); the agreed start has the rest."""
+
+LEAST_SAMPLES = 6
+"""An operation goes on until so many of its calls began together (`least_samples`) ..."""
+
+OPERATION_PATIENCE, OPERATION_PATIENCE_SECONDS = 4.0, 1.0
+"""... for so many times the time of its agreed start, a second at least (`patience`, `least_patience_s`)."""
+
+BLOCK_FOR_EACH = frozenset(
+    {
+        *(Pattern.GATHER, Pattern.GATHERV, Pattern.SCATTER, Pattern.SCATTERV, Pattern.ALLGATHER, Pattern.ALLGATHERV),
+        *(Pattern.ALLTOALL, Pattern.ALLTOALLV, Pattern.REDUCE_SCATTER, Pattern.REDUCE_SCATTER_BLOCK),
+    }
+)
+"""Operations whose busiest link carries the message once for each other rank."""
+
 HANG_FACTOR = 3.0
 HANG_SECONDS = 30.0
-"""A launch is taken as hung after this factor of its bound and this much more: far from any honest delay."""
+"""A launch is taken as hung after this factor of what is expected and this much more, unless its record still grows."""
+
+SLOW_FACTOR = 10.0
+"""And then after so many times as long: a machine that is busy with something else has made launches five times as long."""
+
+ABORT_SECONDS = 5.0
+"""What the measurer may take, once it has found a rank that hangs, to end the others."""
 
 PATIENCE_FACTOR = 2.0
 PATIENCE_SECONDS = 20.0
@@ -66,9 +105,17 @@ def line_rate_bit_s(fabric: Fabric) -> float:
     return fabric.wire.line_rate_bit_s if fabric.wire is not None else USUAL_LINE_RATE_BIT_S
 
 
+def overhead_seconds(probe: PlanProbe) -> float:
+    """Return the seconds that a cell takes beside its measuring time, however long that is, and however large its message."""
+    seconds = CELL_SECONDS + (CELL_CLOCK_SECONDS if _needs_clock(probe) else 0.0)
+    if PATTERNS[probe.pattern].family is Family.OPERATION:
+        seconds += LOOK_SECONDS * (_loops(probe) + 1 + (2 if _is_overlapped(probe) else 0))
+    return seconds
+
+
 def cell_seconds(probe: PlanProbe, fabric: Fabric) -> float:
-    """Return the seconds that a cell takes at most on a fabric if nothing goes wrong."""
-    seconds = CELL_SECONDS + _measuring_seconds(probe, line_rate_bit_s(fabric))
+    """Return the seconds that a cell is expected to take on a fabric."""
+    seconds = overhead_seconds(probe) + _measuring_seconds(probe, line_rate_bit_s(fabric))
     if probe.congestor is not None:
         seconds += CELL_SECONDS + SETTLING_SECONDS
         seconds += CONNECTION_SECONDS * _connections(probe.congestor.parameters, len(probe.congestor.ranks))
@@ -87,8 +134,8 @@ def _measuring_seconds(probe: PlanProbe, rate_bit_s: float) -> float:
         bound += _left_over_seconds(probe, len(probe.ranks) - 1, rate_bit_s)
     elif family is Family.MATRIX:
         bound = max(bound, _turns(probe) * LEAST_PAIR_SECONDS) + _turns(probe) * PAIR_SECONDS
-    elif family is Family.OPERATION and probe.parameters.get("mode") == "nonblocking":
-        bound *= 2  # alone, and over computing
+    elif family is Family.OPERATION:
+        bound = _operation_seconds(probe, message_seconds)
     elif probe.pattern is Pattern.STREAM:
         bound += windows + END_SECONDS + _left_over_seconds(probe, 1, rate_bit_s)
     elif probe.pattern is Pattern.PINGPONG:
@@ -97,6 +144,42 @@ def _measuring_seconds(probe: PlanProbe, rate_bit_s: float) -> float:
         usual = PATTERNS[probe.pattern].parameters["interval_us"].default
         bound += probe.warmup_samples * float(probe.parameters.get("interval_us", usual)) * 1e-6
     return bound
+
+
+def _loops(probe: PlanProbe) -> int:
+    """Return how many plain loops stand beside an operation's agreed start: back to back and, of collectives, after barriers."""
+    return 2 if "mode" in PATTERNS[probe.pattern].parameters else 1
+
+
+def _is_overlapped(probe: PlanProbe) -> bool:
+    return probe.parameters.get("mode") == "nonblocking"
+
+
+def _agreed_start_seconds(probe: PlanProbe) -> float:
+    return probe.stopping.maximum_seconds * (1 - LOOP_SHARE * _loops(probe))
+
+
+def _operation_seconds(probe: PlanProbe, message_seconds: float) -> float:
+    """Return the time of an operation's loops and agreed starts: none has fewer calls than it needs, however slow they are."""
+    bound, loops = probe.stopping.maximum_seconds, _loops(probe)
+    call = message_seconds * (len(probe.ranks) - 1 if probe.pattern in BLOCK_FOR_EACH else 1)
+    few = LOOK_CALLS * call
+    slow_look = max(0.0, few - LOOK_SECONDS)
+    slow_wide_look = max(0.0, WIDE * few - LOOK_SECONDS)
+    seconds = few + loops * (slow_look + max(LOOP_SHARE * bound, few)) + slow_wide_look
+    agreed = _agreed_start_seconds(probe)
+    seconds += min(agreed, probe.warmup_samples * call) + max(agreed, LEAST_SAMPLES * call)
+    if _is_overlapped(probe):
+        seconds += 2 * (slow_wide_look + max(bound / 2, call))  # computing alone, and both
+    return seconds
+
+
+def patience_of(probe: PlanProbe) -> float:
+    """Return the seconds that a cell takes at most beyond what is expected where its ranks seldom begin together."""
+    if PATTERNS[probe.pattern].family is not Family.OPERATION:
+        return 0.0
+    agreed = _agreed_start_seconds(probe)
+    return max(OPERATION_PATIENCE * agreed, OPERATION_PATIENCE_SECONDS) - agreed
 
 
 def _left_over_seconds(probe: PlanProbe, channels: int, rate_bit_s: float) -> float:
@@ -121,7 +204,7 @@ def _connections(parameters: Parameters, ranks: int) -> int:
 
 
 def launch_seconds(probes: Iterable[PlanProbe], fabric: Fabric) -> float:
-    """Return the seconds that a launch on a fabric takes at most if nothing goes wrong."""
+    """Return the seconds that a launch on a fabric is expected to take."""
     cells = list(probes)
     clock = CLOCK_SECONDS if any(_needs_clock(probe) for probe in cells) else 0.0
     return START_SECONDS + clock + sum(cell_seconds(probe, fabric) for probe in cells)
@@ -131,14 +214,16 @@ def _needs_clock(probe: PlanProbe) -> bool:
     return probe.pattern is Pattern.ONEWAY or PATTERNS[probe.pattern].family in (Family.FLOOD, Family.OPERATION)
 
 
-def limit_seconds(estimated_seconds: float) -> float:
-    """Return the seconds after which a launch is taken as hung and ended."""
-    return HANG_SECONDS + HANG_FACTOR * estimated_seconds
+def limit_seconds(expected_seconds: float) -> float:
+    """Return the seconds after which a launch is taken as hung and ended, unless its record still grows."""
+    return HANG_SECONDS + HANG_FACTOR * expected_seconds
 
 
 def patience_seconds(probes: Iterable[PlanProbe], fabric: Fabric) -> float:
     """Return the seconds after which a rank that is silent within a cell of a launch is taken as hung."""
-    return PATIENCE_SECONDS + PATIENCE_FACTOR * max(cell_seconds(probe, fabric) for probe in probes)
+    return PATIENCE_SECONDS + PATIENCE_FACTOR * max(
+        cell_seconds(probe, fabric) + patience_of(probe) for probe in probes
+    )
 
 
 def seconds_left(remaining: Sequence[tuple[str, float]], observed: Sequence[tuple[str, float, float]]) -> float:

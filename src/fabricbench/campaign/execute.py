@@ -14,7 +14,7 @@ from pathlib import Path
 from shlex import quote
 
 from fabricbench.campaign.attempt import Attempt, Keeper
-from fabricbench.campaign.estimate import limit_seconds, seconds_left
+from fabricbench.campaign.estimate import ABORT_SECONDS, SLOW_FACTOR, limit_seconds, seconds_left
 from fabricbench.campaign.events import (
     Event,
     GroupAgain,
@@ -43,8 +43,8 @@ from fabricbench.campaign.plan import RunPlan
 from fabricbench.campaign.run_directory import RunDirectory
 from fabricbench.errors import Interrupted
 from fabricbench.launch.launcher import Launcher
-from fabricbench.launch.watch import Outcome, run_watched
-from fabricbench.quantity import format_duration
+from fabricbench.launch.watch import Growth, Outcome, run_watched
+from fabricbench.quantity import format_duration, without_numbers
 from fabricbench.record.atomic import explained
 from fabricbench.record.integrity import LAUNCH
 from fabricbench.record.launch import is_stored
@@ -52,7 +52,10 @@ from fabricbench.record.outcome import LaunchOutcome
 
 
 class Execution:
-    """One session over a run directory. `limit` gives the seconds after which a launch of that estimate is taken as hung."""
+    """One session over a run directory.
+
+    `limit` gives the seconds after which a launch that is expected to take so many is taken as hung, unless its record grows.
+    """
 
     def __init__(
         self,
@@ -72,6 +75,7 @@ class Execution:
         self._keeper = Keeper(directory, plan, launcher)
         self._now = now
         self._observed: list[tuple[str, float, float]] = []
+        """Fabric, estimate and seconds of each launch that came to its end, in earlier sessions as well."""
         self._failures: list[Failure] = []
         self._given_up: list[Failure] = []
         self._noticed: set[str] = set()
@@ -173,12 +177,15 @@ class Execution:
         """Find what is finished and when it began; what a crash kept out of the journal is written there now."""
         begun: dict[str, float] = {}
         told: set[str] = set()
+        seconds: dict[str, float] = {}
         for entry in self._journal.entries():
             if entry.launch_id is not None and entry.event is Happened.STARTED:
                 begun[entry.launch_id] = entry.unix_ns / 1e9
                 told.discard(entry.launch_id)
             elif entry.launch_id is not None and entry.event in (Happened.FINISHED, Happened.ADOPTED):
                 told.add(entry.launch_id)
+                if isinstance(taken := entry.facts.get("seconds"), float):
+                    seconds[entry.launch_id] = taken
         for launch in launches:
             try:
                 summary = self._keeper.finished(launch)
@@ -189,6 +196,8 @@ class Execution:
             # By this machine's clock where the journal knows it: that of the first node may be another.
             recorded = summary.header.started_unix_ns / 1e9 if summary.header is not None else 0.0
             self._finished[launch.launch_id] = begun.get(launch.launch_id, recorded)
+            if launch.launch_id in seconds:
+                self._observed.append((launch.fabric, launch.estimated_seconds, seconds[launch.launch_id]))
             if launch.launch_id not in told:
                 hashes = self._stored_hashes(launch)
                 self._journal.append(Happened.ADOPTED, launch.launch_id, sha256=hashes, outcome=summary.outcome)
@@ -206,8 +215,14 @@ class Execution:
 
         self._notify(LaunchStarted(launch, number, left()))
         try:
-            limit_s = self._limit(launch.estimated_seconds)
-            outcome = run_watched(attempt.command, limit_seconds=limit_s, on_tick=lambda: self._tick(launch, left()))
+            # As long as the launches before it took: on a busy machine that is far more than estimated.
+            limit_s = self._limit(max(launch.estimated_seconds, self._seconds_left([launch])))
+            outcome = run_watched(
+                attempt.command,
+                limit_seconds=limit_s,
+                growth=self._growth(attempt, limit_s),
+                on_tick=lambda: self._tick(launch, left()),
+            )
             failure = self._conclude(attempt, outcome)
         except TestbedLost as error:
             self._keeper.store(attempt, None, is_spoilt=True)
@@ -227,6 +242,13 @@ class Execution:
         if failure is None:
             self._finished[launch.launch_id] = begun
         return failure
+
+    def _growth(self, attempt: Attempt, limit_s: float) -> Growth:
+        """Return what shows that a launch beyond its limit is slow and not hung; the measurer itself gives up a rank sooner."""
+        silent_s = limit_s
+        if attempt.launch.kernel is None and attempt.patience_seconds is not None:
+            silent_s = min(attempt.patience_seconds + ABORT_SECONDS, limit_s)
+        return Growth(attempt.start.outputs(attempt.directory), silent_s, SLOW_FACTOR * limit_s)
 
     def _tick(self, launch: LaunchPlan, seconds_left: float) -> None:
         """Tell how long it still takes; a launch whose testbed is gone would only hang up to its limit."""
@@ -285,8 +307,8 @@ class Execution:
         return self._journal.hashes(directory / LAUNCH) if is_stored(directory) else None
 
     def _notice(self, text: str) -> None:
-        if text not in self._noticed:
-            self._noticed.add(text)
+        if (cause := without_numbers(text)) not in self._noticed:
+            self._noticed.add(cause)
             self._notify(Notice(text))
 
     def _stop_if_hopeless(self, failure: Failure) -> None:

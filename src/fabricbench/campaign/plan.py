@@ -14,7 +14,7 @@ from pydantic import model_validator
 
 from fabricbench.campaign.budget import fit_budget, unscaled
 from fabricbench.campaign.cells import PlannedCell, plan_cells, window_messages
-from fabricbench.campaign.estimate import START_SECONDS, launch_seconds, patience_seconds
+from fabricbench.campaign.estimate import START_SECONDS, launch_seconds, patience_of, patience_seconds
 from fabricbench.campaign.kernels import PlannedKernel, plan_kernels
 from fabricbench.campaign.noise import Noise, usual_noise
 from fabricbench.campaign.order import Half, LaunchPlan, halves_of, order_blocks
@@ -68,8 +68,13 @@ class RunPlan(Model):
 
     @property
     def estimated_seconds(self) -> float:
-        """The seconds that the whole run takes at most, by the stopping bounds of its cells."""
+        """The seconds that the whole run is expected to take, by the stopping bounds of its cells."""
         return sum(launch.estimated_seconds for launch in self.launches)
+
+    @property
+    def patient_seconds(self) -> float:
+        """The seconds that operations take at most beyond that, where their ranks seldom begin together."""
+        return sum(patience_of(self.cells[cell]) for launch in self.launches for cell in launch.cells)
 
     def fabric(self, name: str) -> Fabric:
         """Return the fabric of that name."""

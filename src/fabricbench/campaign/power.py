@@ -24,13 +24,17 @@ CONFIDENCE = 0.95
 """Of `run`'s verdict and of `report` without `--confidence`."""
 
 
+USEFUL = 10.0
+"""A difference of more, as a share, is no use to plan for: whoever has fabrics elevenfold apart needs no campaign to see it."""
+
+
 class Found(Model):
     """What is found among cells of a kind over some layers. Differences are shares: 0.1 is 10 %.
 
     `deviation` is that of the log ratio of a block, of the noisiest of the cells. `faster`, `ahead`: the smallest true difference
     that is called beyond the margin, or for which it is named who is ahead, with 80 %, if no other cell differs; `*_among_all` if
-    all do. None: no difference is, with so few blocks. `equivalent_blocks`: those that equivalence takes where nothing differs;
-    None where more than 1000.
+    all do. None: no useful difference is, with so few blocks. `equivalent_blocks`: those that equivalence takes where nothing
+    differs; None where more than 1000.
     """
 
     kind: Kind
@@ -190,7 +194,7 @@ def _log_ratio_deviation(components: Components, seconds: float) -> float:
 
 
 def _share(value: float) -> float | None:
-    return None if isinf(value) else value
+    return value if value <= USEFUL else None
 
 
 def _count(value: float) -> int | None:

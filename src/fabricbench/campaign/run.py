@@ -71,26 +71,31 @@ def start_run(
             raise
 
 
-def resume_run(path: Path, *, notify: Notify, blocks: int | None = None, is_trusted: bool = False) -> None:
+def resume_run(
+    path: Path, *, notify: Notify, blocks: int | None = None, is_trusted: bool = False, preflight: bool = True
+) -> None:
     """Go on with a run: what is finished stays, all else is run. UsageError where the directory holds no run, or one that runs.
 
     With `blocks` the run gets so many in all, or gives up those beyond, of which nothing is measured; UsageError where it cannot.
     UsageError, too, where the plan was not written by this user and asks for more than our own programs, unless it `is_trusted`.
+    Where anything is left to measure a preflight comes first, unless it is not wanted, and refuses as that of `start_run` does.
     """
     directory = RunDirectory(path)
     directory.check_confined()
     directory.read_plan()  # before the lock, which would leave a file in a folder that holds no run
     with directory.locked():
-        directory.remove_temporaries()
         stored = directory.read_plan()
-        if is_trusted:
-            seal_plan(directory)  # said once is enough
         check_trust(directory, stored, is_trusted=is_trusted)
         extension = None if blocks is None else _extension(directory, stored.plan, blocks)
         if extension is not None:
             fewest = directory.blocks_with_data(stored.plan)
             stored = stored.model_copy(update={"plan": extend_plan(stored.plan, extension, fewest=fewest)})
-        Journal(directory.path).append(Happened.RESUMED)
+        is_wanted = preflight and any(directory.finished(launch) is None for launch in stored.plan.launches)
+        found = pass_preflight(stored.venue, stored.plan, notify) if is_wanted else SKIPPED
+        directory.remove_temporaries()  # what is written comes after all that may refuse
+        if is_trusted:
+            seal_plan(directory)  # said once is enough
+        Journal(directory.path).append(Happened.RESUMED, preflight=found.model_dump(mode="json"))
         _execute(directory, stored, notify, extension)
 
 

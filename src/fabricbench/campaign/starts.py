@@ -48,6 +48,9 @@ class Start(Protocol):
     def is_well(self, exit_code: int | None) -> bool:
         """Tell whether an exit code means that the program came to its end with a whole record."""
 
+    def outputs(self, directory: Path) -> tuple[Path, ...]:
+        """Return the files that grow while it measures."""
+
     def read(self, directory: Path) -> Written | None:
         """Return what the program wrote; None if nothing."""
 
@@ -72,6 +75,10 @@ class Measurer:
     def is_well(self, exit_code: int | None) -> bool:
         """Tell whether it ended well."""
         return exit_code == 0
+
+    def outputs(self, directory: Path) -> tuple[Path, ...]:
+        """Return what grows."""
+        return (directory / RECORDS_FILE,)
 
     def read(self, directory: Path) -> Written | None:
         """Return its record."""
@@ -113,6 +120,10 @@ class OwnKernel(_Kernel):
         """Tell whether it ran to its end, whatever its results."""
         return exit_code in (VERIFIED, WRONG)
 
+    def outputs(self, directory: Path) -> tuple[Path, ...]:
+        """Return what grows."""
+        return (directory / KERNEL_RECORDS,)
+
     def read(self, directory: Path) -> Written | None:
         """Return its record as that of a launch."""
         path = directory / KERNEL_RECORDS
@@ -134,6 +145,10 @@ class OfficialKernel(_Kernel):
     def is_well(self, exit_code: int | None) -> bool:
         """Tell whether it ended well."""
         return exit_code == 0
+
+    def outputs(self, directory: Path) -> tuple[Path, ...]:
+        """Return what grows."""
+        return (directory / STDOUT_FILE,)
 
     def read(self, directory: Path) -> Written | None:
         """Return what it printed as the record of a launch."""

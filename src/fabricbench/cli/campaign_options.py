@@ -1,4 +1,4 @@
-"""What `run` and `plan` have in common: the options that say what is to be run where."""
+"""What `run`, `plan` and `resume` have in common: the options that say what is to be run where."""
 
 from __future__ import annotations
 
@@ -51,4 +51,7 @@ NoiseOption = Annotated[
 ]
 SeedOption = Annotated[
     int | None, typer.Option("--seed", min=0, help="Orders everything that is random. Drawn and recorded if not given.")
+]
+NoPreflightOption = Annotated[
+    bool, typer.Option("--no-preflight", help="Measure without looking at the testbed first.")
 ]

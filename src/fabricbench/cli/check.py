@@ -107,8 +107,9 @@ def _decide(look: Callable[[], GateReport], runs: list[Path], budget: str | None
             return report
         say(f"{have} blocks do not decide: {more} more are measured into {path}")
         planned = len({launch.block for launch in stored.manifest.planned})
+        preflight = stored.manifest.preflight is None or not stored.manifest.preflight.is_skipped
         with RunProgress() as progress, interruptible(path, progress.show) as notify:
-            resume_run(path, notify=notify, blocks=planned + more)
+            resume_run(path, notify=notify, blocks=planned + more, preflight=preflight)
         if measured_blocks(Run.open(path)) <= have:
             return look()  # what was measured gave nothing valid: more of it would not either
 

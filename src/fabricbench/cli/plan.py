@@ -112,6 +112,7 @@ def _data(prepared: Prepared, commands: dict[str, Command], allowed: float | Non
         "blocks": plan.blocks,
         "ranks": plan.ranks,
         "estimated_seconds": plan.estimated_seconds,
+        "patient_seconds": plan.patient_seconds,
         "notes": list(plan.notes),
         "finds": finds.model_dump(mode="json"),
         "gate": None if gate is None else gate.model_dump(mode="json"),
@@ -133,8 +134,9 @@ def _lines(prepared: Prepared, commands: dict[str, Command], allowed: float | No
     yield f"campaign {plan.campaign} on {testbed.name}: {len(testbed.nodes)} nodes, fabrics {fabrics}"
     yield (
         f"{plan.blocks} blocks, {len(plan.launches)} launches of {_ranks(plan)} ranks, {len(plan.cells)} tests, "
-        f"at most {format_duration(plan.estimated_seconds)}, seed {plan.seed}"
+        f"about {format_duration(plan.estimated_seconds)}, seed {plan.seed}"
     )
+    yield f"note: {_time_note(plan)}"
     yield from (f"note: {note}" for note in plan.notes)
     finds, gate = _finds(prepared, allowed)
     yield from power_lines(finds)
@@ -152,6 +154,16 @@ def _lines(prepared: Prepared, commands: dict[str, Command], allowed: float | No
     yield ""
     yield "tests, by number:"
     yield from _cell_lines(plan.cells)
+
+
+def _time_note(plan: RunPlan) -> str:
+    """Say what the time rests on, and what may exceed it."""
+    patient = (
+        f", and operations whose ranks seldom begin together by up to {format_duration(plan.patient_seconds)} in all"
+        if plan.patient_seconds
+        else ""
+    )
+    return f"about is without other load: what else takes the processors makes it longer{patient}"
 
 
 def _ranks(plan: RunPlan) -> str:
@@ -174,4 +186,4 @@ def _cell_lines(cells: Sequence[PlanProbe]) -> Iterator[str]:
 
 def _launch_line(launch: LaunchPlan) -> str:
     order = " ".join(str(cell) for cell in launch.cells)
-    return f"  {launch.launch_id:24} at most {format_duration(launch.estimated_seconds):>10}  tests {order}"
+    return f"  {launch.launch_id:24} about {format_duration(launch.estimated_seconds):>10}  tests {order}"

@@ -20,7 +20,10 @@ MET = (Layer.TCP, Layer.MPI)
 UNKNOWN = "floods, what a congestor disturbs, matrices, kernels, layers that were not measured"
 
 NEVER = "no"
-"""For a difference that so few blocks cannot find at all."""
+"""For a difference that so few blocks cannot find, however useful it were."""
+
+NOTHING_USEFUL = "not even an elevenfold difference"
+"""Beyond `power.USEFUL` none is told."""
 
 
 def power_lines(power: Power) -> Iterator[str]:
@@ -42,6 +45,8 @@ def power_lines(power: Power) -> Iterator[str]:
     ]
     columns = ("", "called faster", "named ahead", f"equal within {_percent(power.margin)}")
     yield from as_text(Table(title, columns, rows)).splitlines()
+    if any(NEVER in row[1:3] for row in rows):
+        yield from _wrapped(f"{NEVER}: {NOTHING_USEFUL} is found by so few blocks of this noise.")
     yield from _left_out(power.left_out)
     yield from _wrapped(
         f"{power.tests} comparisons are corrected together. Planned with the noise of {power.noise}: {power.source}."
@@ -67,6 +72,10 @@ def gate_lines(gate: GateNeed, power: Power) -> Iterator[str]:
 def found_note(power: Power) -> list[str]:
     """Return what is found over the layers that users meet, in one line; nothing where fabrics are not compared."""
     ranges = []
+    of_met = [one for one in power.found if set(one.layers) & set(MET)]
+    if of_met and all(one.faster is None for one in of_met):
+        least = "no difference that is useful to know, not even elevenfold"
+        return [f"{power.blocks} blocks find {least}; noise of {power.noise}, more by `plan`"]
     for layer in MET:
         found = sorted((one.faster, one.kind) for one in power.found if layer in one.layers and one.faster is not None)
         if found:

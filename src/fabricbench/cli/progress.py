@@ -98,4 +98,4 @@ class RunProgress:
 
 
 def _left(seconds: float) -> str:
-    return f"at most {format_duration(seconds)} left"
+    return f"about {format_duration(seconds)} left"

@@ -16,6 +16,7 @@ from fabricbench.cli.campaign_options import (
     CampaignArgument,
     NodesOption,
     NoiseOption,
+    NoPreflightOption,
     SeedOption,
     TestbedOption,
 )
@@ -51,9 +52,7 @@ def register(app: typer.Typer) -> None:
             bool,
             typer.Option("--preflight-only", help="Look whether the testbed is as its file says, and measure nothing."),
         ] = False,
-        no_preflight: Annotated[
-            bool, typer.Option("--no-preflight", help="Measure without looking at the testbed first.")
-        ] = False,
+        no_preflight: NoPreflightOption = False,
         form: Annotated[
             PreflightFormat, typer.Option("--format", help="How --preflight-only writes.")
         ] = PreflightFormat.TEXT,

@@ -50,8 +50,34 @@ def guarded(tokens: tuple[str, ...] | list[str]) -> tuple[str, ...]:
     return (sys.executable, "-I", "-S", guard.__file__, *tokens)
 
 
-def run_watched(command: Command, *, limit_seconds: float, on_tick: Callable[[], None] = lambda: None) -> Outcome:
-    """Run a guarded command to its end or its limit; logs land in its directory. Whatever is raised meanwhile ends it first."""
+@dataclass(frozen=True)
+class Growth:
+    """What tells that a command beyond its limit is slow and not hung: one of `paths` has grown within `silent_seconds`.
+
+    `most_seconds` after its start it is ended all the same.
+    """
+
+    paths: tuple[Path, ...]
+    silent_seconds: float
+    most_seconds: float
+
+    @property
+    def size_bytes(self) -> int:
+        """What has been written by now."""
+        return sum(path.stat().st_size for path in self.paths if path.exists())
+
+
+def run_watched(
+    command: Command,
+    *,
+    limit_seconds: float,
+    growth: Growth | None = None,
+    on_tick: Callable[[], None] = lambda: None,
+) -> Outcome:
+    """Run a guarded command to its end or its limit, beyond which it may go on as long as there is `growth`.
+
+    Logs land in its directory. Whatever is raised meanwhile ends it first.
+    """
     begin = time.monotonic()
     stdout, stderr = command.directory / STDOUT_FILE, command.directory / STDERR_FILE
     with stdout.open("wb") as out, stderr.open("wb") as err:
@@ -68,7 +94,7 @@ def run_watched(command: Command, *, limit_seconds: float, on_tick: Callable[[],
         except OSError as error:
             raise EnvironmentLacks(f"{command.tokens[0]} cannot be started: {error.strerror}") from error
         try:
-            exit_code = _wait(process, begin + limit_seconds, on_tick)
+            exit_code = _wait(process, begin, limit_seconds, growth, on_tick)
         finally:
             end(process)
     return Outcome(exit_code, time.monotonic() - begin, tail(stderr))
@@ -100,11 +126,22 @@ def tail(path: Path) -> str:
     return "\n".join(text.rstrip().splitlines()[-TAIL_LINES:])
 
 
-def _wait(process: subprocess.Popen[bytes], deadline: float, on_tick: Callable[[], None]) -> int | None:
+def _wait(
+    process: subprocess.Popen[bytes],
+    begin: float,
+    limit_seconds: float,
+    growth: Growth | None,
+    on_tick: Callable[[], None],
+) -> int | None:
+    deadline, size_bytes = begin + limit_seconds, 0
     while True:
         try:
             return process.wait(max(0.0, min(TICK_SECONDS, deadline - time.monotonic())))
         except subprocess.TimeoutExpired:
             on_tick()
-        if time.monotonic() >= deadline:
+        now = time.monotonic()
+        if growth is not None and (grown_bytes := growth.size_bytes) != size_bytes:
+            size_bytes = grown_bytes
+            deadline = max(deadline, min(now + growth.silent_seconds, begin + growth.most_seconds))
+        if now >= deadline:
             return None

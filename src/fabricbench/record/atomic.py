@@ -63,6 +63,11 @@ def explained(error: Exception, path: Path) -> Exception:
         )
     if code in WRONG_PLACE:
         return UsageError(f"{path} cannot be written: {reason}", hint="check the path")
+    if code == errno.EIO or type(error).__module__.startswith("polars"):
+        return EnvironmentLacks(
+            f"{path} cannot be written: {reason or str(error).splitlines()[0]}",
+            hint="is the disk well? Then repeat the command (a run: `fabricbench resume`); what was measured so far is kept",
+        )
     return error
 
 

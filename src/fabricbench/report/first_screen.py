@@ -18,11 +18,13 @@ from fabricbench.report.words import (
     ratio_words,
     typographic,
     value_words,
+    wire_remark,
 )
 
 GRADE_SIGNS = {Grade.CLEAR: "✓", Grade.DOUBTFUL: "▲", Grade.OPEN: "○", Grade.VOID: "✕"}
 """A shape beside each grade's word, for print without colour."""
-IMPOSSIBLE = "impossible"
+LEVEL = "geometric mean"
+"""Of launches: what the values of a row are, as in the size tables; medians stand where their heads say so."""
 DECISION_LINES = 3
 """Of a decision on the first screen; the rest stands in its section."""
 BEFORE_AFTER = ("before", "after")
@@ -32,7 +34,7 @@ TIE, WORSE = "~", ">"
 
 @dataclass(frozen=True)
 class Value:
-    """What one fabric showed in a row. A value that cannot be right `is_struck`, and `remark` says so beside it."""
+    """What one fabric showed in a row. A value that cannot be right `is_struck`; `remark` says why beside it."""
 
     fabric: str
     text: str
@@ -208,7 +210,7 @@ def _doubts_of(effect: Effect) -> list[str]:
 
 
 def _value(effect: Effect, reading: Reading) -> Value:
-    remark = IMPOSSIBLE if reading.is_impossible else ""
+    remark = wire_remark(is_impossible=reading.is_impossible, is_beyond_wire=reading.is_beyond_wire)
     if reading.value is None:
         return Value(reading.fabric, NOTHING, "", is_struck=False, remark=remark, reading=reading)
     whole = interval_words(effect.metric, Interval(value=reading.value, low=reading.low, high=reading.high))

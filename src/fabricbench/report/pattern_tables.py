@@ -421,7 +421,7 @@ SECTIONS: tuple[tuple[str, Callable[[Findings], list[tuple[str, Table]]]], ...] 
         "MPI operations",
         lambda findings: [
             ("How the fabrics compare", coefficient_table(findings)),
-            ("Times and bandwidths", operation_table(findings)),
+            ("Times and bandwidths, medians", operation_table(findings)),
             ("Starting MPI", start_up_table(findings) if findings.operations else table((), ())),
         ],
     ),

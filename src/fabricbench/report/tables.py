@@ -120,9 +120,9 @@ def ladder_table(findings: Findings) -> Table:
         "Layer",
         "Fabric",
         "Receive",
-        "Round trip",
+        "Round trip, median",
         "Added to the layer below",
-        "Best throughput",
+        "Best throughput, median",
         "At",
         "Of line rate",
         "Of possible payload rate",
@@ -147,7 +147,11 @@ def summary_table(summaries: Sequence[CellSummary]) -> Table:
             (
                 cell_words(summary.key),
                 summary.fabric,
-                struck_words(value_words(metric, summary.median.value), is_impossible=summary.is_impossible),
+                struck_words(
+                    value_words(metric, summary.median.value),
+                    is_impossible=summary.is_impossible,
+                    is_beyond_wire=summary.is_beyond_wire,
+                ),
                 range_words(metric, summary.median.low, summary.median.high),
                 value_words(metric, summary.quantiles.get("0.99")),
                 struck_words(share_words(summary.share_of_line_rate), is_impossible=summary.is_impossible),
@@ -171,7 +175,7 @@ def summary_table(summaries: Sequence[CellSummary]) -> Table:
 
 
 def comparison_table(findings: Findings, comparisons: Sequence[Comparison]) -> Table:
-    """A row for each test and size: both medians, how many times faster, the verdict."""
+    """A row for each test and size: both geometric means, how many times faster, the verdict."""
     pairs = {(item.fabric_a, item.fabric_b) for item in comparisons}
     medians = ("A, geometric mean", "B, geometric mean")
     if len(pairs) == 1:

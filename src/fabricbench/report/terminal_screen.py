@@ -13,7 +13,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from fabricbench.analysis.findings import Findings, Grade, Severity
-from fabricbench.report.first_screen import Row, Screen, Value, build_screen, plain_times
+from fabricbench.report.first_screen import LEVEL, Row, Screen, Value, build_screen, plain_times
 from fabricbench.report.palette import terminal_colour
 from fabricbench.report.warning_groups import WarningGroup, count_words, grouped
 from fabricbench.report.words import NOTHING, typographic
@@ -122,7 +122,7 @@ def _effects(findings: Findings, screen: Screen, rows: Sequence[Row], width: int
     heads = [f"{letter} {name}" for letter, name in screen.fabrics]
     outcome = screen.ratio_head if screen.has_pairs else "Best first"
     table = RichTable(
-        "", *map(escape, heads), outcome, box=None, padding=(0, GAP, 0, 0), header_style="dim", pad_edge=False
+        f"{LEVEL}s", *map(escape, heads), outcome, box=None, padding=(0, GAP, 0, 0), header_style="dim", pad_edge=False
     )
     for column, (_, name) in zip(table.columns[1:], screen.fabrics, strict=False):
         column.justify, column.header_style, column.overflow = "right", terminal_colour(findings, name), "fold"
@@ -205,7 +205,7 @@ def _order(screen: Screen, row: Row) -> str:
 
 
 def _launches(findings: Findings, row: Row, width: int) -> Text:
-    """Return all launches as dots on one logarithmic line, each fabric's median as its letter."""
+    """Return all launches as dots on one logarithmic line, each fabric's geometric mean as its letter."""
     values = [one for value in row.values for one in (*value.reading.launches, value.reading.value) if one]
     text = Text(" " * width, no_wrap=True)
     if not values:
@@ -217,12 +217,12 @@ def _launches(findings: Findings, row: Row, width: int) -> Text:
         return round((math.log(value) - low) / (high - low) * (width - 1)) if high > low else width // 2
 
     letters = {fabric.name: fabric.letter for fabric in findings.fabrics} | {"before": "A", "after": "B"}
-    for is_median in (False, True):
+    for is_level in (False, True):
         for value in row.values:
             reading = value.reading
-            for one in (reading.value,) if is_median else reading.launches:
+            for one in (reading.value,) if is_level else reading.launches:
                 if one:
-                    cells[place(one)] = letters[value.fabric] if is_median else LAUNCH
+                    cells[place(one)] = letters[value.fabric] if is_level else LAUNCH
                     styles[place(one)] = "dim" if row.is_undecided else terminal_colour(findings, value.fabric)
     return Text.assemble(*zip(cells, styles, strict=True), no_wrap=True)
 

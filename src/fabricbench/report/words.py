@@ -129,9 +129,15 @@ def share_words(share: float | None) -> str:
     return NOTHING if share is None else f"{share * 100:.1f} %"
 
 
-def struck_words(text: str, *, is_impossible: bool) -> str:
+def wire_remark(*, is_impossible: bool, is_beyond_wire: bool) -> str:
+    """Return what stands beside a value that is better than the wire allows; empty beside all others."""
+    return "impossible" if is_impossible else "beyond the wire" if is_beyond_wire else ""
+
+
+def struck_words(text: str, *, is_impossible: bool, is_beyond_wire: bool = False) -> str:
     """Return a value as it stands in a table: one that cannot be true says so itself, `949.5 % (impossible)`."""
-    return f"{text} (impossible)" if is_impossible and text != NOTHING else text
+    remark = wire_remark(is_impossible=is_impossible, is_beyond_wire=is_beyond_wire)
+    return f"{text} ({remark})" if remark and text != NOTHING else text
 
 
 def rate_share_words(share: float | None) -> str:

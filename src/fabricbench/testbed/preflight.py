@@ -217,33 +217,23 @@ def _result(name: str, answer: NodeFacts | Silent, attached: Iterable[_Attached]
 
 
 def _installation(node: str, facts: NodeFacts, needed: Needed, mpi: str | None) -> Iterator[Finding]:
+    def unlike(subject: str, found: str, wanted: str, action: str, severity: Severity = Severity.ERROR) -> Finding:
+        there = f"{action} on every node"
+        return Finding(severity=severity, node=node, subject=subject, found=found, needed=wanted, action=there)
+
     if facts.version != needed.version:
-        yield Finding(
-            node=node,
-            subject="fabricbench",
-            found=f"fabricbench {facts.version}",
-            needed=f"fabricbench {needed.version}, as here",
-            action="install the same version at the same path on every node",
-        )
+        found = f"fabricbench {facts.version}"
+        wanted = f"fabricbench {needed.version}, as here"
+        yield unlike("fabricbench", found, wanted, "install the same version at the same path")
     for path, version in needed.programs.items():
         there = facts.programs.get(path, "nothing was told of it")
         if there != version:
-            yield Finding(
-                node=node,
-                subject="program",
-                found=f"{path}: {there}",
-                needed=f"{version} at that path, as here",
-                action="install the same build at the same path on every node",
-            )
+            wanted = f"{version} at that path, as here"
+            yield unlike("program", f"{path}: {there}", wanted, "install the same build at the same path")
     if needed.mpi is not None and mpi != needed.mpi:
-        yield Finding(
-            severity=Severity.WARNING,
-            node=node,
-            subject="mpi",
-            found=f"MPI {mpi or 'of no known version'}",
-            needed=f"{needed.mpi}, as here: other versions may not start, or differ in speed",
-            action="install the same MPI on every node",
-        )
+        found = f"MPI {mpi or 'of no known version'}"
+        wanted = f"{needed.mpi}, as here: other versions may not start, or differ in speed"
+        yield unlike("mpi", found, wanted, "install the same MPI", Severity.WARNING)
 
 
 def _load(node: str, facts: NodeFacts) -> Iterator[Finding]:

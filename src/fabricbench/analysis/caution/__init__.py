@@ -17,23 +17,23 @@ __all__ = ["CHECKS", "Material", "find_warnings"]
 
 CHECKS: tuple[Callable[[Material], Iterator[Warning]], ...] = (
     data.invalid_launches,
+    data.dead_switches,
+    machine.emulated,
+    machine.beyond_the_wire,
+    machine.memory_control,
+    machine.unpaired_runs,
     data.missing_launches,
     data.unusual_ends,
-    data.dead_switches,
     data.wide_gaps,
-    data.failed_cells,
-    data.losses,
-    data.few_launches,
     noise.drifts,
     noise.ratio_drifts,
     noise.outlying_launches,
-    machine.memory_control,
+    data.losses,
+    data.few_launches,
     machine.ladder_order,
-    machine.beyond_the_wire,
-    machine.emulated,
-    machine.unpaired_runs,
     network.slow_pairs,
     network.failed_pairs,
+    data.failed_cells,
     network.missed_starts,
     network.loose_starts,
     network.uncertain_clocks,
@@ -42,6 +42,7 @@ CHECKS: tuple[Callable[[Material], Iterator[Warning]], ...] = (
     noise.two_modes,
     machine.random_order,
 )
+"""In the order in which they are told, of warnings that are equally severe: first what touches the numbers that are shown."""
 
 
 def find_warnings(material: Material) -> list[Warning]:

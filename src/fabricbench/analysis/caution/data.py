@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from shlex import quote
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fabricbench.analysis.caution.material import Material, name_of, named, warn
+from fabricbench.analysis.caution.material import MOST_NAMED, Material, name_of, named, warn
 from fabricbench.analysis.findings import Severity, Warning  # noqa: A004 - the field's word
 from fabricbench.analysis.gaps import find_gaps, wide
 from fabricbench.analysis.wording import percent
 from fabricbench.model import Pattern
-from fabricbench.quantity import count, format_duration
+from fabricbench.quantity import count, format_duration, with_ranges, without_numbers
 from fabricbench.record.outcome import LaunchOutcome
 from fabricbench.statistics.order import median_interval
 
@@ -21,6 +22,9 @@ Floats = NDArray[np.float64]
 
 LOSS_SHARE = 0.01
 """A stream over an unreliable layer that loses more than this is a warning, less is a note."""
+
+WHEREABOUTS = re.compile(r"^rank \d+ on \S+: ")
+"""Which rank found that a cell cannot be measured: mostly any of them could have."""
 
 NOT_COUNTED = {
     LaunchOutcome.CUT_SHORT: "their records are not whole",
@@ -104,13 +108,17 @@ def wide_gaps(material: Material) -> Iterator[Warning]:
 
 
 def failed_cells(material: Material) -> Iterator[Warning]:
-    """Tell which cells could not be measured, once for each reason."""
+    """Tell which cells could not be measured, once for each cause: reasons that differ in numbers and ranks are one."""
     for side in material.sides:
-        by_reason: dict[str, list[str]] = {}
+        by_cause: dict[str, list[tuple[str, str]]] = {}
         for cell, reason, _ in side.failed:
-            by_reason.setdefault(reason, []).append(cell)
-        for reason, cells in by_reason.items():
-            yield warn(Severity.WARNING, side.name, f"{named(cells)} could not be measured: {reason}")
+            what = WHEREABOUTS.sub("", reason)
+            by_cause.setdefault(without_numbers(what), []).append((cell, what))
+        for told in by_cause.values():
+            cells = list(dict.fromkeys(cell for cell, _ in told))
+            which = f"{len(cells)} tests ({named(cells)})" if len(cells) > MOST_NAMED else named(cells)
+            text = f"{which} could not be measured: {with_ranges([what for _, what in told])}"
+            yield warn(Severity.WARNING, side.name, text)
 
 
 def losses(material: Material) -> Iterator[Warning]:

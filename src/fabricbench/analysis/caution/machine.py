@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 
 from fabricbench.analysis.caution.material import Material, name_of, named, warn
 from fabricbench.analysis.findings import CellKey, LadderStep, Replication, Severity, Warning  # noqa: A004 - the field's word
-from fabricbench.analysis.instrument import TAIL_ONLY, Doubt, doubt_of, impossible, lateness_of, times
+from fabricbench.analysis.instrument import (
+    TAIL_ONLY,
+    Doubt,
+    doubt_of,
+    impossible,
+    impossible_launches,
+    lateness_of,
+    times,
+)
 from fabricbench.analysis.measured import CellMeasured, Side
 from fabricbench.analysis.wording import enumeration, faster, how_much, what
 from fabricbench.model import Layer
@@ -184,6 +192,17 @@ def beyond_the_wire(material: Material) -> Iterator[Warning]:
                 "do not use these"
             )
             yield warn(Severity.WARNING, side.name, text)
+        yield from _launches_beyond_the_wire(side, reasons)
+
+
+def _launches_beyond_the_wire(side: Side, told: Mapping[CellKey, str]) -> Iterator[Warning]:
+    """Name the launches whose own value the wire does not allow, of tests whose level it does."""
+    found: dict[str, list[str]] = {}
+    for key, cell in side.cells.items():
+        for launch, why in impossible_launches(side, cell).items() if key not in told else ():
+            found.setdefault(launch, []).append(f"{name_of(cell)} is {why}")
+    for launch, what_ in found.items():
+        yield warn(Severity.WARNING, f"launch {launch}", f"{named(what_)}, which cannot be; it is kept")
 
 
 def _reasons(side: Side, keys: Sequence[CellKey], reasons: Mapping[CellKey, str]) -> str:

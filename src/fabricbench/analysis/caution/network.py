@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
-from fabricbench.analysis.caution.material import Material, name_of, warn
+from fabricbench.analysis.caution.material import Material, Tally, name_of, note_shares, warn
 from fabricbench.analysis.findings import Severity, Warning  # noqa: A004 - the field's word
-from fabricbench.analysis.measured import CellMeasured
+from fabricbench.analysis.measured import Side
 from fabricbench.analysis.wording import percent
 from fabricbench.patterns import PATTERNS, Family
 from fabricbench.quantity import count
+from fabricbench.record.lines import RankInfo
 
 MISSED_SHARE = 0.2
 """Of the samples: a cell that loses more to late starts was measured while the ranks were held up."""
@@ -51,53 +52,67 @@ def failed_pairs(material: Material) -> Iterator[Warning]:
 
 def missed_starts(material: Material) -> Iterator[Warning]:
     """Tell where many calls had a rank that was late for the agreed start."""
-    for side in material.sides:
-        shares = {
+
+    def shares(side: Side) -> dict[str, float]:
+        missed = {
             name_of(cell): cell.counts["missed"] / (cell.counts["missed"] + cell.pooled.size)
             for cell in side.cells.values()
             if cell.counts["missed"]
         }
-        many = {name: share for name, share in shares.items() if share > MISSED_SHARE}
-        if many:
-            worst = max(many, key=lambda name: many[name])
-            text = (
-                f"in {count(len(many), 'test')} some rank was often late for the agreed start, most in {worst}: "
-                f"{percent(many[worst])} of the samples, which do not count"
-            )
-            yield warn(Severity.NOTE, side.name, text)
+        return {name: share for name, share in missed.items() if share > MISSED_SHARE}
+
+    def words(found: Tally) -> str:
+        return (
+            f"in {found.tests} some rank was often late for the agreed start, most in {found.worst}: "
+            f"{found.most} of the samples, which do not count"
+        )
+
+    return note_shares(material, shares, words)
 
 
 def loose_starts(material: Material) -> Iterator[Warning]:
-    """Tell where ranks began so late that it is part of the time: they shared their processors."""
-    for side in material.sides:
-        found = _shares(side.cells.values(), "start_tolerance_ns", LATE_SHARE)
-        if found:
-            worst = max(found, key=lambda name: found[name])
-            text = (
-                f"in {count(len(found), 'test')} ranks that did not have processors to themselves began up "
-                f"to {percent(found[worst])} of the time after the agreed start ({worst}), which is in it: see back to back"
-            )
-            yield warn(Severity.NOTE, side.name, text)
+    """Tell where ranks began so late that it is part of the time, and whether they shared their processors."""
+
+    def words(found: Tally) -> str:
+        return (
+            f"in {found.tests} {_who_began(found.side)} up to {found.most} of the time after the agreed start (most in "
+            f"{found.worst}), which is in it: see back to back"
+        )
+
+    return note_shares(material, lambda side: _shares(side, "start_tolerance_ns", LATE_SHARE), words)
 
 
 def uncertain_clocks(material: Material) -> Iterator[Warning]:
     """Tell where the bound of the clocks is not small beside the time of an operation."""
-    for side in material.sides:
-        found = _shares(side.cells.values(), "clock_error_ns", CLOCK_SHARE)
-        if found:
-            worst = max(found, key=lambda name: found[name])
-            text = (
-                f"in {count(len(found), 'test')} the clocks of the ranks are known to no better than {percent(found[worst])} of "
-                f"the time ({worst}): see the times after a barrier and back to back, which need no clocks that agree"
-            )
-            yield warn(Severity.NOTE, side.name, text)
+
+    def words(found: Tally) -> str:
+        return (
+            f"in {found.tests} the clocks of the ranks are known to no better than {found.most} of the time (most in "
+            f"{found.worst}): see the times after a barrier and back to back, which need no clocks that agree"
+        )
+
+    return note_shares(material, lambda side: _shares(side, "clock_error_ns", CLOCK_SHARE), words)
 
 
-def _shares(cells: Iterable[CellMeasured], name: str, least: float) -> dict[str, float]:
+def _shares(side: Side, name: str, least: float) -> dict[str, float]:
     """Return the operations of which what was found is more than a share of the time, with the share."""
     shares = {}
-    for cell in cells:
+    for cell in side.cells.values():
         found = cell.greatest(name)
         if PATTERNS[cell.key.pattern].family is Family.OPERATION and found is not None:
             shares[name_of(cell)] = found / max(float(np.nanmedian(cell.launch_values)), 1.0)
     return {cell: share for cell, share in shares.items() if share > least}
+
+
+def _who_began(side: Side) -> str:
+    """Return `ranks, 4 on 2 processors, began`, of the fullest node of a launch; the record may not tell of processors."""
+    header = next((launch.summary.header for launch in side.launches if launch.summary.header is not None), None)
+    nodes: dict[str, list[RankInfo]] = {}
+    for rank in header.ranks if header is not None else ():
+        nodes.setdefault("" if side.fabric.is_emulated else rank.host, []).append(rank)  # an emulator's are one machine
+    found = [(len(ranks), len({cpu for rank in ranks for cpu in rank.cpus})) for ranks in nodes.values()]
+    if not found or not all(processors for _, processors in found):
+        return "ranks began, as where they share processors,"
+    ranks, processors = max(found, key=lambda one: one[0] / one[1])
+    how = f"{ranks} on {count(processors, 'processor')}"
+    return f"ranks, {how}, began" if ranks > processors else "ranks, though each had a processor to itself, began"

@@ -7,12 +7,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from fabricbench.analysis.caution.material import Material, name_of, named, warn
+from fabricbench.analysis.caution.material import Material, Tally, name_of, named, note_shares, warn
 from fabricbench.analysis.findings import Severity, Warning  # noqa: A004 - the field's word
-from fabricbench.analysis.measured import CellMeasured
+from fabricbench.analysis.measured import CellMeasured, Side
 from fabricbench.analysis.wording import percent
 from fabricbench.model import Layer, Metric
-from fabricbench.quantity import count
 from fabricbench.statistics.correction import benjamini_hochberg
 from fabricbench.statistics.dependence import Trend, trend
 from fabricbench.statistics.shape import has_two_modes
@@ -110,31 +109,31 @@ def outlying_launches(material: Material) -> Iterator[Warning]:
 
 def clock_cost(material: Material) -> Iterator[Warning]:
     """Cells whose samples are so short that reading the clock is part of them."""
-    for side in material.sides:
-        dear = {name_of(cell): cell.overhead_share for cell in side.cells.values() if cell.overhead_share > CLOCK_SHARE}
-        if dear:
-            text = (
-                f"reading the clock takes more than {percent(CLOCK_SHARE)} of a sample in {named(list(dear))} (up "
-                f"to {percent(max(dear.values()))})"
-            )
-            yield warn(Severity.NOTE, side.name, text)
+
+    def shares(side: Side) -> dict[str, float]:
+        return {name_of(cell): cell.overhead_share for cell in side.cells.values() if cell.overhead_share > CLOCK_SHARE}
+
+    def words(found: Tally) -> str:
+        which = named(list(found.shares))
+        return f"reading the clock takes more than {percent(CLOCK_SHARE)} of a sample in {which} (up to {found.most})"
+
+    return note_shares(material, shares, words)
 
 
 def dependent_samples(material: Material) -> Iterator[Warning]:
     """Samples that tell less than their number promises."""
-    for side in material.sides:
-        shares = {
-            name_of(cell): cell.effective_share
-            for cell in side.cells.values()
-            if cell.effective_share < EFFECTIVE_SHARE
-        }
-        if shares:
-            text = (
-                f"samples of one launch depend on each other in {count(len(shares), 'test')}: as few as "
-                f"{percent(min(shares.values()))} of them count "
-                "as independent. Intervals and verdicts rest on launches, so they are not affected"
-            )
-            yield warn(Severity.NOTE, side.name, text)
+
+    def shares(side: Side) -> dict[str, float]:
+        cells = side.cells.values()
+        return {name_of(cell): cell.effective_share for cell in cells if cell.effective_share < EFFECTIVE_SHARE}
+
+    def words(found: Tally) -> str:
+        return (
+            f"samples of one launch depend on each other in {found.tests}: as few as {found.least} of them count "
+            "as independent. Intervals and verdicts rest on launches, so they are not affected"
+        )
+
+    return note_shares(material, shares, words)
 
 
 def two_modes(material: Material) -> Iterator[Warning]:

@@ -43,6 +43,8 @@ class CellSummary(Model):
     """The launches' own values, in the order of blocks: what figures draw as points."""
     doubt: str = ""
     is_impossible: bool = False
+    is_beyond_wire: bool = False
+    """A little more than the wire can carry, by what was in buffers."""
 
 
 class Comparison(Model):

@@ -25,7 +25,10 @@ class Grade(StrEnum):
 
 
 class Reading(Model):
-    """What one fabric showed: the median over launches with its interval, and the launches themselves (None: gave nothing)."""
+    """What one fabric showed: the geometric mean over launches, of all fabrics the same blocks, with its interval.
+
+    `launches` are the values of all of them (None: gave nothing).
+    """
 
     fabric: str
     value: float | None
@@ -34,6 +37,8 @@ class Reading(Model):
     launches: tuple[float | None, ...]
     is_impossible: bool = False
     """More than the wire can carry, or less time than light needs: struck where it stands."""
+    is_beyond_wire: bool = False
+    """A little more than the wire can carry, by what was in buffers: cautioned where it stands."""
     note: str = ""
 
 

@@ -97,7 +97,9 @@ def _cells(findings: Findings, metric: Metric, name: str, is_interactive: bool) 
         title = _layer_words(findings, first) + _pair_words(findings, first, is_interactive)
         panels.append(_panel(findings, group, labels, title, tags, _ends(cells), is_interactive))
     title = f"{METRIC_WORDS[metric].capitalize()}: how many times faster, size by size"
-    caption = f"Ratio of medians{', paired by block' if cells[0].is_paired else ''}. " + _reading(findings, cells)
+    caption = f"Ratio of geometric means over launches{', paired by block' if cells[0].is_paired else ''}. " + _reading(
+        findings, cells
+    )
     return Figure(name, title, caption, tuple(panels), comparison_table(findings, cells))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from fabricbench.analysis.findings import Findings, Grade
 from fabricbench.printable import printable
-from fabricbench.report.first_screen import GRADE_SIGNS, Row, Screen, Value, build_screen, plain_times
+from fabricbench.report.first_screen import GRADE_SIGNS, LEVEL, Row, Screen, Value, build_screen, plain_times
 from fabricbench.report.pattern_tables import SECTIONS
 from fabricbench.report.tables import (
     Table,
@@ -89,7 +89,7 @@ def _first_screen(screen: Screen) -> Iterable[str]:
 
 def _effects(screen: Screen, rows: Sequence[Row]) -> Iterable[str]:
     outcome = [screen.ratio_head, "Verdict"] if screen.has_pairs else ["Best first"]
-    columns = ("", *(f"{letter}: {name}" for letter, name in screen.fabrics), *outcome, "Evidence")
+    columns = ("", *(f"{letter}: {name}, {LEVEL}" for letter, name in screen.fabrics), *outcome, "Evidence")
     yield "| " + " | ".join(map(_text, columns)) + " |"
     yield "| --- |" + " ---: |" * len(screen.fabrics) + " --- |" * (len(outcome) + 1)
     for row in rows:
@@ -101,7 +101,8 @@ def _effects(screen: Screen, rows: Sequence[Row]) -> Iterable[str]:
 
 def _value(value: Value) -> str:
     interval = f" ({_text(value.interval)})" if value.interval else ""
-    return f"~~{_text(value.text)}{interval}~~ {value.remark}" if value.is_struck else f"{_text(value.text)}{interval}"
+    text = f"{_text(value.text)}{interval}"
+    return f"{f'~~{text}~~' if value.is_struck else text} {value.remark}".rstrip()
 
 
 def _outcome(screen: Screen, row: Row) -> list[str]:

@@ -59,7 +59,7 @@ def launch_plot(readings: Sequence[Reading], looks: Mapping[str, tuple[str, str]
 
 def _count_words(reading: Reading) -> str:
     silent = sum(launch is None for launch in reading.launches)
-    drawn = f"{len(reading.launches) - silent} launches as points, the upright line is their median"
+    drawn = f"{len(reading.launches) - silent} launches as points, the upright line is their geometric mean"
     return f"{drawn}, {silent} gave nothing (×)" if silent else drawn
 
 

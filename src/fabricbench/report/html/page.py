@@ -18,7 +18,7 @@ from fabricbench.report.decision_tables import decision_lines, decision_tables
 from fabricbench.report.figures import Figure, present
 from fabricbench.report.figures.curves import MET_BY_USERS
 from fabricbench.report.figures.theme import DARK, LIGHT, vega_config
-from fabricbench.report.first_screen import Screen, build_screen, plain_times
+from fabricbench.report.first_screen import LEVEL, Screen, build_screen, plain_times
 from fabricbench.report.html.launch_plot import launch_plot
 from fabricbench.report.kernel_tables import kernel_lines, kernel_tables
 from fabricbench.report.palette import SHAPE_PATHS, colour_range, column_of, fabric_names, shape_range
@@ -89,6 +89,8 @@ class Page:
     layers: tuple[str, ...]
     receives: tuple[str, ...]
     screen: Screen
+    level: str
+    """What the values of the first screen's rows are."""
     plots: dict[str, Markup]
     """The launches of each effect, by what it is."""
     pairs: Table
@@ -121,6 +123,7 @@ def build_page(findings: Findings) -> Page:
         layers=tuple(layer.value for layer in Layer if layer in layers),
         receives=tuple(RECEIVE_WORDS[receive] for receive in Receive if receive in receives),
         screen=screen,
+        level=LEVEL,
         plots={
             row.what: launch_plot([value.reading for value in row.values], looks, is_undecided=row.is_undecided)
             for row in (*screen.rows, *screen.more_rows)
@@ -156,7 +159,7 @@ def build_page(findings: Findings) -> Page:
 def _sections(findings: Findings, figures: dict[str, Figure]) -> tuple[Section, ...]:
     """Return the sections of patterns that the findings hold something of."""
     operations = (
-        ("Times and bandwidths of the operations", operation_table(findings)),
+        ("Times and bandwidths of the operations, medians over launches", operation_table(findings)),
         ("Starting MPI", start_up_table(findings)),
     )
     found = (

@@ -33,7 +33,7 @@ from fabricbench.lab.status import LabStatus, read_status
 from fabricbench.lab.support import needed_support
 from fabricbench.lab.topology import CONTROL_INTERFACE, Topology, plan_lab
 from fabricbench.native import native_file
-from fabricbench.testbed.model import Testbed
+from fabricbench.testbed.model import Lost, Testbed
 
 _START_TIMEOUT_S = 60.0
 _END_TIMEOUT_S = 20.0
@@ -141,13 +141,20 @@ class Lab:
         """Return nodes, addresses and what each switch has counted so far."""
         return read_status(self.entry, self.directory)
 
-    def lost(self) -> str | None:
+    def lost(self) -> Lost | None:
         """Return which process of the lab has ended though nobody ended the lab; None while all live."""
+        up = f"`fabricbench lab up {self.name}` with the same nodes and fabrics"
         if not self.entry.keeper.is_alive:
-            return f"the keeper of lab {self.name} (process {self.entry.keeper.pid}) has ended, and the lab with it"
+            what = f"the keeper of lab {self.name} (process {self.entry.keeper.pid}) has ended, and the lab with it"
+            return Lost(what=what, action="" if self.entry.is_owned else up)
         for fabric, switch in self.entry.switches.items():
             if not switch.is_alive:
-                return f"the switch of {fabric} in lab {self.name} (process {switch.pid}) has ended"
+                what = f"the switch of {fabric} in lab {self.name} (process {switch.pid}) has ended"
+                return Lost(
+                    what=what,
+                    action="" if self.entry.is_owned else f"`fabricbench lab down {self.name}`, then {up}",
+                    fabric=fabric,
+                )
         return None
 
     def lateness(self, interface: str, spans: Mapping[int, Span]) -> dict[int, LatenessDuring]:

@@ -78,6 +78,7 @@ def resume_run(path: Path, *, notify: Notify, blocks: int | None = None, is_trus
     UsageError, too, where the plan was not written by this user and asks for more than our own programs, unless it `is_trusted`.
     """
     directory = RunDirectory(path)
+    directory.check_is_run()  # before a word about what is in it: it may be somebody else's folder
     directory.check_confined()
     directory.read_plan()  # before the lock, which would leave a file in a folder that holds no run
     with directory.locked():

@@ -128,6 +128,16 @@ class RunDirectory:
         Journal(self.path).append_written(PLAN, text)
         replace_text(self.path / PLAN, text)
 
+    def check_is_run(self) -> None:
+        """Raise UsageError where there is neither a plan nor a manifest, so that nothing in the directory is a run's."""
+        if not self.path.exists():
+            raise UsageError(f"there is no run directory {self.path}", hint="check the path")
+        if not any(os.path.lexists(self.path / name) for name in (PLAN, MANIFEST)):
+            raise UsageError(
+                f"{self.path} is not a run directory: it has no {PLAN}",
+                hint="give the folder that `fabricbench run -o` wrote",
+            )
+
     def read_plan(self) -> StoredPlan:
         """Return the plan; UsageError where this is no run that can be resumed."""
         path = self.path / PLAN

@@ -27,6 +27,7 @@ from fabricbench.lab.process import (
     inner_pids,
     members_of_namespaces,
     namespace_of,
+    told_exit_code,
     wait_for_all,
 )
 from fabricbench.lab.status import LabStatus, read_status
@@ -288,7 +289,8 @@ def _hear(keeper: subprocess.Popen[bytes], order: KeeperOrder, expected: str) ->
         readable, _, _ = select.select([keeper.stdout], [], [], max(0.0, deadline - time.monotonic()))
         piece = os.read(keeper.stdout.fileno(), 1) if readable else b""
         if not piece:
-            reason = "it ended" if readable else f"nothing came within {_START_TIMEOUT_S:.0f} s"
+            ended = f"its keeper ended {told_exit_code(keeper.wait(_START_TIMEOUT_S))}" if readable else ""
+            reason = ended or f"nothing came within {_START_TIMEOUT_S:.0f} s"
             raise EnvironmentLacks(f"lab {order.topology.name} did not start: {reason}: {_log_tail(order)}")
         line += piece
     said: dict[str, object] = json.loads(line)

@@ -36,7 +36,7 @@ from fabricbench.record.launch import read_launch
 from fabricbench.record.manifest import Manifest, write_manifest
 from fabricbench.record.outcome import LaunchOutcome
 from fabricbench.record.store import Run
-from fabricbench.testbed.model import Testbed
+from fabricbench.testbed.model import Lost, Testbed
 from support.fake_launcher import FAKE_PROBE, FakeLauncher
 
 EXPERIMENT = Experiment(layers=("memory", "frame", "tcp"), pattern="pingpong", message_bytes=(64, 1024))
@@ -412,7 +412,9 @@ def test_a_full_disk_that_a_measured_launch_meets_when_it_is_adopted_is_said(
 @pytest.mark.parametrize("word", ["dies midway", "no start", "hang"])
 def test_a_run_whose_testbed_has_ended_says_so_at_once_and_goes_on_when_it_is_there_again(setting: Setting, word: str):
     setting.launcher.behave(setting.ids[0], word)
-    setting.launcher.what_is_lost = "the keeper of lab x (process 7) has ended, and the lab with it"
+    setting.launcher.what_is_lost = Lost(
+        what="the keeper of lab x (process 7) has ended, and the lab with it", action="`lab up x`"
+    )
     begin = time.monotonic()
     with pytest.raises(EnvironmentLacks, match="the keeper of lab x") as raised:
         setting.run()

@@ -10,7 +10,7 @@ NATIVE_SOURCES := $(shell find native cmake CMakeLists.txt -type f 2>/dev/null)
 LAYOUT := $(VENV)/.layout-$(shell find src -name '*.py' | LC_ALL=C sort | cksum | cut -d' ' -f1)
 
 .DEFAULT_GOAL := all
-.PHONY: all demo test test-native test-python lint format docs bench clean help
+.PHONY: all wheel demo test test-native test-python lint format docs bench clean help
 
 all: $(BIN)/fabricbench ## set up the environment in .venv and build .venv/bin/fabricbench
 
@@ -30,6 +30,10 @@ $(BIN)/fabricbench: $(VENV)/.environment $(LAYOUT) $(NATIVE_SOURCES)
 	@echo "building the native part: about two minutes of two processors the first time"
 	PATH="$$PATH:$(CURDIR)/$(BIN)" tools/install -c constraints.txt --no-build-isolation -e .
 	touch $@
+
+wheel: all ## a wheel in wheel/ from what is built here: what other nodes install
+	rm -rf wheel
+	PATH="$$PATH:$(CURDIR)/$(BIN)" $(PIP) wheel --no-build-isolation --no-deps -w wheel .
 
 demo: all ## two emulated fabrics on four virtual nodes: measured, compared, one dossier
 	tools/demo $(BIN)/fabricbench $(DEMO)

@@ -57,7 +57,8 @@ def usage_error(error: ValidationError, model: type[BaseModel], source: str) -> 
     if len(problems) > MOST_PROBLEMS:
         shown.append(f"and {len(problems) - MOST_PROBLEMS} more")
     if len(shown) == 1:
-        return UsageError(f"{source}: {shown[0]}", hint="correct that key")
+        has_key = bool(details[0]["loc"])
+        return UsageError(f"{source}: {shown[0]}", hint="correct that key" if has_key else "correct the file")
     lines = "".join(f"\n  {line}" for line in shown)
     return UsageError(f"{source}: {len(problems)} problems{lines}", hint="correct those keys")
 
@@ -137,7 +138,7 @@ def key_path(location: tuple[int | str, ...]) -> str:
 
 
 def _shown(found: object) -> str:
-    text = repr(found)
+    text = repr(list(found) if isinstance(found, tuple) else found)  # as TOML writes it
     return text if len(text) <= 60 else text[:57] + "..."
 
 

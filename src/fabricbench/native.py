@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sysconfig
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -13,6 +16,10 @@ from fabricbench.errors import EnvironmentLacks
 
 FOLDER_VARIABLE = "FABRICBENCH_BIN"
 """Names the folder of another build, a sanitized one say, that is to be used instead of the package's own."""
+
+
+BUILD_DIGITS = 12
+"""How much of a build's id is shown: enough to tell builds apart."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,21 @@ def native_file(name: str) -> Path:
         if os.environ.get(FOLDER_VARIABLE)
         else "run `make` in the source tree, or `pip install .` again",
     )
+
+
+def builds_of(paths: Iterable[str]) -> dict[str, str]:
+    """Return the SHA-256 of the programs that can be read, in hexadecimal: the id of each one's build."""
+    found = {}
+    for path in paths:
+        with suppress(OSError), Path(path).open("rb") as file:
+            found[path] = hashlib.file_digest(file, "sha256").hexdigest()
+    return found
+
+
+def native_programs() -> list[Path]:
+    """Return the native programs that are built, by name."""
+    found = {path.name: path for folder in reversed(_folders()) for path in folder.glob("fabricbench-*")}
+    return [found[name] for name in sorted(found)]
 
 
 @cache

@@ -19,7 +19,7 @@ from fabricbench.errors import EnvironmentLacks, RunIncomplete
 from fabricbench.record.launch import read_launch
 from fabricbench.record.outcome import LaunchOutcome
 from fabricbench.record.store import Run
-from fabricbench.testbed.model import Testbed
+from fabricbench.testbed.model import Lost, Testbed
 from support.execution import Setting
 
 
@@ -144,7 +144,9 @@ def test_a_full_disk_that_the_journal_meets_is_said(setting: Setting, monkeypatc
 @pytest.mark.parametrize("word", ["dies midway", "no start", "hang"])
 def test_a_run_whose_testbed_has_ended_says_so_at_once_and_goes_on_when_it_is_there_again(setting: Setting, word: str):
     setting.launcher.behave(setting.ids[0], word)
-    setting.launcher.what_is_lost = "the keeper of lab x (process 7) has ended, and the lab with it"
+    setting.launcher.what_is_lost = Lost(
+        what="the keeper of lab x (process 7) has ended, and the lab with it", action="`lab up x`"
+    )
     begin = time.monotonic()
     with pytest.raises(EnvironmentLacks, match="the keeper of lab x") as raised:
         setting.run()

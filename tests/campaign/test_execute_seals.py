@@ -11,6 +11,7 @@ from fabricbench.campaign.events import Event, GroupAgain
 from fabricbench.campaign.execute import Execution
 from fabricbench.errors import EnvironmentLacks, Interrupted, RunIncomplete
 from fabricbench.record.verification import Verdict, verify
+from fabricbench.testbed.model import Lost
 from support.execution import Setting
 
 
@@ -30,7 +31,9 @@ def test_a_run_with_a_failed_launch_is_incomplete_and_its_launch_json_is_sealed(
 
 def test_a_launch_whose_testbed_ended_under_it_is_sealed(setting: Setting):
     setting.launcher.behave(setting.ids[0], "dies midway")
-    setting.launcher.what_is_lost = "the keeper of lab x (process 7) has ended, and the lab with it"
+    setting.launcher.what_is_lost = Lost(
+        what="the keeper of lab x (process 7) has ended, and the lab with it", action="`lab up x`"
+    )
     with pytest.raises(EnvironmentLacks, match="the keeper of lab x"):
         setting.run()
     setting.write_manifest()

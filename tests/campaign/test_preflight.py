@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fabricbench.campaign import inventory
+from fabricbench.campaign import failure, inventory
 from fabricbench.campaign import run as running
 from fabricbench.campaign.events import Event, NodesAsked, Notice
 from fabricbench.campaign.inventory import read_inventories
@@ -291,6 +291,32 @@ def test_the_journal_says_how_a_resumed_run_found_the_nodes_or_that_nobody_looke
     assert [one.node for one in found.warnings] == (["c1"] if preflight else [])
     assert bool(nodes.asked) is preflight
     assert any("load 7.0" in one.text for one in heard if isinstance(one, Notice)) is preflight
+
+
+@pytest.mark.lab
+def test_a_lab_whose_switch_has_ended_is_refused_and_brought_back_by_down_and_up(fabricbench: Call, tmp_path: Path):
+    if lab_support().mode == "none":
+        pytest.skip(f"no lab can be had here: {lab_support().reason}")
+    name = f"test-{secrets.token_hex(4)}"
+    lab = Lab.up(name, 2, parse_fabrics("fast-ethernet,myrinet"), owned=False)
+    try:
+        switch = lab.entry.switches["myrinet"]
+        assert switch.kill()
+        assert switch.wait(5.0)
+        code, out, err = fabricbench("doctor", "--testbed", f"lab:{name}")
+        assert (code, "1 problem" in err) == (3, True), out + err
+        assert f"fabric myrinet: found that the switch of myrinet in lab {name} (process {switch.pid}) has ended" in out
+        assert f"`fabricbench lab down {name}`, then `fabricbench lab up {name}` with the same nodes and fabrics" in out
+        code, out, err = fabricbench("run", "quick", "--testbed", f"lab:{name}", "-o", tmp_path / "run")
+        assert (code, (tmp_path / "run").exists()) == (3, False), out + err
+        lost = lab.lost()
+        assert lost is not None
+        launch = plan_run(CAMPAIGN, lab.testbed(), seed=1).launches[0]
+        hint = failure.testbed_lost(launch, lost, tmp_path).hint or ""
+        assert f"`fabricbench lab down {name}`" in hint
+        assert "run's own" not in hint
+    finally:
+        lab.down()
 
 
 @pytest.mark.lab

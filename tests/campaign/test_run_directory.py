@@ -59,6 +59,14 @@ def test_resuming_what_is_no_run_leaves_nothing_in_it(tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_resuming_somebody_elses_folder_asks_to_remove_nothing_of_it(tmp_path: Path):
+    os.mkfifo(tmp_path / "mailbox")
+    (tmp_path / "shared").symlink_to("/usr/share")
+    with pytest.raises(UsageError, match=r"is not a run directory: it has no plan\.json") as raised:
+        resume_run(tmp_path, notify=print)
+    assert "remove" not in str(raised.value) + str(raised.value.hint)
+
+
 def test_a_plan_and_its_venue_survive_being_written_down(tmp_path: Path, testbed: Testbed):
     directory = RunDirectory(tmp_path)
     lab = OwnLab(nodes=3, fabrics=tuple(parse_fabrics("fast-ethernet,myrinet:delay=5us")))

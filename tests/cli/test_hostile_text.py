@@ -67,6 +67,14 @@ def test_a_report_shows_what_acts_without_acting(hostile_run: Path, fabricbench:
     assert acting_in(out + err) == []
 
 
+def test_a_page_shows_what_reorders_a_line_without_reordering(hostile_run: Path, fabricbench: Call, tmp_path: Path):
+    code, _, err = fabricbench("report", hostile_run, "-o", tmp_path / "page.html")
+    assert code == 0, err
+    page = (tmp_path / "page.html").read_text()
+    assert "\\u202elast" in page
+    assert [sign for sign in "\x1b\x07\x9b\u202e\u2066" if sign in page] == []
+
+
 def test_the_gate_and_an_error_do_not_act(hostile_run: Path, fabricbench: Call, tmp_path: Path):
     _, out, err = fabricbench("check", hostile_run, "--baseline", hostile_run)
     assert acting_in(out + err) == []

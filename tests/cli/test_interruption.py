@@ -9,7 +9,7 @@ import pytest
 
 from fabricbench.campaign.events import Event, NodesAsked, Notice, RunStarted, Tick
 from fabricbench.campaign.run_directory import PLAN
-from fabricbench.cli.interruption import interruptible
+from fabricbench.cli.interruption import ENDING, interruptible
 from fabricbench.errors import Interrupted
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -51,6 +51,10 @@ def test_a_signal_during_the_preflight_leaves_nothing_to_go_on_with(tmp_path: Pa
     with pytest.raises(Interrupted, match="before anything was written") as raised:
         run()
     assert raised.value.hint == "give the same command to begin again"
+
+
+def test_what_a_signal_does_to_the_launch_that_runs_is_said():
+    assert b"ending the launch that runs (`fabricbench resume` measures it again)" in ENDING
 
 
 def test_a_second_signal_ends_it_wherever_it_is_and_the_first_says_so(capfd: pytest.CaptureFixture[str]):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import subprocess
@@ -14,6 +15,7 @@ import typer
 from fabricbench import cli
 from fabricbench.cli import app
 from fabricbench.errors import exit_codes
+from fabricbench.native import native_file
 from support.processes import FABRICBENCH
 
 HEAVY = ("scipy", "numpy", "polars", "pyroute2", "matplotlib", "jinja2")
@@ -92,6 +94,8 @@ def test_a_disk_that_is_full_is_told_and_not_traced(fabricbench: Fabricbench):
 def test_the_version_is_told_by_the_command_and_by_the_option(fabricbench: Fabricbench):
     told = fabricbench("--version")
     assert (told.returncode, told.stdout) == (0, fabricbench("version").stdout)
+    build = hashlib.sha256(native_file("fabricbench-probe").read_bytes()).hexdigest()
+    assert f"fabricbench-probe: build {build[:12]}" in told.stdout
     assert told.stdout.startswith("fabricbench 0.")
 
 

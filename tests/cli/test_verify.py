@@ -76,6 +76,18 @@ def test_a_run_of_an_earlier_version_cannot_be_told_and_ends_with_5(run: Run, fa
     assert "cannot tell: no hashes" in err
 
 
+def test_what_is_advised_can_be_done_about_the_file_that_was_altered(run: Run, fabricbench: Call):
+    journal = Journal(run.path)
+    (run.path / "plan.json").write_text("{}")
+    journal.append(Happened.DESCRIBED, sha256=journal.hashes(run.path / "plan.json"))
+    (run.path / "plan.json").write_text("{ }")
+    code, _, err = fabricbench("verify", run.path)
+    assert (code, "restore plan.json from a copy: nothing writes it again" in err, "resume" in err) == (1, True, False)
+    (run.path / "launches/b01-a/launch.json").write_text("{}")
+    _, _, err = fabricbench("verify", run.path)
+    assert f"for the others `fabricbench resume {run.path}` measures their launches again" in err
+
+
 def test_what_is_no_run_is_refused(tmp_path: Path, fabricbench: Call):
     assert fabricbench("verify", str(tmp_path))[0] == 2
 

@@ -182,6 +182,21 @@ def test_a_dead_switch_is_shown_as_dead(start_lab: StartLab):
     assert "the keeper of" in str(lab.lost())
 
 
+@pytest.mark.usefixtures("lab_mode")
+def test_a_keeper_that_is_killed_during_the_start_is_told_with_its_signal(monkeypatch: pytest.MonkeyPatch):
+    write = ledger.write
+
+    def write_and_kill(name: str, entry: ledger.LedgerEntry) -> None:
+        write(name, entry)
+        assert not entry.nodes
+        assert entry.keeper.kill()
+
+    monkeypatch.setattr(ledger, "write", write_and_kill)
+    with pytest.raises(EnvironmentLacks, match="lab shot did not start: its keeper ended by SIGKILL"):
+        Lab.up("shot", 4, parse_fabrics("fast-ethernet,myrinet"), owned=True)
+    assert running_labs() == []
+
+
 STARTER = """
 import sys, time
 from fabricbench.lab import Lab, parse_fabrics

@@ -17,7 +17,7 @@ from fabricbench.launch.placement import Placement
 from fabricbench.launch.ssh import SshLauncher
 from fabricbench.launch.waiting import WAITING_ASLEEP
 from fabricbench.model import Layer
-from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
+from fabricbench.testbed.model import Fabric, Launcher, Lost, Node, Testbed
 
 NET = Fabric(name="net", interface="eth1", subnet="10.1.0.0/24")
 SHM = Fabric(name="shm", layers=(Layer.MEMORY, Layer.MPI))
@@ -53,7 +53,7 @@ class FakeLab:
         assert environment == {}
         return ["enter", node, str(working_directory), *command]
 
-    def lost(self) -> str | None:
+    def lost(self) -> Lost | None:
         return None
 
     def status(self) -> object:

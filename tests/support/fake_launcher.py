@@ -10,7 +10,7 @@ from typing import Any
 from fabricbench.launch.command import Command
 from fabricbench.launch.watch import guarded
 from fabricbench.record.launch import CellLateness
-from fabricbench.testbed.model import Fabric
+from fabricbench.testbed.model import Fabric, Lost
 
 FAKE_PROBE = Path(__file__).with_name("fake_probe.py")
 
@@ -21,7 +21,7 @@ class FakeLauncher:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self.started: list[str] = []
-        self.what_is_lost: str | None = None
+        self.what_is_lost: Lost | None = None
         directory.mkdir(exist_ok=True)
 
     def behave(self, launch_id: str, *words: str) -> None:
@@ -43,7 +43,7 @@ class FakeLauncher:
         del fabric
         return {"mpi waits": "not at all"}
 
-    def lost(self) -> str | None:
+    def lost(self) -> Lost | None:
         return self.what_is_lost
 
     def switches(self) -> dict[str, Any]:

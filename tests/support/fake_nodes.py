@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from fabricbench import __version__
-from fabricbench.native import native_file
+from fabricbench.native import builds_of, native_file
 from fabricbench.testbed.doctor import find_mpi
 
 SCRIPT = """#!/bin/sh
@@ -40,6 +41,8 @@ class FakeNodes:
             "version": __version__,
             "programs": {str(native_file("fabricbench-probe")): f"fabricbench-probe {__version__}"},
             "interfaces": [interface("lo", 65536, "127.0.0.1/8"), *usual_interfaces(number)],
+            "builds": builds_of([str(native_file("fabricbench-probe"))]),
+            "architecture": os.uname().machine,
             "load": 0.1,
             "processors": 8,
             **facts,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -71,10 +72,71 @@ def test_a_wrong_interface_is_named_with_those_that_there_are_once_for_all_nodes
     assert "what to do: correct `interface` in the testbed" in text
 
 
-def test_an_mtu_that_differs_on_one_node_names_that_node():
+def test_an_mtu_that_differs_on_one_node_names_that_node_and_leaves_the_testbed_as_it_is():
     text = problem(SLOW, FAST, nodes={"a": facts(1), "b": changed(2, "eth1", mtu=1500)})
-    assert "b, fabric fast: found MTU 1500 of eth1; needed: MTU 9000" in text
+    assert "b, fabric fast: found MTU 1500 of eth1; needed: MTU 9000, as on a and in the testbed" in text
+    assert "what to do: `ip link set dev eth1 mtu 9000` there" in text
+    assert "write" not in text
+
+
+def test_where_most_nodes_agree_on_another_mtu_than_the_testbed_the_odd_one_is_named_and_then_the_key():
+    bare = {"name": "fast", "interface": "eth1"}
+    nodes = {"c1": facts(1), "c2": facts(2), "c3": changed(3, "eth1", mtu=1500)}
+    text = problem(bare, nodes=nodes)
+    assert "c3, fabric fast: found MTU 1500 of eth1; needed: MTU 9000, as on c[1-2]" in text
+    assert "`ip link set dev eth1 mtu 9000` there, and `mtu = 9000` in the testbed, which says 1500" in text
+
+
+def test_a_lower_mtu_of_all_nodes_is_mended_on_the_nodes_or_in_the_testbed():
+    text = problem(SLOW, FAST, nodes={"c1": changed(1, "eth1", mtu=1500), "c2": changed(2, "eth1", mtu=1500)})
+    assert "`ip link set dev eth1 mtu 9000` on every node" in text
     assert "else write `mtu = 1500` in the testbed" in text
+
+
+@pytest.mark.parametrize("fabric", [{"interface": "lo"}, {"subnet": "127.0.0.0/8"}, {"interface": "lo", "mtu": 65536}])
+def test_an_interface_that_leads_to_no_other_node_is_refused_and_never_advised(fabric: dict[str, Any]):
+    usual = facts(1).model_dump(mode="json")
+    loopback = {"name": "lo", "mtu": 65536, "state": "unknown", "addresses": ["127.0.0.1/8"], "is_loopback": True}
+    node = NodeFacts.model_validate(usual | {"interfaces": [loopback, *usual["interfaces"]]})
+    text = problem({"name": "slow", **fabric}, nodes={"a": node})
+    assert "found lo (127.0.0.1/8), the loopback interface; needed: an interface that leads to the other nodes" in text
+    assert "there are eth0 (10.1.0.1/24), eth1" in text
+    assert "there are eth0, eth1; needed" in problem({"name": "slow", "interface": "eth9"}, nodes={"a": node})
+
+
+def test_problems_are_counted_as_they_are_told():
+    result = found({"name": "slow", "interface": "eth9"}, nodes={f"n{number}": facts(number) for number in range(1, 9)})
+    assert str(result.refusal()).splitlines()[0] == "the preflight of rack found 1 problem"
+
+
+def test_another_build_of_the_same_version_is_refused_and_names_the_nodes():
+    needed = Needed(version="1.2.3", programs=NEEDED.programs, builds={"/opt/probe": "a" * 64}, architecture="x86_64")
+    same = {"builds": {"/opt/probe": "a" * 64}, "architecture": "x86_64"}
+    other = {"builds": {"/opt/probe": "b" * 64}, "architecture": "x86_64"}
+    nodes = {"n1": facts(1, **same), "n2": facts(2, **other), "n3": facts(3, **other)}
+    result = found(SLOW, nodes=nodes, needed=needed)
+    assert isinstance(result.refusal(), EnvironmentLacks)
+    assert (
+        told(result.errors)[0]
+        == "  n[2-3]: found /opt/probe of build bbbbbbbbbbbb; needed: build aaaaaaaaaaaa, as here"
+    )
+
+
+def test_builds_for_other_processors_are_compared_by_their_version_alone_which_is_said():
+    needed = Needed(version="1.2.3", programs=NEEDED.programs, builds={"/opt/probe": "a" * 64}, architecture="x86_64")
+    arm = facts(1, builds={"/opt/probe": "b" * 64}, architecture="aarch64")
+    result = found(SLOW, nodes={"a": arm}, needed=needed)
+    assert result.refusal() is None
+    assert (
+        "/opt/probe for aarch64; needed: the build that is here, for x86_64: of other processors only the version"
+        in (told(result.warnings)[0])
+    )
+
+
+def test_a_node_without_an_mpi_that_answers_is_told_so():
+    needed = Needed(version="1.2.3", programs={}, mpi="MPICH 5")
+    (warning,) = found(SLOW, nodes={"a": facts(1)}, needed=needed).warnings
+    assert (warning.found, "fabricbench doctor" in warning.action) == ("no MPI that answers", True)
 
 
 def test_jumbo_frames_that_the_testbed_does_not_know_of_are_refused():
@@ -185,4 +247,15 @@ def test_this_host_tells_its_interfaces_and_programs():
     here = read_node(["/no/such/program"])
     (loopback,) = [one for one in here.interfaces if one.name == "lo"]
     assert "127.0.0.1/8" in map(str, loopback.addresses)
+    assert loopback.is_loopback
     assert here.programs == {"/no/such/program": "cannot be started: No such file or directory"}
+    assert here.builds == {}
+
+
+def test_this_host_tells_the_build_of_a_program(tmp_path: Path):
+    program = tmp_path / "probe"
+    program.write_bytes(b"abc")
+    # The SHA-256 of "abc" (FIPS 180-2, appendix B.1).
+    assert read_node([str(program)]).builds == {
+        str(program): "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    }

@@ -21,6 +21,7 @@ from fabricbench.record.launch import LaunchFacts, LaunchSummary, write_launch
 from fabricbench.record.outcome import LaunchOutcome, outcome_of, place_of_death, signal_name, signal_number
 from fabricbench.record.probe_plan import PLAN_FILE
 from fabricbench.record.reading import CellRecord, Record
+from fabricbench.testbed.model import Lost
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class Keeper:
         """Keep aside what a launch has measured."""
         self._directory.set_aside(launch.launch_id)
 
-    def lost(self) -> str | None:
+    def lost(self) -> Lost | None:
         """Return what of the testbed has ended."""
         return self._launcher.lost()
 

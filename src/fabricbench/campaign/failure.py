@@ -17,6 +17,7 @@ from fabricbench.launch.watch import STDERR_FILE, Outcome
 from fabricbench.quantity import format_duration
 from fabricbench.record.atomic import FULL
 from fabricbench.record.launch import LaunchSummary
+from fabricbench.testbed.model import Lost
 
 NO_SPACE = tuple(map(os.strerror, sorted(FULL)))
 """What writers say on a full disk, or beyond a quota."""
@@ -126,11 +127,13 @@ def run_incomplete(failures: Sequence[Failure], launches: int, directory: Path) 
     )
 
 
-def testbed_lost(launch: LaunchPlan, lost: str, directory: Path) -> TestbedLost:
+def testbed_lost(launch: LaunchPlan, lost: Lost, directory: Path) -> TestbedLost:
     """Return the error of a run whose testbed has ended under it: no launch after this one could do better."""
+    resume = f"`fabricbench resume {quote(str(directory))}`"
+    then = f"{lost.action}, then {resume}" if lost.action else f"{resume}: a run's own lab is built anew"
     return TestbedLost(
-        f"{lost}; {launch.launch_id} was under way, and what was measured before it is kept",
-        hint=f"find out who ended it, then `fabricbench resume {quote(str(directory))}`: a run's own lab is built anew",
+        f"{lost.what}; {launch.launch_id} was under way, and what was measured before it is kept",
+        hint=f"find out who ended it, then {then}",
     )
 
 

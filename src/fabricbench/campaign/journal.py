@@ -18,7 +18,7 @@ from pydantic import Field, ValidationError
 
 from fabricbench.model import Model
 from fabricbench.record.atomic import explained
-from fabricbench.record.integrity import JOURNAL, SEALS, file_sha256
+from fabricbench.record.integrity import JOURNAL, SEALS, file_sha256, read_file
 
 
 class Happened(StrEnum):
@@ -94,7 +94,7 @@ class Journal:
     def entries(self) -> list[Entry]:
         """Return every whole event; a line that is cut short or garbled is passed over."""
         try:
-            lines = self.path.read_bytes().splitlines()
+            lines = read_file(self.path).splitlines()
         except FileNotFoundError:
             return []
         found = []

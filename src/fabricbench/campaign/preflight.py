@@ -16,10 +16,10 @@ from fabricbench.campaign.npb_table import OWN
 from fabricbench.campaign.plan import RunPlan
 from fabricbench.campaign.starts import PROBE, start_of
 from fabricbench.campaign.venue import OwnLab, Standing, Twins, Venue
-from fabricbench.native import native_file
+from fabricbench.native import builds_of, native_file
 from fabricbench.testbed.doctor import find_mpi
-from fabricbench.testbed.model import Launcher
-from fabricbench.testbed.preflight import Needed, Preflight, judge, told
+from fabricbench.testbed.model import Launcher, Lost
+from fabricbench.testbed.preflight import Finding, Needed, Preflight, judge, told
 from fabricbench.workload.npb import PROGRAM as NPB
 
 SKIPPED = Preflight(is_skipped=True)
@@ -67,16 +67,24 @@ def _examine_own_lab(lab: OwnLab) -> Preflight:
 def _examine_standing(place: Standing, plan: RunPlan | None, notify: Notify) -> Preflight:
     testbed = place.testbed()
     needed = _needed(plan, with_mpi=testbed.launcher is Launcher.SSH)
-    nodes = len(testbed.nodes)
+    launcher, nodes = place.sketch(), len(testbed.nodes)
     notify(NodesAsked(0, nodes))
-    answers = ask_nodes(testbed, place.sketch(), tuple(needed.programs), lambda done: notify(NodesAsked(done, nodes)))
+    answers = ask_nodes(testbed, launcher, tuple(needed.programs), lambda done: notify(NodesAsked(done, nodes)))
     facts = {name: one.facts if isinstance(one, NodeAnswer) else one for name, one in answers.items()}
-    mpi = {
-        name: one.inventory.get("mpi.version") or one.inventory.get("mpi.problem", "")
-        for name, one in answers.items()
-        if isinstance(one, NodeAnswer)
-    }
-    return judge(testbed, facts, needed, mpi)
+    mpi = {name: one.inventory.get("mpi.version", "") for name, one in answers.items() if isinstance(one, NodeAnswer)}
+    found = judge(testbed, facts, needed, mpi)
+    lost = launcher.lost()
+    return found if lost is None else found.model_copy(update={"findings": (_of_lost(lost), *found.findings)})
+
+
+def _of_lost(lost: Lost) -> Finding:
+    return Finding(
+        fabric=lost.fabric,
+        subject="lab",
+        found=f"that {lost.what}",
+        needed="a lab of which every process runs",
+        action=lost.action,
+    )
 
 
 def _needed(plan: RunPlan | None, *, with_mpi: bool) -> Needed:
@@ -84,4 +92,10 @@ def _needed(plan: RunPlan | None, *, with_mpi: bool) -> Needed:
     kernels = () if plan is None else tuple(one.kernel.program for one in plan.launches if one.kernel)
     names = [PROBE, *([NPB] if OWN in kernels else [])]
     programs = {str(native_file(name)): f"{name} {__version__}" for name in names}
-    return Needed(version=__version__, programs=programs, mpi=find_mpi().version if with_mpi else None)
+    return Needed(
+        version=__version__,
+        programs=programs,
+        mpi=find_mpi().version if with_mpi else None,
+        builds=builds_of(programs),
+        architecture=os.uname().machine,
+    )

@@ -81,6 +81,7 @@ def resume_run(
     Where anything is left to measure a preflight comes first, unless it is not wanted, and refuses as that of `start_run` does.
     """
     directory = RunDirectory(path)
+    directory.check_is_run()  # before a word about what is in it: it may be somebody else's folder
     directory.check_confined()
     directory.read_plan()  # before the lock, which would leave a file in a folder that holds no run
     with directory.locked():

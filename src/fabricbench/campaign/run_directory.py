@@ -21,7 +21,7 @@ from fabricbench.configuration import first_problem
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
 from fabricbench.record.atomic import TEMPORARY, explained, replace_text, synced
-from fabricbench.record.integrity import JOURNAL, LAUNCH, LAUNCHES, MANIFEST, Seals, launch_path, seals
+from fabricbench.record.integrity import JOURNAL, LAUNCH, LAUNCHES, MANIFEST, Seals, launch_path, read_file, seals
 from fabricbench.record.launch import KERNEL_RECORDS, RECORDS, LaunchSummary, is_converted, read_launch
 from fabricbench.record.store import ATTEMPT, attempt_number
 from fabricbench.testbed.preflight import Preflight
@@ -128,11 +128,21 @@ class RunDirectory:
         Journal(self.path).append_written(PLAN, text)
         replace_text(self.path / PLAN, text)
 
+    def check_is_run(self) -> None:
+        """Raise UsageError where there is neither a plan nor a manifest, so that nothing in the directory is a run's."""
+        if not self.path.exists():
+            raise UsageError(f"there is no run directory {self.path}", hint="check the path")
+        if not any(os.path.lexists(self.path / name) for name in (PLAN, MANIFEST)):
+            raise UsageError(
+                f"{self.path} is not a run directory: it has no {PLAN}",
+                hint="give the folder that `fabricbench run -o` wrote",
+            )
+
     def read_plan(self) -> StoredPlan:
         """Return the plan; UsageError where this is no run that can be resumed."""
         path = self.path / PLAN
         try:
-            return StoredPlan.model_validate_json(path.read_bytes())
+            return StoredPlan.model_validate_json(read_file(path))
         except (FileNotFoundError, NotADirectoryError):
             if not self.path.exists():
                 raise UsageError(f"there is no run directory {self.path}", hint="check the path") from None

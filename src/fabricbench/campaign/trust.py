@@ -20,6 +20,7 @@ from fabricbench.campaign.starts import start_of
 from fabricbench.errors import EnvironmentLacks, FabricbenchError, UsageError
 from fabricbench.lab.ledger import state_directory
 from fabricbench.record.atomic import replace_text
+from fabricbench.record.integrity import read_file
 from fabricbench.testbed.model import Launcher
 
 KEY = "plan.key"
@@ -39,7 +40,7 @@ def is_sealed(directory: RunDirectory) -> bool:
     """Tell whether this user's fabricbench wrote the plan as it is now."""
     key = _key(is_made=False)
     try:
-        found = (directory.path / SEAL).read_text(errors="replace").strip()
+        found = read_file(directory.path / SEAL).decode(errors="replace").strip()
     except OSError:
         return False
     return key is not None and hmac.compare_digest(found.encode(), _seal(key, directory).encode())
@@ -86,7 +87,7 @@ def _commands(directory: RunDirectory, stored: StoredPlan) -> Iterator[str]:
 
 
 def _seal(key: bytes, directory: RunDirectory) -> str:
-    return hmac.digest(key, (directory.path / PLAN).read_bytes(), "sha256").hex()
+    return hmac.digest(key, read_file(directory.path / PLAN), "sha256").hex()
 
 
 def _key(*, is_made: bool) -> bytes | None:

@@ -29,7 +29,7 @@ from fabricbench.launch.waiting import yield_library
 from fabricbench.model import Model
 from fabricbench.testbed.local import local_testbed
 from fabricbench.testbed.model import Launcher as LauncherName
-from fabricbench.testbed.model import Testbed
+from fabricbench.testbed.model import Lost, Testbed
 from fabricbench.testbed.reading import read_testbed
 
 LAB_PREFIX = "lab:"
@@ -204,7 +204,7 @@ class _SketchedLab:
         added = [f"{name}={value}" for name, value in environment.items()]
         return ["fabricbench", "lab", "exec", "LAB", node, "--", *(["env", *added] if added else []), *command]
 
-    def lost(self) -> str | None:
+    def lost(self) -> Lost | None:
         return None
 
     def status(self) -> object:

@@ -10,6 +10,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from fabricbench.cli import word_breaks
 from fabricbench.cli.output import say
 from fabricbench.errors import EnvironmentLacks, FabricbenchError, Interrupted, UsageError, exit_codes
 
@@ -52,7 +53,8 @@ starting.over()
 def main() -> None:
     """Run the command line; every error of ours becomes a message on stderr and its exit code."""
     try:
-        app()
+        with word_breaks.mended():
+            app()
     except FabricbenchError as error:
         _end(error)
     except KeyboardInterrupt:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fabricbench.campaign.events import Event
 
 
-ENDING = b"\nending once nothing is half done; again (Ctrl-C) ends at once\n"
+ENDING = b"\nending the launch that runs (`fabricbench resume` measures it again); again (Ctrl-C) ends at once\n"
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -67,6 +68,18 @@ def _some(title: str, names: tuple[str, ...]) -> list[str]:
     return lines + ([f"  {title}: {len(names) - MOST_LISTED} more"] if len(names) > MOST_LISTED else [])
 
 
+def _remedy(found: Verification) -> str:
+    """Return what to do about the altered files: only a launch can be measured again."""
+    from fabricbench.record.integrity import LAUNCHES  # noqa: PLC0415
+
+    others = [one.path for one in found.altered if not one.path.startswith(f"{LAUNCHES}/")]
+    restored = f"restore {' and '.join(others)} from a copy: nothing writes {'them' if others[1:] else 'it'} again"
+    again = f"`fabricbench resume {quote(found.run_directory)}` measures their launches again"
+    if not others:
+        return f"restore them from a copy; else {again}"
+    return restored if len(others) == len(found.altered) else f"{restored}; for the others {again}"
+
+
 def _conclude(found: Verification) -> None:
     """Raise what the exit code says; the gravest first."""
     from fabricbench.record.verification import Verdict  # noqa: PLC0415
@@ -75,7 +88,7 @@ def _conclude(found: Verification) -> None:
         case Verdict.ALTERED:
             raise GateFailed(
                 f"{len(found.altered)} of the files in {found.run_directory} are not as they were written",
-                hint="restore them from a copy; else `fabricbench resume` measures their launches again",
+                hint=_remedy(found),
             )
         case Verdict.CANNOT_TELL:
             raise Inconclusive(

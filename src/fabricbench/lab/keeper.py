@@ -11,12 +11,12 @@ from __future__ import annotations
 import json
 import os
 import select
-import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from fabricbench.lab import namespaces
 from fabricbench.lab.node import NodeOrder, become_node, quieten_network
 from fabricbench.lab.offloads import turn_offloads_off
 from fabricbench.lab.order import STAY, KeeperOrder
+from fabricbench.lab.process import told_exit_code
 from fabricbench.lab.sender_limit import sender_limit
 from fabricbench.lab.topology import CONTROL_INTERFACE, Topology
 
@@ -69,16 +70,32 @@ def main() -> None:
     except OSError as error:
         _say({"failed": f"cannot make namespaces: {error}"})
         sys.exit(1)
+    hearing, telling = os.pipe()
     pid = os.fork()
     if pid:
+        os.close(telling)
         _say({"keeper": pid})
+        _stay_until_it_has_said(pid, hearing)
         os._exit(0)
+    os.close(hearing)
     try:
         _say({"ready": _realise(order)})
     except Exception as error:  # noqa: BLE001 - whatever it is, the caller must hear of it
         _say({"failed": str(error) or repr(error)})
         os._exit(1)
+    finally:
+        os.write(telling, b".")
+        os.close(telling)
     _keep()
+
+
+def _stay_until_it_has_said(keeper: int, hearing: int) -> None:
+    """Wait until the keeper has said how its start went, or say in its place which signal kept it from that."""
+    if os.read(hearing, 1):
+        return
+    code = os.waitstatus_to_exitcode(os.waitpid(keeper, 0)[1])
+    with suppress(BrokenPipeError):  # a caller that is gone needs no word
+        _say({"failed": f"its keeper ended {told_exit_code(code)}"})
 
 
 def _realise(order: KeeperOrder) -> dict[str, object]:
@@ -163,9 +180,7 @@ def _how_it_ended(process: subprocess.Popen[bytes]) -> str:
         code = process.wait(1.0)
     except subprocess.TimeoutExpired:
         return "it said nothing, and still runs"
-    return "it said nothing, and ended " + (
-        f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
-    )
+    return f"it said nothing, and ended {told_exit_code(code)}"
 
 
 def _wait_until_ready(name: str, switch: subprocess.Popen[bytes], log: Path) -> None:

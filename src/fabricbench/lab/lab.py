@@ -27,13 +27,14 @@ from fabricbench.lab.process import (
     inner_pids,
     members_of_namespaces,
     namespace_of,
+    told_exit_code,
     wait_for_all,
 )
 from fabricbench.lab.status import LabStatus, read_status
 from fabricbench.lab.support import needed_support
 from fabricbench.lab.topology import CONTROL_INTERFACE, Topology, plan_lab
 from fabricbench.native import native_file
-from fabricbench.testbed.model import Testbed
+from fabricbench.testbed.model import Lost, Testbed
 
 _START_TIMEOUT_S = 60.0
 _END_TIMEOUT_S = 20.0
@@ -141,13 +142,20 @@ class Lab:
         """Return nodes, addresses and what each switch has counted so far."""
         return read_status(self.entry, self.directory)
 
-    def lost(self) -> str | None:
+    def lost(self) -> Lost | None:
         """Return which process of the lab has ended though nobody ended the lab; None while all live."""
+        up = f"`fabricbench lab up {self.name}` with the same nodes and fabrics"
         if not self.entry.keeper.is_alive:
-            return f"the keeper of lab {self.name} (process {self.entry.keeper.pid}) has ended, and the lab with it"
+            what = f"the keeper of lab {self.name} (process {self.entry.keeper.pid}) has ended, and the lab with it"
+            return Lost(what=what, action="" if self.entry.is_owned else up)
         for fabric, switch in self.entry.switches.items():
             if not switch.is_alive:
-                return f"the switch of {fabric} in lab {self.name} (process {switch.pid}) has ended"
+                what = f"the switch of {fabric} in lab {self.name} (process {switch.pid}) has ended"
+                return Lost(
+                    what=what,
+                    action="" if self.entry.is_owned else f"`fabricbench lab down {self.name}`, then {up}",
+                    fabric=fabric,
+                )
         return None
 
     def lateness(self, interface: str, spans: Mapping[int, Span]) -> dict[int, LatenessDuring]:
@@ -281,7 +289,8 @@ def _hear(keeper: subprocess.Popen[bytes], order: KeeperOrder, expected: str) ->
         readable, _, _ = select.select([keeper.stdout], [], [], max(0.0, deadline - time.monotonic()))
         piece = os.read(keeper.stdout.fileno(), 1) if readable else b""
         if not piece:
-            reason = "it ended" if readable else f"nothing came within {_START_TIMEOUT_S:.0f} s"
+            ended = f"its keeper ended {told_exit_code(keeper.wait(_START_TIMEOUT_S))}" if readable else ""
+            reason = ended or f"nothing came within {_START_TIMEOUT_S:.0f} s"
             raise EnvironmentLacks(f"lab {order.topology.name} did not start: {reason}: {_log_tail(order)}")
         line += piece
     said: dict[str, object] = json.loads(line)

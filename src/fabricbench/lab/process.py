@@ -58,6 +58,11 @@ def identify(pid: int) -> ProcessIdentity | None:
     return None if fields is None else ProcessIdentity(pid=pid, start_ticks=int(fields[_START_TIME]), boot_id=boot_id())
 
 
+def told_exit_code(code: int) -> str:
+    """Return how a process ended, in words, from an exit code that is negative for a signal."""
+    return f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+
+
 def boot_id() -> str:
     """Return what names this boot of the kernel."""
     return (_PROC / "sys/kernel/random/boot_id").read_text().strip()

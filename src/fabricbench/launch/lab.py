@@ -12,7 +12,7 @@ from fabricbench.launch.placement import Placement
 from fabricbench.launch.waiting import WAITING_ASLEEP
 from fabricbench.launch.watch import guarded
 from fabricbench.record.launch import CellLateness
-from fabricbench.testbed.model import Fabric, Testbed
+from fabricbench.testbed.model import Fabric, Lost, Testbed
 
 
 class EnterableLab(Protocol):
@@ -34,7 +34,7 @@ class EnterableLab(Protocol):
     def testbed(self) -> Testbed:
         """Return the testbed that the lab is."""
 
-    def lost(self) -> str | None:
+    def lost(self) -> Lost | None:
         """Return which process of the lab has ended; None while all live."""
 
     def status(self) -> Any:
@@ -74,7 +74,7 @@ class LabLauncher:
         """Return how ranks wait."""
         return WAITING_ASLEEP if self._preload else {}
 
-    def lost(self) -> str | None:
+    def lost(self) -> Lost | None:
         """Return what of the lab has ended."""
         return self._lab.lost()
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from fabricbench.launch.command import Command
 from fabricbench.record.launch import CellLateness
-from fabricbench.testbed.model import Fabric
+from fabricbench.testbed.model import Fabric, Lost
 
 
 class Launcher(Protocol):
@@ -23,7 +23,7 @@ class Launcher(Protocol):
     def conditions(self, fabric: Fabric) -> Mapping[str, str]:
         """Return what a reader must know of how programs are started on that fabric: what -> fact."""
 
-    def lost(self) -> str | None:
+    def lost(self) -> Lost | None:
         """Return what of the testbed is gone, so that no launch can succeed any more; None while it is whole, or cannot be told."""
 
     def switches(self) -> dict[str, Any]:

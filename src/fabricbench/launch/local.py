@@ -12,7 +12,7 @@ from fabricbench.launch.placement import Placement
 from fabricbench.launch.waiting import WAITING_ASLEEP
 from fabricbench.launch.watch import guarded
 from fabricbench.record.launch import CellLateness
-from fabricbench.testbed.model import Fabric
+from fabricbench.testbed.model import Fabric, Lost
 
 
 class LocalLauncher:
@@ -40,7 +40,7 @@ class LocalLauncher:
         """Nothing over shared memory: no descriptor tells of data there, so sleeping on descriptors would miss it."""
         return self._preload if fabric.has_interface else None
 
-    def lost(self) -> str | None:
+    def lost(self) -> Lost | None:
         """Return nothing: what is gone here is told by the launch that fails."""
         return None
 

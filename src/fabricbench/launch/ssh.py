@@ -12,7 +12,7 @@ from fabricbench.launch.mpi import Starter
 from fabricbench.launch.placement import Placement
 from fabricbench.launch.watch import guarded
 from fabricbench.record.launch import CellLateness
-from fabricbench.testbed.model import Fabric, Testbed
+from fabricbench.testbed.model import Fabric, Lost, Testbed
 
 CONNECT_SECONDS = 10
 """A machine that is off answers nothing at all; one that is on accepts within a second or so."""
@@ -43,7 +43,7 @@ class SshLauncher:
         """Return nothing: MPI waits as it likes."""
         return {}
 
-    def lost(self) -> str | None:
+    def lost(self) -> Lost | None:
         """Return nothing: what is gone here is told by the launch that fails."""
         return None
 

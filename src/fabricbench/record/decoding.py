@@ -58,16 +58,27 @@ def reason_of(error: BaseException) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__)
 
 
+def scan_stored(path: Path) -> pl.LazyFrame:
+    """Return a Parquet file of a launch with the columns that such a file has now, unread."""
+    wanted, later = PARQUET_SCHEMAS[path.name]
+    return in_schema(_scanned(path), wanted, later)
+
+
+def _scanned(path: Path) -> pl.LazyFrame:
+    """Return a file as it is, unread. Left alone, polars takes `[`, `?` and `*` for patterns and `file:x` for an address."""
+    return pl.scan_parquet(path.absolute(), glob=False)
+
+
 def check_content(path: Path, rows: int | None = None) -> None:
     """Raise one of UNREADABLE where a Parquet file of a launch cannot be decoded or holds something else than it should.
 
     `rows` is how many its `launch.json` says; cells are looked at one by one instead.
     """
     wanted, later = PARQUET_SCHEMAS[path.name]
-    missing = lacking(pl.read_parquet_schema(path), wanted, later)
+    missing = lacking(_scanned(path).collect_schema(), wanted, later)
     if missing:
         raise ValueError(f"it lacks {', '.join(missing)}")
-    frame = in_schema(pl.scan_parquet(path), wanted, later)
+    frame = scan_stored(path)
     if path.name == CELLS:
         check_cells(frame.collect())
         return

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,6 +51,13 @@ def file_sha256(path: Path) -> str:
         raise ValueError("it is no file")
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def read_file(path: Path) -> bytes:
+    """Return the content of a file; OSError for a pipe or a device in its place, which would never end."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise OSError(errno.EINVAL, "it is a pipe or a device, not a file", str(path))
+    return path.read_bytes()
 
 
 def check_sha256(found: str, written: tuple[str, ...]) -> None:

@@ -11,19 +11,23 @@ import polars as pl
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
 from fabricbench.record.atomic import replace_text, replaced
-from fabricbench.record.decoding import UNREADABLE, Apart, check_content, reason_of
+from fabricbench.record.decoding import UNREADABLE, Apart, check_content, reason_of, scan_stored
 from fabricbench.record.frames import (
-    CELL_SCHEMA,
     CHANNEL_SCHEMA,
-    LATER_CELL_COLUMNS,
-    LATER_SAMPLE_COLUMNS,
-    SAMPLE_SCHEMA,
     cells_frame,
     channels_frame,
-    in_schema,
     samples_frame,
 )
-from fabricbench.record.integrity import CELLS, CHANNELS, LAUNCH, SAMPLES, DamagedFile, check_sha256, file_sha256
+from fabricbench.record.integrity import (
+    CELLS,
+    CHANNELS,
+    LAUNCH,
+    SAMPLES,
+    DamagedFile,
+    check_sha256,
+    file_sha256,
+    read_file,
+)
 from fabricbench.record.kernel_lines import KernelHeader, KernelRun
 from fabricbench.record.lines import Clock, Footer, Header, PairFailed
 from fabricbench.record.outcome import LaunchOutcome, outcome_of, signal_name, signal_number
@@ -172,6 +176,7 @@ def write_launch(
     Parquet; one that is damaged or cut short stays. Calling it again does no harm: a launch that is converted keeps its data and
     takes the new facts. EnvironmentLacks if the disk is full (the raw record stays); UsageError if there is nothing to convert.
     """
+    directory = directory.absolute()  # polars takes `file:x` for an address
     records = directory / RECORDS
     if lines is None and not records.exists():
         return _rewritten(directory, facts)
@@ -205,7 +210,7 @@ def read_launch(directory: Path, sealed: tuple[str, ...] = (), apart: Apart | No
     try:
         if sealed:
             check_sha256(file_sha256(path), sealed)
-        summary = LaunchSummary.model_validate_json(path.read_bytes())
+        summary = LaunchSummary.model_validate_json(read_file(path))
         for name in summary.parquet:
             path = directory / name
             found = file_sha256(path)
@@ -225,20 +230,18 @@ def read_launch(directory: Path, sealed: tuple[str, ...] = (), apart: Apart | No
 
 def read_cells(directory: Path) -> pl.DataFrame:
     """Return the cells of a converted launch, a row for each."""
-    return in_schema(pl.scan_parquet(directory / CELLS), CELL_SCHEMA, LATER_CELL_COLUMNS).collect()
+    return scan_stored(directory / CELLS).collect()
 
 
 def scan_samples(directory: Path) -> pl.LazyFrame:
     """Return the samples of a converted launch, unread."""
-    return in_schema(pl.scan_parquet(directory / SAMPLES), SAMPLE_SCHEMA, LATER_SAMPLE_COLUMNS)
+    return scan_stored(directory / SAMPLES)
 
 
 def scan_channels(directory: Path) -> pl.LazyFrame:
     """Return what the channels of a converted launch did, unread; no rows where none was recorded."""
     path = directory / CHANNELS
-    return (
-        in_schema(pl.scan_parquet(path), CHANNEL_SCHEMA, {}) if path.exists() else pl.LazyFrame(schema=CHANNEL_SCHEMA)
-    )
+    return scan_stored(path) if path.exists() else pl.LazyFrame(schema=CHANNEL_SCHEMA)
 
 
 def is_converted(directory: Path) -> bool:

@@ -13,7 +13,7 @@ from fabricbench.configuration import first_problem
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
 from fabricbench.record.atomic import replace_text
-from fabricbench.record.integrity import MANIFEST
+from fabricbench.record.integrity import MANIFEST, read_file
 from fabricbench.testbed.model import Testbed
 from fabricbench.testbed.preflight import Preflight
 
@@ -125,14 +125,16 @@ def _text(directory: Path, path: Path) -> bytes:
     if not directory.exists():
         raise UsageError(f"there is no run directory {directory}", hint="check the path")
     try:
-        return path.read_bytes()
+        return read_file(path)
     except (FileNotFoundError, NotADirectoryError):
         raise UsageError(
             f"{directory} is not a run directory: it has no {MANIFEST}",
             hint="give the folder that `fabricbench run -o` wrote",
         ) from None
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}", hint="check its permissions") from error
+        raise UsageError(
+            f"{path} cannot be read: {error.strerror}", hint="check that it is a file, and its permissions"
+        ) from error
 
 
 def _format_version(text: bytes) -> int | None:

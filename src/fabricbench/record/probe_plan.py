@@ -10,6 +10,7 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from fabricbench.model import Layer, Model, Pattern, Receive
+from fabricbench.record.integrity import read_file
 
 PLAN_FILE = "plan.json"
 """In the directory of a launch."""
@@ -110,6 +111,6 @@ class ProbePlan(Model):
 def plan_beside(directory: Path) -> ProbePlan | None:
     """Return what the measurer of a launch was told; None where its plan is gone, was never written, or is none."""
     try:
-        return ProbePlan.model_validate_json((directory / PLAN_FILE).read_bytes())
+        return ProbePlan.model_validate_json(read_file(directory / PLAN_FILE))
     except (OSError, ValidationError):
         return None

@@ -16,6 +16,7 @@ from fabricbench.record.integrity import (
     data_hash,
     file_sha256,
     launch_path,
+    read_file,
 )
 from fabricbench.record.launch import LaunchSummary, is_stored
 from fabricbench.record.store import ATTEMPT, Run
@@ -111,7 +112,7 @@ def _written(run: Run) -> Iterator[tuple[str, tuple[str, ...]]]:
         name = launch_path(folder.name)
         yield name, seals.pop(name, ())
         try:
-            summary = LaunchSummary.model_validate_json((folder / LAUNCH).read_bytes())
+            summary = LaunchSummary.model_validate_json(read_file(folder / LAUNCH))
         except (OSError, ValueError):
             continue  # which is told of launch.json itself
         for file in summary.parquet:

@@ -76,6 +76,17 @@ class Fabric(Model):
         return self.interface is not None or self.subnet is not None
 
 
+class Lost(Model):
+    """A part of a testbed that has ended though it should be there: what, in words, and the fabric that needs it.
+
+    `action` is what brings it back, empty for a lab that belongs to a run: that one is built anew by itself.
+    """
+
+    what: str
+    action: str
+    fabric: str = ""
+
+
 class Testbed(Model):
     """Nodes, the launcher and the fabrics. `lab` names the lab that a lab testbed lives in."""
 

@@ -15,7 +15,11 @@ from pyroute2 import IPRoute
 
 from fabricbench import __version__
 from fabricbench.model import Model
+from fabricbench.native import builds_of
 from fabricbench.testbed.host import read_load
+
+IFF_LOOPBACK = 0x8
+"""Of the flags of an interface (linux/if.h)."""
 
 PROGRAM_SECONDS = 10
 IPV4 = 2
@@ -29,6 +33,7 @@ class NodeInterface(Model):
     mtu: int
     state: str
     addresses: tuple[IPv4Interface, ...] = ()
+    is_loopback: bool = False
 
     def address_in(self, subnet: IPv4Network | None) -> IPv4Interface | None:
         """Return the first address, of those in the subnet if there is one; None where there is none."""
@@ -44,7 +49,10 @@ class NodeInterface(Model):
 
 
 class NodeFacts(Model):
-    """What a node tells of itself. `programs` maps each path that was asked for to what `PATH --version` prints, or a problem."""
+    """What a node tells of itself. `programs` maps each path that was asked for to what `PATH --version` prints, or a problem.
+
+    `builds` maps those that can be read to their SHA-256, which tells builds for one `architecture` apart.
+    """
 
     host: str
     version: str
@@ -52,17 +60,22 @@ class NodeFacts(Model):
     interfaces: tuple[NodeInterface, ...]
     load: float | None
     processors: int
+    builds: dict[str, str] = {}
+    architecture: str = ""
 
 
 def read_node(programs: Iterable[str], root: Path = Path("/")) -> NodeFacts:
     """Return the facts of this host; the programs are given by their paths."""
+    paths = tuple(programs)
     return NodeFacts(
         host=os.uname().nodename,
         version=__version__,
-        programs={path: _version_of(path) for path in programs},
+        programs={path: _version_of(path) for path in paths},
         interfaces=read_node_interfaces(),
         load=read_load(root),
         processors=len(os.sched_getaffinity(0)),
+        builds=builds_of(paths),
+        architecture=os.uname().machine,
     )
 
 
@@ -79,6 +92,7 @@ def read_node_interfaces() -> tuple[NodeInterface, ...]:
                 mtu=link.get_attr("IFLA_MTU"),
                 state=str(link.get_attr("IFLA_OPERSTATE") or "unknown").lower(),
                 addresses=tuple(addresses.get(link["index"], ())),
+                is_loopback=bool(link["flags"] & IFF_LOOPBACK),
             )
             for link in route.get_links()
         )

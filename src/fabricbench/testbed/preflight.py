@@ -6,8 +6,9 @@ An error is what would spoil or stop the run, a warning what a reader of its num
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from ipaddress import IPv4Interface
 from itertools import combinations
@@ -16,6 +17,7 @@ from ClusterShell.NodeSet import NodeSet, NodeSetException
 
 from fabricbench.errors import EnvironmentLacks, FabricbenchError, UsageError
 from fabricbench.model import Layer, Model
+from fabricbench.native import BUILD_DIGITS
 from fabricbench.testbed.advice import BUSY_SHARE
 from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
 from fabricbench.testbed.node_facts import NodeFacts, NodeInterface
@@ -25,6 +27,7 @@ OF_THE_ENVIRONMENT = {"reach", "fabricbench", "program", "mpi", "lab"}
 
 SILENT_STATES = {"down", "lowerlayerdown", "notpresent"}
 HOST_PREFIX = 32
+SAME_BUILD = "install the same build at the same path on every node"
 MOST_TOLD = 20
 """How many findings a refusal lists; the table has them all."""
 
@@ -106,8 +109,9 @@ class Preflight(Model):
         if not self.errors:
             return None
         is_usage = any(one.subject not in OF_THE_ENVIRONMENT for one in self.errors)
+        problems = len(_shared_by_nodes(self.errors))
         lines = [
-            f"the preflight of {self.testbed} found {len(self.errors)} problem{'s' * (len(self.errors) != 1)}",
+            f"the preflight of {self.testbed} found {problems} problem{'s' * (problems != 1)}",
             *(told(self.errors) if with_findings else ()),
         ]
         error = UsageError if is_usage else EnvironmentLacks
@@ -116,11 +120,16 @@ class Preflight(Model):
 
 @dataclass(frozen=True)
 class Needed:
-    """What must be on each node: the version of fabricbench, programs by path with what each prints as its version, the MPI."""
+    """What must be on each node: the version of fabricbench, programs by path with what each prints as its version, the MPI.
+
+    `builds` are the SHA-256 of programs by path, as they are here, on processors of `architecture`.
+    """
 
     version: str
     programs: Mapping[str, str]
     mpi: str | None = None
+    builds: Mapping[str, str] = field(default_factory=dict)
+    architecture: str = ""
 
 
 @dataclass(frozen=True)
@@ -156,8 +165,9 @@ def judge(
         for fabric in testbed.fabrics:
             if fabric.has_interface:
                 found = _attachment(node, fabric, answer)
-                findings += _attachment_findings(node, fabric, answer, found)
+                findings += _attachment_findings(node, fabric, _offered(answer, testbed.launcher), found)
                 attached += [found] if found else []
+    findings += _mtus(testbed.fabrics, attached)
     findings += _distinct(testbed.fabrics, attached)
     findings += _joined(testbed, answers, attached)
     return Preflight(
@@ -169,19 +179,25 @@ def judge(
 
 def told(findings: Iterable[Finding]) -> list[str]:
     """Return findings as lines, those that nodes share once: what was found, what is needed, what to do."""
-    shared: dict[tuple[str, str, str, str], list[str]] = {}
-    for one in findings:
-        found, action = (text.replace(one.node or NODE, NODE) for text in (one.found, one.action))
-        shared.setdefault((one.fabric, found, one.needed, action), []).append(one.node)
+    shared = _shared_by_nodes(findings)
     lines = []
     for (fabric, *texts), nodes in list(shared.items())[:MOST_TOLD]:
         found, needed, action = (text.replace(NODE, nodes[0]) if len(nodes) == 1 else text for text in texts)
         kind = "fabrics" if PAIR in fabric else "fabric"
         where = ", ".join(filter(None, (folded(nodes), f"{kind} {fabric}" if fabric else "")))
-        lines += [f"  {where}: found {found}; needed: {needed}", f"      what to do: {action}"]
+        lines += [f"  {where}{': ' * bool(where)}found {found}; needed: {needed}", f"      what to do: {action}"]
     if len(shared) > MOST_TOLD:
         lines.append(f"  and {len(shared) - MOST_TOLD} more: `fabricbench doctor --testbed` lists them all")
     return lines
+
+
+def _shared_by_nodes(findings: Iterable[Finding]) -> dict[tuple[str, str, str, str], list[str]]:
+    """Return fabric, found, needed and action of what nodes share, with those nodes."""
+    shared: dict[tuple[str, str, str, str], list[str]] = {}
+    for one in findings:
+        found, action = (text.replace(one.node or NODE, NODE) for text in (one.found, one.action))
+        shared.setdefault((one.fabric, found, one.needed, action), []).append(one.node)
+    return shared
 
 
 def folded(nodes: Iterable[str]) -> str:
@@ -218,22 +234,46 @@ def _result(name: str, answer: NodeFacts | Silent, attached: Iterable[_Attached]
 
 def _installation(node: str, facts: NodeFacts, needed: Needed, mpi: str | None) -> Iterator[Finding]:
     def unlike(subject: str, found: str, wanted: str, action: str, severity: Severity = Severity.ERROR) -> Finding:
-        there = f"{action} on every node"
-        return Finding(severity=severity, node=node, subject=subject, found=found, needed=wanted, action=there)
+        return Finding(severity=severity, node=node, subject=subject, found=found, needed=wanted, action=action)
 
     if facts.version != needed.version:
         found = f"fabricbench {facts.version}"
         wanted = f"fabricbench {needed.version}, as here"
-        yield unlike("fabricbench", found, wanted, "install the same version at the same path")
+        yield unlike("fabricbench", found, wanted, "install the same version at the same path on every node")
     for path, version in needed.programs.items():
         there = facts.programs.get(path, "nothing was told of it")
         if there != version:
             wanted = f"{version} at that path, as here"
-            yield unlike("program", f"{path}: {there}", wanted, "install the same build at the same path")
+            yield unlike("program", f"{path}: {there}", wanted, SAME_BUILD)
+        elif path in needed.builds:
+            yield from _build(node, facts, needed, path)
     if needed.mpi is not None and mpi != needed.mpi:
-        found = f"MPI {mpi or 'of no known version'}"
+        found = f"MPI {mpi}" if mpi else "no MPI that answers"
         wanted = f"{needed.mpi}, as here: other versions may not start, or differ in speed"
-        yield unlike("mpi", found, wanted, "install the same MPI", Severity.WARNING)
+        action = "install the same MPI on every node" if mpi else "run `fabricbench doctor` there, which says why"
+        yield unlike("mpi", found, wanted, action, Severity.WARNING)
+
+
+def _build(node: str, facts: NodeFacts, needed: Needed, path: str) -> Iterator[Finding]:
+    """Yield what a program of the right version is otherwise: versions are the same from one release to the next."""
+    there, here = facts.builds.get(path), needed.builds[path]
+    if facts.architecture and facts.architecture != needed.architecture:
+        yield Finding(
+            severity=Severity.WARNING,
+            node=node,
+            subject="program",
+            found=f"{path} for {facts.architecture}",
+            needed=f"the build that is here, for {needed.architecture}: of other processors only the version is compared",
+            action="build both from the same source",
+        )
+    elif there != here:
+        yield Finding(
+            node=node,
+            subject="program",
+            found=f"{path} of {f'build {there[:BUILD_DIGITS]}' if there else 'a build that nobody tells'}",
+            needed=f"build {here[:BUILD_DIGITS]}, as here",
+            action=SAME_BUILD,
+        )
 
 
 def _load(node: str, facts: NodeFacts) -> Iterator[Finding]:
@@ -260,14 +300,21 @@ def _attachment(node: Node, fabric: Fabric, facts: NodeFacts) -> _Attached | Non
     return None
 
 
-def _attachment_findings(node: Node, fabric: Fabric, facts: NodeFacts, found: _Attached | None) -> Iterator[Finding]:
+def _offered(facts: NodeFacts, launcher: Launcher) -> list[NodeInterface]:
+    """Return the interfaces of a node that a fabric may have: none that stays within the node, unless the nodes are one machine."""
+    return [one for one in facts.interfaces if launcher is Launcher.LOCAL or not one.is_loopback]
+
+
+def _attachment_findings(
+    node: Node, fabric: Fabric, offered: list[NodeInterface], found: _Attached | None
+) -> Iterator[Finding]:
     where = {"node": node.name, "fabric": fabric.name}
-    there = ", ".join(map(str, facts.interfaces)) or "no interface at all"
+    there = ", ".join(map(str, offered)) or "no interface at all"
     if found is None and fabric.interface is not None:
         yield Finding(
             **where,
             subject="interface",
-            found=f"no interface {fabric.interface}; there are {', '.join(one.name for one in facts.interfaces)}",
+            found=f"no interface {fabric.interface}; there are {', '.join(one.name for one in offered)}",
             needed=f"interface {fabric.interface}",
             action="correct `interface` in the testbed; where nodes name it differently, give the `subnet` instead",
         )
@@ -279,12 +326,20 @@ def _attachment_findings(node: Node, fabric: Fabric, facts: NodeFacts, found: _A
             needed=f"an address in {fabric.subnet}",
             action="correct `subnet` in the testbed, or give the node its address",
         )
+    elif found.interface not in offered:
+        yield Finding(
+            **where,
+            subject="interface",
+            found=f"{found.interface}, the loopback interface",
+            needed="an interface that leads to the other nodes",
+            action=f"correct the fabric's `interface` or `subnet`; there are {there}",
+        )
     else:
-        yield from _state_and_mtu(where, fabric, found.interface)
+        yield from _state(where, found.interface)
         yield from _address(where, node, fabric, found)
 
 
-def _state_and_mtu(where: Mapping[str, str], fabric: Fabric, interface: NodeInterface) -> Iterator[Finding]:
+def _state(where: Mapping[str, str], interface: NodeInterface) -> Iterator[Finding]:
     if interface.state in SILENT_STATES:
         yield Finding(
             **where,
@@ -293,16 +348,50 @@ def _state_and_mtu(where: Mapping[str, str], fabric: Fabric, interface: NodeInte
             needed="an interface that is up",
             action=f"`ip link set dev {interface.name} up` there; check the cable and the switch's port",
         )
-    if interface.mtu != fabric.mtu:
-        correct = f"write `mtu = {interface.mtu}` in the testbed"
-        raised = f"`ip link set dev {interface.name} mtu {fabric.mtu}` on every node, if the switch carries that; else "
-        yield Finding(
-            **where,
-            subject="mtu",
-            found=f"MTU {interface.mtu} of {interface.name}",
-            needed=f"MTU {fabric.mtu}, as the testbed says (1500 where it says nothing)",
-            action=(raised if interface.mtu < fabric.mtu else "") + correct,
-        )
+
+
+def _mtus(fabrics: Iterable[Fabric], attached: Iterable[_Attached]) -> Iterator[Finding]:
+    """Yield the interfaces whose MTU is not the testbed's; where nodes disagree, those that differ from most of them."""
+    found = [one for one in attached if not one.interface.is_loopback]
+    for fabric in fabrics:
+        members = [one for one in found if one.fabric is fabric]
+        by_nodes = Counter(one.interface.mtu for one in members)
+        # Among as many the testbed's own, then the smallest: that passes everywhere.
+        usual = min(by_nodes, key=lambda mtu: (-by_nodes[mtu], mtu != fabric.mtu, mtu), default=fabric.mtu)
+        if len(by_nodes) > 1:
+            same = [one.node for one in members if one.interface.mtu == usual]
+            for one in members:
+                if one.interface.mtu != usual:
+                    yield _odd_mtu(one, usual, same)
+        elif usual != fabric.mtu:
+            for one in members:
+                yield _mtu_of_all(one)
+
+
+def _odd_mtu(one: _Attached, usual: int, same: list[str]) -> Finding:
+    is_told = usual == one.fabric.mtu
+    correct = "" if is_told else f", and `mtu = {usual}` in the testbed, which says {one.fabric.mtu}"
+    return Finding(
+        node=one.node,
+        fabric=one.fabric.name,
+        subject="mtu",
+        found=f"MTU {one.interface.mtu} of {one.interface.name}",
+        needed=f"MTU {usual}, as on {folded(same)}" + " and in the testbed" * is_told,
+        action=f"`ip link set dev {one.interface.name} mtu {usual}` there{correct}",
+    )
+
+
+def _mtu_of_all(one: _Attached) -> Finding:
+    interface, told_mtu = one.interface, one.fabric.mtu
+    raised = f"`ip link set dev {interface.name} mtu {told_mtu}` on every node, if the switch carries that; else "
+    return Finding(
+        node=one.node,
+        fabric=one.fabric.name,
+        subject="mtu",
+        found=f"MTU {interface.mtu} of {interface.name}",
+        needed=f"MTU {told_mtu}, as the testbed says (1500 where it says nothing)",
+        action=(raised if interface.mtu < told_mtu else "") + f"write `mtu = {interface.mtu}` in the testbed",
+    )
 
 
 def _address(where: Mapping[str, str], node: Node, fabric: Fabric, found: _Attached) -> Iterator[Finding]:

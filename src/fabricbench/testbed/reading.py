@@ -36,7 +36,10 @@ class TestbedTable(Model):
         sets = [value] if isinstance(value, str) else value
         if not isinstance(sets, (list, tuple)) or not all(isinstance(one, str) for one in sets):
             raise ValueError(f'found {value!r}, needed a node set such as "node[001-004]" or a list of names')
-        return tuple(name for one in sets for name in expand_nodes(one))
+        names = tuple(name for one in sets for name in expand_nodes(one))
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"{', '.join(twice)} is named twice: name each node once")
+        return names
 
 
 class FabricTable(Fabric):
@@ -76,6 +79,14 @@ class TestbedFile(Model):
     testbed: TestbedTable
     fabric: tuple[FabricTable, ...] = Field(min_length=1)
     node: tuple[NodeTable, ...] = ()
+
+    @field_validator("fabric")
+    @classmethod
+    def _fabrics_are_told_apart(cls, value: tuple[FabricTable, ...]) -> tuple[FabricTable, ...]:
+        names = [one.name for one in value]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"{', '.join(twice)} is named twice: give each [[fabric]] a `name` of its own")
+        return value
 
     @model_validator(mode="after")
     def _names_are_known(self) -> TestbedFile:
@@ -126,7 +137,12 @@ def expand_nodes(text: str) -> list[str]:
 
     Groups (`@rack7`) are refused: they are read from files of the machine at hand, and a testbed means the same everywhere.
     """
-    if "@" in text or "*" in text:
+    user, at, _ = text.partition("@")
+    if user and at:
+        raise ValueError(
+            f"{text!r} names a user: write the node alone, and its user into ~/.ssh/config (`Host NODE`, then `User {user}`)"
+        )
+    if at or "*" in text:
         raise ValueError(f"{text!r} names a node group: write the nodes themselves, node[001-004] say")
     try:
         names = [str(name) for name in NodeSet(text)]

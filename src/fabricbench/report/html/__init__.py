@@ -8,12 +8,14 @@ from __future__ import annotations
 import re
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 import vl_convert
 from jinja2 import Environment, FunctionLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
 from fabricbench.analysis.findings import Findings
+from fabricbench.printable import printable
 from fabricbench.report.comma_separated import table_csv
 from fabricbench.report.html.page import build_page, data_address
 from fabricbench.report.words import typographic
@@ -58,11 +60,17 @@ def _set_for_page(text: str) -> str:
     return NUMBER_AND_UNIT.sub("\u00a0", typographic(text))
 
 
+def _without_acting(value: Any) -> Any:
+    """Return a value as it may stand in a page: names from elsewhere must not reorder a line. Markup is our own."""
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
 def _environment() -> Environment:
     environment = Environment(
         loader=FunctionLoader(_text),
         autoescape=select_autoescape(default=True, default_for_string=True),
         undefined=StrictUndefined,
+        finalize=_without_acting,
         trim_blocks=True,
         lstrip_blocks=True,
     )

@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from fabricbench.analysis.findings import Findings, Severity
 from fabricbench.model import Layer, Receive
+from fabricbench.printable import printable
 from fabricbench.report.comma_separated import comparisons_csv
 from fabricbench.report.decision_tables import decision_lines, decision_tables
 from fabricbench.report.figures import Figure, present
@@ -286,5 +287,5 @@ def _date(started: str) -> str:
 def _script_json(value: Any) -> Markup:
     """Return JSON that can stand in a script element whatever the names in it are."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    escaped = text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+    escaped = printable(text).replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
     return Markup(escaped)  # noqa: S704 - every sign that could end the element is escaped

@@ -150,6 +150,15 @@ def test_shared_memory_must_not_show_on_any_interface():
     assert "lo carried" in violation
 
 
+def test_what_a_machine_does_beside_it_has_the_time_from_the_begin_of_a_cell_to_its_end():
+    found = record(Layer.MPI, Pattern.ALLREDUCE, lo=(400_000, 400_000))
+    end = found.cells[0].end
+    assert end is not None
+    assert len(prove_path(found, MEMORY).violations) == 1
+    found.cells[0].end = end.model_copy(update={"begin_unix_ns": 10**18, "end_unix_ns": 10**18 + 3 * 10**9})
+    assert prove_path(found, MEMORY).violations == ()
+
+
 def test_a_copy_in_memory_needs_no_interface_and_must_not_use_one():
     assert prove_path(record(Layer.MEMORY, Pattern.STREAM, eth1=(0, 0)), NETWORK).violations == ()
     (violation,) = prove_path(record(Layer.MEMORY, Pattern.STREAM, eth1=(PAYLOAD, 0)), NETWORK).violations

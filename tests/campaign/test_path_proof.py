@@ -19,6 +19,7 @@ from fabricbench.record.lines import (
     StopReason,
 )
 from fabricbench.record.probe_plan import PlanCongestor
+from fabricbench.record.provenance import Proof
 from fabricbench.record.reading import CellRecord, ChannelNumbers, Record
 from fabricbench.testbed.model import Fabric
 
@@ -139,9 +140,23 @@ def test_messages_that_were_lost_need_not_have_come_back():
     assert prove_path(lossy, NETWORK).violations == ()
 
 
-def test_without_counters_nothing_is_proven():
-    (violation,) = prove_path(record(Layer.TCP, Pattern.STREAM), NETWORK).violations
-    assert "not proven" in violation
+@pytest.mark.parametrize("interfaces", [{}, {"eth0": (0, 0)}], ids=["none", "another"])
+def test_without_counters_of_the_fabric_nothing_is_known_and_nothing_refuted(interfaces: dict[str, tuple[int, int]]):
+    proof = prove_path(record(Layer.TCP, Pattern.STREAM, **interfaces), NETWORK)
+    assert (proof.verdict, proof.violations) == (Proof.UNKNOWN, ())
+    (why,) = proof.unknown
+    assert "no interface of net was counted" in why
+
+
+def test_a_launch_is_proven_where_every_cell_is_and_refuted_where_one_is():
+    good = record(Layer.TCP, Pattern.PINGPONG, eth1=(PAYLOAD, PAYLOAD))
+    assert prove_path(good, NETWORK).verdict is Proof.PROVEN
+    for other, verdict in (((), Proof.UNKNOWN), ((("eth1", (0, 0)),), Proof.REFUTED)):
+        two = record(Layer.TCP, Pattern.PINGPONG, eth1=(PAYLOAD, PAYLOAD))
+        two.cells += record(Layer.TCP, Pattern.PINGPONG, **dict(other)).cells
+        assert prove_path(two, NETWORK).verdict is verdict
+    good.cells.clear()
+    assert prove_path(good, NETWORK).verdict is Proof.UNKNOWN
 
 
 def test_shared_memory_must_not_show_on_any_interface():

@@ -34,6 +34,7 @@ from fabricbench.record.lines import (
     StopReason,
 )
 from fabricbench.record.probe_plan import PlanCongestor
+from fabricbench.record.provenance import Origin, Proof
 from fabricbench.record.reading import Batch, CellRecord, ChannelNumbers, Record
 from fabricbench.record.store import LaunchFacts, Manifest, PlannedLaunch, Run, write_launch, write_manifest
 from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
@@ -192,6 +193,8 @@ def write_synthetic_run(
         facts = LaunchFacts(
             block=launch.block,
             position=launch.position,
+            origin=Origin.MEASURED,
+            proof=Proof.REFUTED if launch.launch_id in invalid else Proof.PROVEN,
             is_valid=launch.launch_id not in invalid,
             invalid_because=("the traffic went another way",) if launch.launch_id in invalid else (),
             exit_code=0,

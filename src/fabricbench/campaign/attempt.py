@@ -20,6 +20,7 @@ from fabricbench.record.frames import variant
 from fabricbench.record.launch import LaunchFacts, LaunchSummary, write_launch
 from fabricbench.record.outcome import LaunchOutcome, outcome_of, place_of_death, signal_name, signal_number
 from fabricbench.record.probe_plan import PLAN_FILE
+from fabricbench.record.provenance import origin_of
 from fabricbench.record.reading import CellRecord, Record
 from fabricbench.testbed.model import Lost
 
@@ -103,7 +104,8 @@ class Keeper:
 
     def _store(self, launch: LaunchPlan, directory: Path, written: Written, facts: dict[str, Any]) -> Stored:
         record = written.record
-        proof = prove_path(record, self._plan.fabric(launch.fabric))
+        fabric = self._plan.fabric(launch.fabric)
+        proof = prove_path(record, fabric)
         summary = write_launch(
             directory,
             record,
@@ -111,10 +113,12 @@ class Keeper:
             facts=LaunchFacts(
                 block=launch.block,
                 position=launch.position,
+                origin=origin_of(fabric),
+                proof=proof.verdict,
                 is_valid=not proof.violations,
                 invalid_because=proof.violations,
                 path_proof=proof.model_dump(mode="json"),
-                conditions=dict(self._launcher.conditions(self._plan.fabric(launch.fabric))),
+                conditions=dict(self._launcher.conditions(fabric)),
                 **facts,
             ),
         )

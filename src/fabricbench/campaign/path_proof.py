@@ -1,8 +1,9 @@
 """The path proof: did the traffic of each cell go over the fabric under test and nowhere else? Pure.
 
 The measurer reads the counters of every interface on the host of ranks[0] around each cell. On a network layer the fabric's
-interface must have carried at least the payload; what any other carried must be no more than control traffic explains. Without
-such a proof a launch is not believed: MPI likes to take another way than it was told.
+interface must have carried at least the payload; what any other carried must be no more than control traffic explains. A launch
+whose traffic is seen elsewhere is not believed: MPI likes to take another way than it was told. Where nobody counted the traffic of a
+cell, its path is unknown, which is neither.
 
 What the payload on that host is, depends on the pattern. Two ranks: what the samples imply. Turns: a message to and from each
 neighbour in each. Floods and matrices: the channels that begin or end on that host. MPI operations choose their own algorithm, so
@@ -21,6 +22,7 @@ from fabricbench.patterns import PATTERNS, Family
 from fabricbench.quantity import format_bytes
 from fabricbench.record.kernel_cells import LEADER_BYTES
 from fabricbench.record.lines import Cell, CellEnd, Header, InterfaceBytes, Quantity
+from fabricbench.record.provenance import Proof
 from fabricbench.record.reading import ChannelNumbers, Record
 from fabricbench.testbed.model import Fabric
 
@@ -59,6 +61,8 @@ class CellProof(Model):
     fabric_received: int
     other_bytes: int
     violations: tuple[str, ...]
+    unknown: str = ""
+    """Why its path is not known, where it is not."""
 
 
 class PathProof(Model):
@@ -71,6 +75,18 @@ class PathProof(Model):
     def violations(self) -> tuple[str, ...]:
         """Why the launch is not believed; empty if it is."""
         return tuple(violation for cell in self.cells for violation in cell.violations)
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Of which cells the path is not known, and why."""
+        return tuple(cell.unknown for cell in self.cells if cell.unknown)
+
+    @property
+    def verdict(self) -> Proof:
+        """What is known of the launch: it is proven where every cell is; where nothing was measured, nothing is known."""
+        if self.violations:
+            return Proof.REFUTED
+        return Proof.UNKNOWN if self.unknown or not self.cells else Proof.PROVEN
 
 
 def prove_path(record: Record, fabric: Fabric) -> PathProof:
@@ -109,9 +125,10 @@ def _prove_cell(cell: Cell, end: CellEnd, payload: Payload, interface: str | Non
     what = f"test {cell.id} ({cell.layer} {cell.pattern} of {format_bytes(cell.message_bytes)})"
     moved = max(end.measured * cell.bytes_per_sample, payload.total)
     violations = list(_elsewhere(what, others, moved, _span_seconds(end)))
+    unknown = "" if end.interfaces else f"{what}: no interface was counted"
     if fabric.has_interface and cell.layer is not Layer.MEMORY:
         if interface is None or carried is None:
-            violations.append(f"{what}: no counters of an interface of {fabric.name}, so its path is not proven")
+            unknown = f"{what}: no interface of {fabric.name} was counted"
         else:
             violations += _missing(what, interface, payload, carried)
     return CellProof(
@@ -122,6 +139,7 @@ def _prove_cell(cell: Cell, end: CellEnd, payload: Payload, interface: str | Non
         fabric_received=fabric_received,
         other_bytes=sum(others.values()),
         violations=tuple(violations),
+        unknown=unknown,
     )
 
 

@@ -20,6 +20,7 @@ from fabricbench.errors import UsageError
 from fabricbench.model import Metric
 from fabricbench.printable import printable
 from fabricbench.quantity import format_bytes
+from fabricbench.record.provenance import Proof
 
 if TYPE_CHECKING:
     import polars as pl
@@ -161,6 +162,9 @@ def _condition(run: Run) -> str:
         text += f" ({len(run.damaged)} of them cannot be read any more)"
     if invalid:
         text += f", {invalid} invalid and left out"
+    unproven = sum(launch.proof is Proof.UNKNOWN for launch in run.launches)
+    if unproven:
+        text += f", {unproven} of unproven path"
     aside = [one.name for one in run.set_aside]
     if aside:
         named = ", ".join(aside[:MOST_NAMED]) + (

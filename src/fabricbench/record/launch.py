@@ -32,6 +32,7 @@ from fabricbench.record.kernel_lines import KernelHeader, KernelRun
 from fabricbench.record.lines import Clock, Footer, Header, PairFailed
 from fabricbench.record.outcome import LaunchOutcome, outcome_of, signal_name, signal_number
 from fabricbench.record.probe_plan import plan_beside
+from fabricbench.record.provenance import Origin, Proof
 from fabricbench.record.reading import Damage, Record, read_record
 
 RECORDS = "records.jsonl"
@@ -66,8 +67,9 @@ class CellLateness(Model):
 
 
 class LaunchFacts(Model):
-    """What only the one who ran the launch knows. `is_valid` is False where the path proof failed; `invalid_because` says why.
+    """What only the one who ran the launch knows. `proof` tells whether its traffic took its fabric; `invalid_because` says why not.
 
+    `origin` and `proof` are None in runs of earlier versions, which have `is_valid` alone: ask `LaunchSummary` for them.
     `outcome` is how it ended, None in runs of earlier versions; `signal` and `died_on` (a node) are there where a signal ended it.
     `conditions` are what a reader must know of how programs were started (how MPI waits, say): what -> fact. `lateness` is that
     of the launch's emulated switch, by the cell's number; a cell of which nothing is known is left out.
@@ -75,6 +77,8 @@ class LaunchFacts(Model):
 
     block: int | None = None
     position: int | None = None
+    origin: Origin | None = None
+    proof: Proof | None = None
     is_valid: bool = True
     invalid_because: tuple[str, ...] = ()
     exit_code: int | None = None
@@ -122,6 +126,15 @@ class LaunchSummary(Model):
     facts: LaunchFacts = LaunchFacts()
     kernel: KernelPart | None = None
     sha256: dict[str, str] = {}
+
+    @property
+    def proof(self) -> Proof:
+        """Whether its traffic was shown to take its fabric; earlier versions told only whether it was shown not to."""
+        if self.facts.proof is not None:
+            return self.facts.proof
+        if not self.facts.is_valid:
+            return Proof.REFUTED
+        return Proof.PROVEN if self.facts.path_proof.get("cells") else Proof.UNKNOWN
 
     @property
     def parquet(self) -> tuple[str, ...]:

@@ -40,6 +40,7 @@ from fabricbench.record.launch import (
 )
 from fabricbench.record.lines import Phase
 from fabricbench.record.manifest import Manifest, PlannedLaunch, looks_of, paired_blocks, read_manifest, write_manifest
+from fabricbench.record.provenance import Origin, Proof, origin_of
 from fabricbench.record.values import IS_TIME, counted_samples, launch_value, rate
 
 __all__ = [
@@ -62,11 +63,12 @@ DEFAULT_PROBABILITIES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999)
 
 @dataclass(frozen=True)
 class StoredLaunch:
-    """A converted launch: where it is and what its `launch.json` says. `position` is its place in the block, None if unknown."""
+    """A converted launch: where it is, what its `launch.json` says, its place in the block (None if unknown), and its origin."""
 
     directory: Path
     summary: LaunchSummary
     position: int | None
+    origin: Origin
 
     @property
     def launch_id(self) -> str:
@@ -84,9 +86,14 @@ class StoredLaunch:
         return self.summary.fabric
 
     @property
+    def proof(self) -> Proof:
+        """Whether its traffic was shown to take its fabric."""
+        return self.summary.proof
+
+    @property
     def is_valid(self) -> bool:
-        """Whether the path proof holds."""
-        return self.summary.facts.is_valid
+        """Whether it counts: nothing shows that its traffic took another way."""
+        return self.proof is not Proof.REFUTED
 
 
 @dataclass(frozen=True)
@@ -150,6 +157,7 @@ class Run:
     def _stored(self) -> tuple[tuple[StoredLaunch, ...], tuple[DamagedLaunch, ...]]:
         planned = {launch.launch_id: launch for launch in self.manifest.planned}
         found, damaged = [], []
+        fabrics = {fabric.name: fabric for fabric in self.manifest.testbed.fabrics}
         sealed = self.seals
         with Apart() as apart:
             for directory in filter(is_stored, self._launch_directories()):
@@ -163,7 +171,8 @@ class Run:
                 position = summary.facts.position
                 if position is None and place is not None:
                     position = place.position
-                found.append(StoredLaunch(directory, summary, position))
+                origin = summary.facts.origin or origin_of(fabrics[summary.fabric])
+                found.append(StoredLaunch(directory, summary, position, origin))
         return tuple(sorted(found, key=lambda one: (one.block, one.position or 0, one.launch_id))), tuple(damaged)
 
     @cached_property
@@ -247,7 +256,7 @@ class Run:
     def cells(self) -> pl.DataFrame:
         """Return a row for each launch and cell: what was measured, how it ended, what was lost, which way it went.
 
-        Columns: launch_id, block, position, fabric, is_valid, then those of `record.frames.CELL_SCHEMA`. The columns of the end are
+        Columns: launch_id, block, position, fabric, is_valid, origin, proof, then those of `record.frames.CELL_SCHEMA`. The columns of the end are
         null for a failed cell.
         """
         frames = [
@@ -314,10 +323,15 @@ class Run:
             "position": pl.UInt32,
             "fabric": self._fabrics,
             "is_valid": pl.Boolean,
+            "origin": pl.Enum([origin.value for origin in Origin]),
+            "proof": pl.Enum([proof.value for proof in Proof]),
         }
 
     def _of_launch(self, launch: StoredLaunch) -> list[pl.Expr]:
-        values = (launch.launch_id, launch.block, launch.position, launch.fabric, launch.is_valid)
+        values = (
+            *(launch.launch_id, launch.block, launch.position, launch.fabric, launch.is_valid),
+            *(launch.origin.value, launch.proof.value),
+        )
         return [
             pl.lit(value, dtype=dtype).alias(name)
             for (name, dtype), value in zip(self._launch_schema.items(), values, strict=True)
@@ -340,7 +354,7 @@ def attempt_number(attempt: Path) -> int:
     return int(digits) if digits.isdecimal() else 0
 
 
-LAUNCH_NAMES = ("launch_id", "block", "position", "fabric", "is_valid")
+LAUNCH_NAMES = ("launch_id", "block", "position", "fabric", "is_valid", "origin", "proof")
 
 
 def quantile_name(probability: float) -> str:

@@ -16,6 +16,7 @@ from fabricbench.analysis.wording import percent
 from fabricbench.model import Pattern
 from fabricbench.quantity import count, format_duration, with_ranges, without_numbers
 from fabricbench.record.outcome import LaunchOutcome
+from fabricbench.record.provenance import Proof
 from fabricbench.statistics.order import median_interval
 
 Floats = NDArray[np.float64]
@@ -39,6 +40,18 @@ def invalid_launches(material: Material) -> Iterator[Warning]:
         for launch in side.invalid:
             why = "; ".join(launch.summary.facts.invalid_because) or "its path proof failed"
             yield warn(Severity.INVALID, f"launch {launch.launch_id}", f"left out of everything here: {why}")
+
+
+def unproven_launches(material: Material) -> Iterator[Warning]:
+    """Tell which launches count though nobody counted their traffic."""
+    for side in material.sides:
+        names = [launch.launch_id for launch in side.launches if launch.proof is Proof.UNKNOWN]
+        if names:
+            text = (
+                f"{count(len(names), 'launch')} of unproven path ({named(names)}): no counter shows that their traffic took "
+                f"{side.fabric.name}"
+            )
+            yield warn(Severity.WARNING, side.name, text)
 
 
 def missing_launches(material: Material) -> Iterator[Warning]:

@@ -52,3 +52,29 @@ def test_the_example_of_the_page_runs(tmp_path: Path):
 def test_plan_says_what_is_wrong_with_its_arguments():
     with pytest.raises(UsageError, match="nowhere"):
         fabricbench.plan("quick", "nowhere")
+
+
+TINY = """
+[campaign]
+name = "tiny"
+blocks = 2
+
+[[experiment]]
+layers = ["memory", "mpi"]
+pattern = "pingpong"
+message_bytes = ["64B"]
+maximum_seconds = "20ms"
+"""
+
+
+@pytest.mark.mpi
+def test_a_run_is_measured_as_the_command_line_does_and_compared(tmp_path: Path):
+    campaign = tmp_path / "tiny.toml"
+    campaign.write_text(TINY)
+    run = fabricbench.run(campaign, "local", tmp_path / "run", seed=1)
+    planned = fabricbench.plan(campaign, "local", seed=1).launches
+    assert sorted(launch.launch_id for launch in run.launches) == sorted(launch.launch_id for launch in planned)
+    assert fabricbench.verify(tmp_path / "run").verdict == "whole"
+    assert fabricbench.compare(run)
+    with pytest.raises(UsageError, match="is not empty: it holds a run"):
+        fabricbench.run(str(campaign), "local", str(tmp_path / "run"), seed=1)

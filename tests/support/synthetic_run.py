@@ -193,7 +193,7 @@ def write_synthetic_run(
         facts = LaunchFacts(
             block=launch.block,
             position=launch.position,
-            origin=Origin.MEASURED,
+            origin=Origin.EMULATED,
             proof=Proof.REFUTED if launch.launch_id in invalid else Proof.PROVEN,
             is_valid=launch.launch_id not in invalid,
             invalid_because=("the traffic went another way",) if launch.launch_id in invalid else (),

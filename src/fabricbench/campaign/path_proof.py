@@ -2,8 +2,8 @@
 
 The measurer reads the counters of every interface on the host of ranks[0] around each cell. On a network layer the fabric's
 interface must have carried at least the payload; what any other carried must be no more than control traffic explains. A launch
-whose traffic is seen elsewhere is not believed: MPI likes to take another way than it was told. Where nobody counted the traffic of a
-cell, its path is unknown, which is neither.
+whose traffic is seen elsewhere is not believed: MPI likes to take another way than it was told. Where nobody counted the traffic
+of a cell, its path is unknown, which is neither.
 
 What the payload on that host is, depends on the pattern. Two ranks: what the samples imply. Turns: a message to and from each
 neighbour in each. Floods and matrices: the channels that begin or end on that host. MPI operations choose their own algorithm, so

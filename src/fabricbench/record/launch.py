@@ -67,7 +67,7 @@ class CellLateness(Model):
 
 
 class LaunchFacts(Model):
-    """What only the one who ran the launch knows. `proof` tells whether its traffic took its fabric; `invalid_because` says why not.
+    """What only the one who ran the launch knows. `proof`: did its traffic take its fabric; `invalid_because` says why not.
 
     `origin` and `proof` are None in runs of earlier versions, which have `is_valid` alone: ask `LaunchSummary` for them.
     `outcome` is how it ended, None in runs of earlier versions; `signal` and `died_on` (a node) are there where a signal ended it.

@@ -256,8 +256,8 @@ class Run:
     def cells(self) -> pl.DataFrame:
         """Return a row for each launch and cell: what was measured, how it ended, what was lost, which way it went.
 
-        Columns: launch_id, block, position, fabric, is_valid, origin, proof, then those of `record.frames.CELL_SCHEMA`. The columns of the end are
-        null for a failed cell.
+        Columns: launch_id, block, position, fabric, is_valid, origin, proof, then those of `record.frames.CELL_SCHEMA`. The columns
+        of the end are null for a failed cell.
         """
         frames = [
             read_cells(launch.directory).select(*self._of_launch(launch), *CELL_SCHEMA) for launch in self.launches

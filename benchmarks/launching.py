@@ -53,11 +53,11 @@ def plan_of(folder: Path, fabric: Fabric, probes: Sequence[PlanProbe]) -> Path:
         launch_id="benchmark",
         token=0x5EED,
         fabric=PlanFabric(name=fabric.name, interface=fabric.interface, subnet=fabric.subnet, mtu=fabric.mtu),
-        output=RECORDS,
+        output=str(folder / RECORDS),  # earlier builds took it from where they ran
         probes=tuple(probes),
     )
     path = folder / "plan.json"
-    path.write_text(plan.model_dump_json(by_alias=True))
+    path.write_text(plan.model_dump_json(by_alias=True, exclude_none=True))
     return path
 
 

@@ -20,8 +20,10 @@ namespace {
 
 constexpr int tag = 7;
 
-// Each point is the best of several exchanges.
+// Each point is the best of several exchanges; of more where even the best is held up, by a rank that has slept say.
 constexpr int exchanges_of_point = 12;
+constexpr int most_exchanges_of_point = 60;
+constexpr double held_up = 1.15;
 // At the beginning; a synchronisation in between needs only to go on from there.
 constexpr int points_at_first = 10;
 constexpr int points_in_between = 5;
@@ -73,7 +75,7 @@ struct Answer {
 
 /// What two ranks tell each other: MPI owns it until both messages are done with.
 struct Exchange {
-  char question = 0;
+  bool is_over = false;  // the question: whether there is none any more
   Answer answer{};
 };
 
@@ -203,9 +205,8 @@ bool OffsetHistory::is_off_line(const OffsetPoint& point) const {
   return std::abs(residual) > width + wander * (point.local_ns - points_.back().local_ns);
 }
 
-ClockShift shift_from(const ClockModel& model, const std::vector<OffsetPoint>& points) {
+ClockShift shift_from(const ClockModel& model, const std::vector<OffsetPoint>& points, double shortest_ns) {
   if (points.empty()) return {};
-  const double shortest_ns = shortest_of(points);
   double weights = 0;
   double sum = 0;
   for (const OffsetPoint& point : points) {
@@ -215,7 +216,8 @@ ClockShift shift_from(const ClockModel& model, const std::vector<OffsetPoint>& p
     weights += weight;
     sum += weight * (point.offset_ns - model_ns);
   }
-  return {.shift_ns = sum / weights, .noise_ns = standard_errors / std::sqrt(weights)};
+  // No exchange is wrong by more than its bound.
+  return {.shift_ns = sum / weights, .noise_ns = std::min(standard_errors / std::sqrt(weights), shortest_of(points))};
 }
 
 GlobalClock::GlobalClock(const Control& control, MPI_Comm communicator, const std::string& identity)
@@ -248,7 +250,7 @@ ClockCheck GlobalClock::synchronise_again() {
     sweep();
   }
   const std::uint64_t now = KernelClock::now();
-  const ClockShift shift = is_same_as_first_ ? ClockShift{} : shift_from(before, fresh_);
+  const ClockShift shift = is_same_as_first_ ? ClockShift{} : shift_from(before, fresh_, shortest_ns_);
   return {.model = model_,
           .shift_ns = shift.shift_ns,
           .noise_ns = shift.noise_ns,
@@ -268,10 +270,11 @@ void GlobalClock::sweep() {
 
 void GlobalClock::teach(int learner) const {
   const auto exchange = std::make_shared<Exchange>();
-  for (int i = 0; i < exchanges_of_point; ++i) {
+  for (;;) {
     MPI_Request request = MPI_REQUEST_NULL;
-    MPI_Irecv(&exchange->question, 1, MPI_CHAR, learner, tag, communicator_, &request);
+    MPI_Irecv(&exchange->is_over, 1, MPI_CXX_BOOL, learner, tag, communicator_, &request);
     finish(*control_, request, exchange, learner);
+    if (exchange->is_over) return;
     const std::uint64_t now = KernelClock::now();
     exchange->answer = {static_cast<double>(model_.to_global(now)), model_.error_at(now)};
     MPI_Isend(&exchange->answer, sizeof exchange->answer, MPI_CHAR, learner, tag, communicator_, &request);
@@ -279,15 +282,19 @@ void GlobalClock::teach(int learner) const {
   }
 }
 
-OffsetPoint GlobalClock::ask(int teacher, double& teacher_error) const {
+OffsetPoint GlobalClock::ask(int teacher, double& teacher_error) {
   OffsetPoint best{.bound_ns = std::numeric_limits<double>::infinity()};
   const auto exchange = std::make_shared<Exchange>();
-  for (int i = 0; i < exchanges_of_point; ++i) {
+  MPI_Request asked = MPI_REQUEST_NULL;
+  const auto is_enough = [&](int taken) {
+    return taken == most_exchanges_of_point || (taken >= exchanges_of_point && best.bound_ns <= held_up * shortest_ns_);
+  };
+  int taken = 0;
+  for (; !is_enough(taken); ++taken) {
     MPI_Request answered = MPI_REQUEST_NULL;
-    MPI_Request asked = MPI_REQUEST_NULL;
     MPI_Irecv(&exchange->answer, sizeof exchange->answer, MPI_CHAR, teacher, tag, communicator_, &answered);
     const std::uint64_t begin = KernelClock::now();
-    MPI_Isend(&exchange->question, 1, MPI_CHAR, teacher, tag, communicator_, &asked);
+    MPI_Isend(&exchange->is_over, 1, MPI_CXX_BOOL, teacher, tag, communicator_, &asked);
     finish(*control_, answered, exchange, teacher);
     const std::uint64_t end = KernelClock::now();
     finish(*control_, asked, exchange, teacher);
@@ -297,6 +304,11 @@ OffsetPoint GlobalClock::ask(int teacher, double& teacher_error) const {
     best = {.local_ns = middle, .offset_ns = exchange->answer.global_ns - middle, .bound_ns = half};
     teacher_error = exchange->answer.error_ns;
   }
+  exchange->is_over = true;
+  MPI_Isend(&exchange->is_over, 1, MPI_CXX_BOOL, teacher, tag, communicator_, &asked);
+  finish(*control_, asked, exchange, teacher);
+  exchanges_ += taken;
+  shortest_ns_ = std::min(shortest_ns_, best.bound_ns);
   return best;
 }
 
@@ -307,7 +319,6 @@ void GlobalClock::learn(int teacher) {
   if (is_same_as_first_) is_together_ = is_together_ && std::abs(point.offset_ns) <= point.bound_ns + teacher_error;
   history_.add(point);
   fresh_.push_back(point);
-  exchanges_ += exchanges_of_point;
   model_ = fit_clock(history_.points());
   model_.error_ns += teacher_error;
   model_.estimated_offset_ns = model_.offset_ns;

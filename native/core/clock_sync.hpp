@@ -14,6 +14,7 @@
 
 #include <mpi.h>
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -49,15 +50,16 @@ class OffsetHistory {
   std::vector<OffsetPoint> points_;
 };
 
-/// How far a clock was off, and what of that may be chance (three standard errors).
+/// How far a clock was off, and what of that may be chance: three standard errors, no more than the best bound.
 struct ClockShift {
   double shift_ns = 0;
   double noise_ns = 0;
 };
 
-/// How far a clock has left a model by what some points say, the held up among them the less. Of them alone: a line
-/// through them and earlier ones says less than what happened.
-ClockShift shift_from(const ClockModel& model, const std::vector<OffsetPoint>& points);
+/// How far a clock has left a model by what some points say, the held up among them the less: those whose bound is
+/// beyond the shortest that was ever seen. Of them alone: a line through them and earlier ones says less than what
+/// happened.
+ClockShift shift_from(const ClockModel& model, const std::vector<OffsetPoint>& points, double shortest_ns);
 
 /// What a synchronisation found of the model before it.
 struct ClockCheck {
@@ -90,7 +92,7 @@ class GlobalClock {
   void teach(int learner) const;
   void learn(int teacher);
   /// The best of several exchanges with a teacher, and the bound that it gave for its own time.
-  OffsetPoint ask(int teacher, double& teacher_error) const;
+  OffsetPoint ask(int teacher, double& teacher_error);
   void learn_first();
 
   const Control* control_ = nullptr;
@@ -103,6 +105,7 @@ class GlobalClock {
   OffsetHistory history_;
   std::vector<OffsetPoint> fresh_;  // of the synchronisation under way
   int exchanges_ = 0;
+  double shortest_ns_ = std::numeric_limits<double>::infinity();  // half of the shortest round trip so far
   std::uint64_t synchronised_ns_ = 0;
   ClockModel model_;
 };

@@ -155,7 +155,7 @@ TEST(ClockSync, SeesWhatAClockDidDuringACellAndNotAShareOfIt) {
           see(random, seen, half_ns, truth);
           fresh.push_back(seen.history.points().back());
         }
-        const double shift_ns = shift_from(before, fresh).shift_ns;
+        const double shift_ns = shift_from(before, fresh, half_ns).shift_ns;
         const auto local_ns = static_cast<std::uint64_t>(1e12 + seen.now_ns);
         const double bound_ns = std::abs(shift_ns) + fit_clock(seen.history.points()).error_at(local_ns);
         const auto model_ns = static_cast<double>(before.to_global(local_ns) - static_cast<std::int64_t>(local_ns));

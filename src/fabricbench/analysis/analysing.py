@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fabricbench.analysis.caution import Material, find_warnings
+from fabricbench.analysis.caution.material import named
 from fabricbench.analysis.change import is_change
 from fabricbench.analysis.comparing import Pairing, all_pairs, compare_all, pair
 from fabricbench.analysis.congestion import find_congestions
@@ -27,7 +28,7 @@ from fabricbench.analysis.summary import distribution, summarise
 from fabricbench.analysis.topologies import find_topologies
 from fabricbench.analysis.wording import enumeration, percent
 from fabricbench.errors import UsageError
-from fabricbench.quantity import count
+from fabricbench.quantity import count, with_ranges
 from fabricbench.record.decision_table import DecisionTable, decision_of
 from fabricbench.record.store import Run, StoredLaunch
 from fabricbench.statistics.looks import level_of_look
@@ -170,7 +171,14 @@ def judge(side: Side, cell: CellMeasured, is_tail: bool, level: float | None = N
         within = None if level is None else tolerated(side, cell, level)
         if within is not None:
             found.append(Doubt(within, is_beyond_wire=True))
-        found += [Doubt(f"launch {name} shows {why}") for name, why in impossible_launches(side, cell).items()]
+        beyond_it = impossible_launches(side, cell)
+        if beyond_it:
+            which = (
+                f"launch {named(list(beyond_it))} shows"
+                if len(beyond_it) == 1
+                else f"launches {named(list(beyond_it))} show"
+            )
+            found.append(Doubt(f"{which} {with_ranges(list(beyond_it.values()))}"))
     if cell.counts["corrupted"]:
         found.append(Doubt(f"{count(cell.counts['corrupted'], 'payload')} arrived changed", is_void=True))
     late = doubt_of(side, cell)

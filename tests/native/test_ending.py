@@ -72,6 +72,32 @@ def test_a_rank_that_hangs_is_named_and_ends_the_launch(tmp_path: Path):
     assert '"cell_end","cell":0' in output.read_text()
 
 
+def test_a_rank_that_hangs_in_a_call_of_mpi_is_the_one_that_says_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Nothing ends MPI's own calls: after 1.5 times the patience the other ranks say where they are, and end."""
+    monkeypatch.setenv("MPIR_CVAR_NOLOCAL", "1")
+    plan, output = tmp_path / "plan.json", tmp_path / "records.jsonl"
+    call = {"layer": "mpi", "pattern": "allreduce", "message_bytes": 1 << 20, "receive": "library", "ranks": [0, 1, 2]}
+    long = {"minimum_samples": 100_000, "maximum_samples": 100_000, "maximum_seconds": 8}
+    cells = [{**call, "message_bytes": 8}, {**call, "stopping": long}]
+    plan.write_text(json.dumps({**plan_of(cells, output), "patience_seconds": 3}))
+    with started(command_of(plan, 3), output, "header") as (launch, ranks):
+        while '"cell":0' not in output.read_text():  # however it ended
+            time.sleep(0.01)
+        time.sleep(0.5)
+        os.kill(ranks[1], signal.SIGSTOP)
+        _, stderr = launch.communicate(timeout=SOON_S + 10)
+    assert launch.returncode != 0
+    names = [f"rank {number} on" for number in (0, 2) if f"rank {number} on" in stderr]
+    assert (
+        "is still in cell 1 (mpi allreduce), for longer than a cell of this plan takes" in stderr
+        or "that rank hangs" in stderr
+    )
+    assert names or "heard nothing from rank" in stderr
+    assert "rank 1 on" not in stderr
+
+
 def test_a_kernel_that_is_killed_on_one_rank_ends_on_all(tmp_path: Path):
     # Class C takes minutes here: it cannot have ended by itself.
     command = [build_info().mpiexec, "-n", "2", str(native_file("fabricbench-npb")), "ep", "--class", "C"]

@@ -6,6 +6,7 @@ Each implementation is a file beside this one and a line in `IMPLEMENTATIONS`; i
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from dataclasses import dataclass
 from functools import cache
@@ -57,6 +58,11 @@ def find_starter() -> Starter:
         raise EnvironmentLacks(
             f"`{mpiexec} --version` failed: {error}", hint="build again with the MPI that is here: `make clean all`"
         ) from error
+    if answer.returncode < 0:
+        by = signal.Signals(-answer.returncode).name
+        raise EnvironmentLacks(
+            f"`{mpiexec} --version` was ended by {by}", hint="repeat the command; who ends programs here?"
+        )
     text = answer.stdout + answer.stderr
     for implementation in IMPLEMENTATIONS:
         if implementation.is_it(text):

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -194,6 +195,23 @@ def test_a_keeper_that_is_killed_during_the_start_is_told_with_its_signal(monkey
     monkeypatch.setattr(ledger, "write", write_and_kill)
     with pytest.raises(EnvironmentLacks, match="lab shot did not start: its keeper ended by SIGKILL"):
         Lab.up("shot", 4, parse_fabrics("fast-ethernet,myrinet"), owned=True)
+    assert running_labs() == []
+
+
+@pytest.mark.usefixtures("lab_mode")
+def test_a_keeper_that_is_killed_before_it_reads_its_order_is_told_as_well(monkeypatch: pytest.MonkeyPatch):
+    start = subprocess.Popen
+
+    def start_and_kill(*arguments: Any, **named: Any) -> Any:
+        started = start(*arguments, **named)
+        if "fabricbench.lab.keeper" in arguments[0]:
+            started.kill()
+            started.wait(10)
+        return started
+
+    monkeypatch.setattr(subprocess, "Popen", start_and_kill)
+    with pytest.raises(EnvironmentLacks, match="lab shot did not start: its keeper ended by SIGKILL"):
+        Lab.up("shot", 2, parse_fabrics("fast-ethernet,myrinet"), owned=True)
     assert running_labs() == []
 
 

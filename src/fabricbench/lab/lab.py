@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -227,10 +228,14 @@ def _start(order: KeeperOrder, *, owned: bool) -> tuple[LedgerEntry, int | None]
             )
         os.close(reading)
         with keeper:
-            os.write(lifeline, order.model_dump_json().encode() + b"\n")
+            with suppress(BrokenPipeError):  # it has ended: what it said, or did not, is told next
+                os.write(lifeline, order.model_dump_json().encode() + b"\n")
             entry = _follow(keeper, order, owned=owned)
         if not owned:
-            os.write(lifeline, STAY)
+            try:
+                os.write(lifeline, STAY)
+            except BrokenPipeError:
+                raise EnvironmentLacks(f"lab {name} ended while it was started: {_log_tail(order)}") from None
             os.close(lifeline)
     except BaseException:
         os.close(lifeline)

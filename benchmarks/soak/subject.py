@@ -172,7 +172,10 @@ class Subject:
         if "Traceback (most recent call last)" in text:
             return f"Traceback: {text.strip().splitlines()[-1]}"
         lines = [line for line in text.splitlines() if line.startswith("fabricbench: ")] or text.strip().splitlines()
-        return lines[-1].removeprefix("fabricbench: ").replace(str(self.run), "RUNDIR")[:160] if lines else ""
+        if not lines:
+            return ""
+        told = lines[-1].removeprefix("fabricbench: ").replace(str(self.run), "RUNDIR")
+        return told.replace(f"{Path(FABRICBENCH).parent}/", "").replace(str(self.home), "HOME")[:160]
 
     def finished(self) -> dict[str, str]:
         """Return each launch that the journal says is finished, with what it may be measured again for not being."""

@@ -10,6 +10,7 @@ import pytest
 import fabricbench
 from fabricbench.errors import UsageError
 from support.synthetic_run import ladder_cells, write_synthetic_run
+from support.tiny_campaign import tiny_campaign
 
 
 def test_every_public_name_is_there():
@@ -54,17 +55,7 @@ def test_plan_says_what_is_wrong_with_its_arguments():
         fabricbench.plan("quick", "nowhere")
 
 
-TINY = """
-[campaign]
-name = "tiny"
-blocks = 2
-
-[[experiment]]
-layers = ["memory", "mpi"]
-pattern = "pingpong"
-message_bytes = ["64B"]
-maximum_seconds = "20ms"
-"""
+TINY = tiny_campaign(("memory", "mpi"), blocks=2)
 
 
 @pytest.mark.mpi

@@ -14,22 +14,13 @@ import pytest
 
 from fabricbench.lab import lab_support, running_labs
 from support.processes import FABRICBENCH, held_namespaces, marked_processes, new_mark
+from support.tiny_campaign import tiny_campaign
 
 KILLS = 20
 LATEST_KILL_SECONDS = 5.0
 GONE_SECONDS = 10.0
 
-CAMPAIGN = """
-[campaign]
-name = "tiny"
-blocks = 12
-
-[[experiment]]
-layers = ["tcp", "mpi"]
-pattern = "pingpong"
-message_bytes = ["64B"]
-maximum_seconds = "20ms"
-"""
+CAMPAIGN = tiny_campaign(("tcp", "mpi"), blocks=12)
 
 
 class Victim:

@@ -16,18 +16,9 @@ from fabricbench.cli import main
 from fabricbench.model import Layer, Pattern
 from support.processes import FABRICBENCH, marked_processes, new_mark
 from support.synthetic_run import SyntheticCell, write_synthetic_run
+from support.tiny_campaign import tiny_campaign
 
-CAMPAIGN = """
-[campaign]
-name = "tiny"
-blocks = 2
-
-[[experiment]]
-layers = ["memory", "tcp"]
-pattern = "pingpong"
-message_bytes = ["64B"]
-maximum_seconds = "20ms"
-"""
+CAMPAIGN = tiny_campaign(("memory", "tcp"), blocks=2)
 
 TESTBED = """
 [testbed]

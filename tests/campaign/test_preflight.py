@@ -28,7 +28,7 @@ from fabricbench.launch.ssh import SshLauncher
 from fabricbench.model import Layer, Pattern
 from fabricbench.record.manifest import read_manifest
 from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
-from fabricbench.testbed.preflight import Preflight
+from fabricbench.testbed.preflight_result import Preflight
 from support.calling import Call
 from support.fake_nodes import FakeNodes, interface
 

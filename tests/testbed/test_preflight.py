@@ -10,7 +10,8 @@ import pytest
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
 from fabricbench.testbed.node_facts import NodeFacts, read_node
-from fabricbench.testbed.preflight import Needed, Preflight, Silent, judge, told
+from fabricbench.testbed.preflight import Needed, judge
+from fabricbench.testbed.preflight_result import Finding, Preflight, Silent, told
 
 NEEDED = Needed(version="1.2.3", programs={"/opt/probe": "probe 1.2.3"})
 SLOW = {"name": "slow", "interface": "eth0"}
@@ -48,6 +49,17 @@ def found(*fabrics: dict[str, Any], nodes: dict[str, NodeFacts | Silent], needed
         fabrics=tuple(Fabric.model_validate(fabric) for fabric in fabrics),
     )
     return judge(testbed, nodes, needed)
+
+
+def test_a_nodes_name_within_another_word_stays_what_it_is():
+    """Two nodes called `a` and `b` share a finding in whose words both letters stand."""
+    findings = [
+        Finding(node=name, subject="mtu", found=f"bad MTU on {name}", needed="another", action=f"look at {name}")
+        for name in ("a", "b")
+    ]
+    assert told(findings[:1]) == ["  a: found bad MTU on a; needed: another", "      what to do: look at a"]
+    both = told(findings)
+    assert both == ["  a,b: found bad MTU on NODE; needed: another", "      what to do: look at NODE"]
 
 
 def problem(*fabrics: dict[str, Any], nodes: dict[str, NodeFacts | Silent]) -> str:

@@ -24,7 +24,7 @@ from fabricbench.native import build_info
 from fabricbench.testbed.model import Launcher as LauncherName
 from fabricbench.testbed.model import Testbed
 from fabricbench.testbed.node_facts import NodeFacts
-from fabricbench.testbed.preflight import Silent
+from fabricbench.testbed.preflight_result import Silent
 
 NODE_SECONDS = 30.0
 """A cold file system and a busy node; it takes under a second otherwise."""

@@ -19,7 +19,8 @@ from fabricbench.campaign.venue import OwnLab, Standing, Twins, Venue
 from fabricbench.native import builds_of, native_file
 from fabricbench.testbed.doctor import find_mpi
 from fabricbench.testbed.model import Launcher, Lost
-from fabricbench.testbed.preflight import Finding, Needed, Preflight, judge, told
+from fabricbench.testbed.preflight import Needed, judge
+from fabricbench.testbed.preflight_result import Finding, Preflight, told
 from fabricbench.workload.npb import PROGRAM as NPB
 
 SKIPPED = Preflight(is_skipped=True)

@@ -24,7 +24,7 @@ from fabricbench.record.atomic import TEMPORARY, explained, replace_text, synced
 from fabricbench.record.integrity import JOURNAL, LAUNCH, LAUNCHES, MANIFEST, Seals, launch_path, read_file, seals
 from fabricbench.record.launch import KERNEL_RECORDS, RECORDS, LaunchSummary, is_converted, read_launch
 from fabricbench.record.store import ATTEMPT, attempt_number
-from fabricbench.testbed.preflight import Preflight
+from fabricbench.testbed.preflight_result import Preflight
 
 PLAN = "plan.json"
 SEAL = "plan.seal"

@@ -13,7 +13,7 @@ from fabricbench.cli.tables import Table, as_json, as_text
 if TYPE_CHECKING:
     from fabricbench.campaign.plan import RunPlan
     from fabricbench.campaign.venue import Venue
-    from fabricbench.testbed.preflight import NodeResult, Preflight
+    from fabricbench.testbed.preflight_result import NodeResult, Preflight
 
 
 class PreflightFormat(StrEnum):
@@ -41,7 +41,7 @@ def _data(found: Preflight) -> dict[str, object]:
 
 
 def _text(found: Preflight) -> str:
-    from fabricbench.testbed.preflight import told  # noqa: PLC0415
+    from fabricbench.testbed.preflight_result import told  # noqa: PLC0415
 
     fabrics = list(dict.fromkeys(name for node in found.nodes for name in node.attachments))
     table = Table(

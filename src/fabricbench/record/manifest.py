@@ -15,7 +15,7 @@ from fabricbench.model import Model
 from fabricbench.record.atomic import replace_text
 from fabricbench.record.integrity import MANIFEST, read_file
 from fabricbench.testbed.model import Testbed
-from fabricbench.testbed.preflight import Preflight
+from fabricbench.testbed.preflight_result import Preflight
 
 FORMAT = "fabricbench/run/"
 FORMAT_VERSION = 1

@@ -52,15 +52,17 @@ def soak(arguments: argparse.Namespace) -> list[Trial]:
 
     with ThreadPoolExecutor(arguments.beside) as pool, (work / TRIALS).open("a", buffering=1) as file:
         going: set[Future[list[Trial]]] = set()
-        for one in count():
-            if has_enough():
-                break
-            indices = range(first + one * TRIALS_EACH_RUN, first + (one + 1) * TRIALS_EACH_RUN)
-            going.add(pool.submit(disturb_one_run, Subject(work, number + one), indices, arguments, interfaces))
-            while len(going) >= arguments.beside:
-                ended, going = wait(going, return_when=FIRST_COMPLETED)
-                done += _kept(ended, file)
-        done += _kept(wait(going).done, file)
+        try:
+            for one in count():
+                if has_enough():
+                    break
+                indices = range(first + one * TRIALS_EACH_RUN, first + (one + 1) * TRIALS_EACH_RUN)
+                going.add(pool.submit(disturb_one_run, Subject(work, number + one), indices, arguments, interfaces))
+                while len(going) >= arguments.beside:
+                    ended, going = wait(going, return_when=FIRST_COMPLETED)
+                    done += _kept(ended, file)
+        finally:  # also after Ctrl-C: what was tried counts
+            done += _kept(wait(going).done, file)
     return done
 
 

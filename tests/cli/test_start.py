@@ -73,6 +73,25 @@ except KeyboardInterrupt:
     assert (done.returncode, done.stderr.strip()) == (code, said)
 
 
+def test_ctrl_c_while_a_command_loads_what_it_needs_waits_for_that_to_be_whole(tmp_path: Path):
+    """In the middle of an import it was lost, or became an error of a library: pydantic's, that it cannot build a schema."""
+    (tmp_path / "needed.py").write_text(
+        "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(0.1)\nis_whole = True\n"
+    )
+    script = f"""
+import sys, time
+import fabricbench.cli
+sys.path.insert(0, {str(tmp_path)!r})
+try:
+    import needed
+    time.sleep(30)
+except KeyboardInterrupt:
+    sys.exit(f"KeyboardInterrupt, {{sys.modules['needed'].is_whole}}")
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr.strip()) == (1, "KeyboardInterrupt, True")
+
+
 def test_ctrl_c_that_nothing_below_takes_is_an_interruption(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):

@@ -15,6 +15,7 @@ import pytest
 
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.lab import Lab, crowding, ledger, parse_fabrics, running_labs
+from fabricbench.lab.process import inner_pids
 from support.lab_outside import RunIn, StartLab, becomes_true, interfaces, network_namespaces, processes_in
 
 pytestmark = pytest.mark.lab
@@ -167,6 +168,18 @@ def test_a_switch_that_is_killed_before_it_is_ready_is_told_as_killed(
     monkeypatch.setenv("FABRICBENCH_BIN", str(tmp_path))
     with pytest.raises(EnvironmentLacks, match=r"the switch of fast-ethernet did not start: .* ended by SIGKILL"):
         start_lab()
+
+
+def test_a_switch_that_dies_while_the_lab_starts_is_named(start_lab: StartLab, monkeypatch: pytest.MonkeyPatch):
+    """Between its `ready` and the moment at which the lab writes down who it is."""
+
+    def without_switches(keeper: int) -> dict[int, int]:
+        found = inner_pids(keeper).items()
+        return {inner: pid for inner, pid in found if "fabricbench-swi" not in Path(f"/proc/{pid}/comm").read_text()}
+
+    monkeypatch.setattr("fabricbench.lab.lab.inner_pids", without_switches)
+    with pytest.raises(EnvironmentLacks, match="did not start: the switch of fast-ethernet ended meanwhile"):
+        start_lab("fast-ethernet")
 
 
 def test_a_dead_switch_is_shown_as_dead(start_lab: StartLab):

@@ -11,6 +11,7 @@ from shlex import quote
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from fabricbench.cli.starting import interrupt
 from fabricbench.errors import Interrupted
 
 if TYPE_CHECKING:
@@ -33,10 +34,11 @@ def interruptible(directory: Path, notify: Callable[[Event], None]) -> Iterator[
 
     is_asked = False
 
-    def ask(_number: int, _frame: FrameType | None) -> None:
+    def ask(number: int, frame: FrameType | None) -> None:
         nonlocal is_asked
         if is_asked:
-            raise KeyboardInterrupt
+            interrupt(number, frame)
+            return
         is_asked = True
         os.write(2, ENDING)  # a handler may come in the middle of another write, which Python's streams refuse
 

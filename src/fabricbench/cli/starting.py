@@ -1,9 +1,18 @@
-"""Ctrl-C while the program still loads: it ends silently, as nothing has begun. Imported first, and `over` once all is loaded."""
+"""Ctrl-C while something is loaded. Imported first, and `over` once the program is there.
+
+Before that it ends silently, as nothing has begun. From then on it is KeyboardInterrupt, but never in the middle of an import:
+commands load what they need when they need it, and an exception there is lost (Python ignores it in the locks of modules) or becomes
+another one (pydantic tells of a schema that cannot be built).
+"""
 
 from __future__ import annotations
 
 import signal
 import threading
+from types import FrameType
+
+AGAIN_SECONDS = 0.02
+"""How soon it is looked again whether the import is over."""
 
 _before = signal.getsignal(signal.SIGINT)
 _is_ours = _before is signal.default_int_handler and threading.current_thread() is threading.main_thread()
@@ -12,6 +21,23 @@ if _is_ours:
 
 
 def over() -> None:
-    """Take Ctrl-C as Python does again."""
+    """Take Ctrl-C as Python does again, but for imports."""
     if _is_ours:
-        signal.signal(signal.SIGINT, _before)
+        signal.signal(signal.SIGINT, interrupt)
+
+
+def interrupt(_number: int, frame: FrameType | None) -> None:
+    """Raise KeyboardInterrupt, once what is being imported is whole: the handler of signals, and of the alarm that it sets."""
+    if _is_importing(frame):
+        signal.signal(signal.SIGALRM, interrupt)
+        signal.setitimer(signal.ITIMER_REAL, AGAIN_SECONDS)
+    else:
+        raise KeyboardInterrupt
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False

@@ -269,9 +269,14 @@ def _follow(keeper: subprocess.Popen[bytes], order: KeeperOrder, *, owned: bool)
     agent.chmod(0o755)
     entry = entry.model_copy(
         update={
-            "nodes": {node: _identity(outer[pid], order) for node, pid in ready["nodes"].items()},
+            "nodes": {
+                node: _identity_inside(pid, outer, f"node {node}", order) for node, pid in ready["nodes"].items()
+            },
             "inner_pids": ready["nodes"],
-            "switches": {fabric: _identity(outer[pid], order) for fabric, pid in ready["switches"].items()},
+            "switches": {
+                fabric: _identity_inside(pid, outer, f"the switch of {fabric}", order)
+                for fabric, pid in ready["switches"].items()
+            },
         }
     )
     ledger.write(name, entry)
@@ -283,6 +288,13 @@ def _identity(pid: int, order: KeeperOrder) -> ProcessIdentity:
     if identity is None:
         raise EnvironmentLacks(f"lab {order.topology.name} ended while it was started: {_log_tail(order)}")
     return identity
+
+
+def _identity_inside(pid: int, outer: Mapping[int, int], what: str, order: KeeperOrder) -> ProcessIdentity:
+    """Return a process of the lab by its PID inside; EnvironmentLacks where it is gone already."""
+    if pid not in outer:
+        raise EnvironmentLacks(f"lab {order.topology.name} did not start: {what} ended meanwhile: {_log_tail(order)}")
+    return _identity(outer[pid], order)
 
 
 def _hear(keeper: subprocess.Popen[bytes], order: KeeperOrder, expected: str) -> dict[str, object]:

@@ -1,8 +1,8 @@
 """Ctrl-C while something is loaded. Imported first, and `over` once the program is there.
 
 Before that it ends silently, as nothing has begun. From then on it is KeyboardInterrupt, but never in the middle of an import:
-commands load what they need when they need it, and an exception there is lost (Python ignores it in the locks of modules) or becomes
-another one (pydantic tells of a schema that cannot be built).
+commands load what they need when they need it, and an exception there is lost (Python ignores it in the locks of modules), or
+becomes an error of a library (pydantic: a schema cannot be built).
 """
 
 from __future__ import annotations

@@ -35,6 +35,9 @@ def test_imported_launches_are_compared_and_say_what_they_are(tmp_path: Path):
     } == {"OSU Micro-Benchmarks 7.4: the mean of the iterations"}
     findings = analyse([run])
     (first, _) = findings.cells
+    told = {warning.text for warning in findings.warnings}
+    assert any(text.startswith("imported, not measured by fabricbench: OSU Micro-Benchmarks 7.4") for text in told)
+    assert not any("is random" in text for text in told)
     assert first.value_a == pytest.approx(5000.0 * (1.1 * 1.05) ** (1 / 3), rel=1e-3)
     assert "by=osu" in first.variant
     assert (tmp_path / "run/launches/b00-ib/0-1.0.txt").read_text() == LATENCY

@@ -75,6 +75,8 @@ class RunDirectory:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self._made = missing
+            for path in missing:
+                synced(path.parent)  # else a power cut takes the whole run away
         except (FileExistsError, NotADirectoryError) as error:
             raise UsageError(f"{self.path} is a file", hint="give a directory that does not exist") from error
         except OSError as error:

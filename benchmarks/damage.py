@@ -36,10 +36,10 @@ import typer
 
 from fabricbench import cli
 from fabricbench.api import compare, load, verify
-from fabricbench.campaign.journal import Happened, Journal
 from fabricbench.errors import FabricbenchError
 from fabricbench.model import Layer, Pattern
 from fabricbench.record.integrity import LAUNCHES, data_hash
+from fabricbench.record.journal import Happened, Journal
 from fabricbench.record.launch import scan_channels, scan_samples
 from fabricbench.record.store import Run
 from support.synthetic_run import SyntheticCell, write_synthetic_run

@@ -23,6 +23,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "lab": BASE | {"testbed"},
     "record": BASE | {"testbed"},
     "workload": BASE | {"testbed", "record"},
+    "exchange": BASE | {"testbed", "record"},
     "launch": BASE | {"testbed", "record", "lab"},
     "campaign": BASE | {"testbed", "record", "workload", "launch", "lab", "statistics"},
     "statistics": {"errors"},

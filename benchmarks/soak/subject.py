@@ -16,9 +16,9 @@ from pathlib import Path
 from random import Random
 from threading import Lock
 
-from fabricbench.campaign.journal import Happened, Journal
 from fabricbench.lab import drop_stale_labs
 from fabricbench.native import FOLDER_VARIABLE, native_file
+from fabricbench.record.journal import Happened, Journal
 
 FABRICBENCH = str(Path(sys.executable).with_name("fabricbench"))
 MARK = "FABRICBENCH_SOAK"

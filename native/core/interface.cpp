@@ -11,10 +11,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <memory>
-#include <sstream>
 
 namespace fabricbench {
 namespace {
@@ -116,28 +113,6 @@ std::optional<Interface> find_interface(const std::optional<std::string>& name, 
   found.mac = read_mac(list.get(), found.name);
   found.mtu = read_mtu(found.name);
   return found;
-}
-
-std::map<std::string, InterfaceBytes> parse_interface_counters(std::string_view text) {
-  std::map<std::string, InterfaceBytes> counters;
-  std::istringstream lines{std::string(text)};
-  for (std::string line; std::getline(lines, line);) {
-    const std::size_t colon = line.find(':');
-    const std::size_t begin = line.find_first_not_of(' ');
-    if (colon == std::string::npos || begin >= colon) continue;
-    std::istringstream fields(line.substr(colon + 1));
-    InterfaceBytes bytes;
-    std::uint64_t skipped = 0;
-    fields >> bytes.received;
-    for (int i = 0; i < 7; ++i) fields >> skipped;  // packets, errors, drops, ... of the receiving side
-    if (fields >> bytes.sent) counters[line.substr(begin, colon - begin)] = bytes;
-  }
-  return counters;
-}
-
-std::map<std::string, InterfaceBytes> read_interface_counters() {
-  std::ifstream file("/proc/net/dev");
-  return parse_interface_counters(std::string(std::istreambuf_iterator<char>(file), {}));
 }
 
 }  // namespace fabricbench

@@ -1,9 +1,8 @@
-// The network interfaces of this host: the one that leads into the fabric under test, and what each has carried.
+// The network interfaces of this host, and which of them leads into the fabric under test.
 #pragma once
 
 #include <array>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,15 +35,5 @@ std::string mac_text(const MacAddress& mac);
 /// Find the interface with this name, or the one with an address in this subnet; nothing where there is none.
 /// With both, the name decides and the address is the one in the subnet.
 std::optional<Interface> find_interface(const std::optional<std::string>& name, const std::optional<Subnet>& subnet);
-
-struct InterfaceBytes {
-  std::uint64_t sent = 0;
-  std::uint64_t received = 0;
-};
-
-/// Read what each interface of this network namespace has carried since it came up.
-std::map<std::string, InterfaceBytes> read_interface_counters();
-/// The same from the text of /proc/net/dev.
-std::map<std::string, InterfaceBytes> parse_interface_counters(std::string_view text);
 
 }  // namespace fabricbench

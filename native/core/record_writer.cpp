@@ -183,10 +183,6 @@ void RecordWriter::close_cell(const PlanProbe& probe, const CellReport& report) 
 
 void RecordWriter::write_end(const PlanProbe& probe, const CellReport& report) {
   ++cells_;
-  Line interfaces = Line::object();
-  for (const auto& [name, bytes] : report.interfaces) {
-    interfaces[name] = {{"sent", bytes.sent}, {"received", bytes.received}};
-  }
   const Counters& counters = report.counters;
   Line line({{"type", "cell_end"},
              {"cell", probe.id},
@@ -202,7 +198,7 @@ void RecordWriter::write_end(const PlanProbe& probe, const CellReport& report) {
              {"verified", counters.verified},
              {"missed", report.findings.missed.size()},
              {"values", report.findings.values},
-             {"interfaces", interfaces}});
+             {"interfaces", report.interfaces}});
   if (report.span) {
     line["begin_unix_ns"] = report.span->begin_unix_ns;
     line["end_unix_ns"] = report.span->end_unix_ns;

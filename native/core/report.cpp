@@ -170,8 +170,6 @@ std::optional<CellFailure> failure_from(const json& value) {
 
 std::string pack(const CellReport& report) {
   const Counters& counters = report.counters;
-  json interfaces = json::object();
-  for (const auto& [name, bytes] : report.interfaces) interfaces[name] = {bytes.sent, bytes.received};
   const json value{
       {"failure", to_json(report.failure)},
       {"stop", report.outcome.stop ? json(name_of(*report.outcome.stop)) : json()},
@@ -184,7 +182,7 @@ std::string pack(const CellReport& report) {
       {"receive", name_of(report.receive)},
       {"warmup", to_json(report.warmup)},
       {"measured", to_json(report.measured)},
-      {"interfaces", interfaces},
+      {"interfaces", report.interfaces},
       {"span", report.span ? json{report.span->begin_unix_ns, report.span->end_unix_ns} : json()},
       {"findings", to_json(report.findings)},
       {"has_parts", report.has_parts},
@@ -207,7 +205,7 @@ CellReport unpack_report(const std::string& bytes) {
   report.receive = value_of<Receive>(value["receive"].get<std::string>()).value_or(Receive::blocking);
   report.warmup = samples_from(value["warmup"]);
   report.measured = samples_from(value["measured"]);
-  for (const auto& [name, pair] : value["interfaces"].items()) report.interfaces[name] = {pair[0], pair[1]};
+  report.interfaces = value["interfaces"].get<TrafficCounters>();
   if (!value["span"].is_null()) report.span = {value["span"][0], value["span"][1]};
   report.findings = findings_from(value["findings"]);
   report.has_parts = value["has_parts"];

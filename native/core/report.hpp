@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/failure.hpp"
-#include "core/interface.hpp"
 #include "core/measurement.hpp"
+#include "core/traffic.hpp"
 
 namespace fabricbench {
 
@@ -39,7 +39,7 @@ struct CellReport {
   Receive receive = Receive::blocking;
   PhaseSamples warmup;
   PhaseSamples measured;
-  std::map<std::string, InterfaceBytes> interfaces;
+  TrafficCounters interfaces;  // on the host of ranks[0]
   /// When it was measured, warm-up included, by the first member's host; nothing on the other members.
   std::optional<TimeSpan> span;
   Findings findings;

@@ -70,16 +70,6 @@ std::optional<double> alarm_after(std::optional<double> patience_seconds) {
 
 }  // namespace
 
-std::map<std::string, InterfaceBytes> difference(const std::map<std::string, InterfaceBytes>& before) {
-  std::map<std::string, InterfaceBytes> carried;
-  for (const auto& [name, after] : read_interface_counters()) {
-    const auto found = before.find(name);
-    const InterfaceBytes start = found == before.end() ? InterfaceBytes{} : found->second;
-    carried[name] = {after.sent - start.sent, after.received - start.received};
-  }
-  return carried;
-}
-
 std::vector<int> members_of(const PlanProbe& probe) {
   return layer_entry(probe.layer).is_local ? std::vector<int>{probe.ranks.front()} : probe.ranks;
 }
@@ -286,11 +276,11 @@ void CellRunner::note_granted(Cell& cell, const std::vector<Endpoint::Member>& m
 
 void CellRunner::observed(Cell& cell, const std::function<void()>& action) {
   if (cell.team.member() != 0) return action();
-  const auto before = read_interface_counters();
+  const auto before = read_traffic_counters();
   const std::int64_t begin_unix_ns = unix_ns();
   action();
   cell.report.span = {begin_unix_ns, unix_ns()};
-  cell.report.interfaces = difference(before);
+  cell.report.interfaces = counted_since(before);
 }
 
 void CellRunner::counted(Cell& cell, const std::function<Outcome()>& action) {

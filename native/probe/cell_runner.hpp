@@ -102,9 +102,6 @@ struct AgreedFailure {
   CellFailure failure;
 };
 
-/// What every interface has carried since.
-std::map<std::string, InterfaceBytes> difference(const std::map<std::string, InterfaceBytes>& before);
-
 /// The ranks that take part in a probe.
 std::vector<int> members_of(const PlanProbe& probe);
 

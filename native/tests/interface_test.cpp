@@ -16,21 +16,6 @@ TEST(Interface, SubnetsAreReadAndNothingElseIs) {
   }
 }
 
-TEST(Interface, CountersAreReadFromTheKernelsTable) {
-  const auto counters = parse_interface_counters(
-      "Inter-|   Receive                                                |  Transmit\n"
-      " face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls "
-      "carrier\n"
-      "    lo:  123456      12    0    0    0     0          0         0   654321      21    0    0    0     0       "
-      "0\n"
-      "fe0:99 1 0 0 0 0 0 0 77 1 0 0 0 0 0 0\n");
-  ASSERT_EQ(counters.size(), 2U);
-  EXPECT_EQ(counters.at("lo").received, 123456U);
-  EXPECT_EQ(counters.at("lo").sent, 654321U);
-  EXPECT_EQ(counters.at("fe0").received, 99U);
-  EXPECT_EQ(counters.at("fe0").sent, 77U);
-}
-
 TEST(Interface, TheLoopbackIsFoundByNameAndBySubnet) {
   const auto by_name = find_interface("lo", std::nullopt);
   const auto by_subnet = find_interface(std::nullopt, parse_subnet("127.0.0.0/8"));

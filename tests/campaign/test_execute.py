@@ -8,8 +8,8 @@ import threading
 import pytest
 
 from fabricbench.campaign.events import GroupAgain, LaunchFailed, LaunchFinished, LaunchStarted, Notice, RunStarted
-from fabricbench.campaign.journal import Happened, Journal
 from fabricbench.errors import Interrupted, RunIncomplete
+from fabricbench.record.journal import Happened, Journal
 from fabricbench.record.launch import read_launch
 from fabricbench.record.store import Run
 from support.execution import Setting

@@ -3,10 +3,10 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from fabricbench.campaign.journal import Happened
 from fabricbench.campaign.order import groups_of
 from fabricbench.campaign.plan import plan_run
 from fabricbench.errors import EnvironmentLacks
+from fabricbench.record.journal import Happened
 from fabricbench.record.launch import read_launch
 from fabricbench.record.outcome import LaunchOutcome
 from fabricbench.record.store import Run

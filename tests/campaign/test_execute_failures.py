@@ -14,8 +14,8 @@ import pytest
 from fabricbench.campaign.events import LaunchFailed, Notice, RunStarted
 from fabricbench.campaign.execute import Execution
 from fabricbench.campaign.failure import is_full
-from fabricbench.campaign.journal import Happened
 from fabricbench.errors import EnvironmentLacks, RunIncomplete
+from fabricbench.record.journal import Happened
 from fabricbench.record.launch import read_launch
 from fabricbench.record.outcome import LaunchOutcome
 from fabricbench.record.store import Run

@@ -12,7 +12,6 @@ import pytest
 
 from fabricbench.analysis.analysing import error_of_look
 from fabricbench.campaign import run as running
-from fabricbench.campaign.journal import Happened, Journal
 from fabricbench.campaign.plan import extend_plan, plan_run
 from fabricbench.campaign.run import resume_run, start_run
 from fabricbench.campaign.run_directory import RunDirectory
@@ -20,6 +19,7 @@ from fabricbench.campaign.specification import Campaign, Experiment
 from fabricbench.campaign.venue import Standing
 from fabricbench.errors import EnvironmentLacks, RunIncomplete, UsageError
 from fabricbench.launch.launcher import Launcher
+from fabricbench.record.journal import Happened, Journal
 from fabricbench.record.manifest import Extension, looks_of
 from fabricbench.record.store import Run
 from fabricbench.statistics.looks import level_of_look

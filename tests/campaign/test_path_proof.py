@@ -39,7 +39,7 @@ def record(
     channels: Sequence[ChannelNumbers] = (),
     in_use: int = 1,
     congestor: PlanCongestor | None = None,
-    **interfaces: tuple[int, int],
+    **interfaces: tuple[int, int] | InterfaceBytes,
 ) -> Record:
     cell = Cell(
         id=3,
@@ -62,7 +62,8 @@ def record(
         sent=SAMPLES,
         lost=lost,
         interfaces={
-            name: InterfaceBytes(sent=sent, received=received) for name, (sent, received) in interfaces.items()
+            name: one if isinstance(one, InterfaceBytes) else InterfaceBytes(sent=one[0], received=one[1])
+            for name, one in interfaces.items()
         },
     )
     header = Header(
@@ -146,6 +147,61 @@ def test_without_counters_of_the_fabric_nothing_is_known_and_nothing_refuted(int
     assert (proof.verdict, proof.violations) == (Proof.UNKNOWN, ())
     (why,) = proof.unknown
     assert "no interface of net was counted" in why
+
+
+def under(*above: str, carried: int = PAYLOAD, is_counted: bool = True) -> InterfaceBytes:
+    """A counter below the interfaces that are named."""
+    return InterfaceBytes(sent=carried, received=carried, above=above, is_counted=is_counted)
+
+
+def test_what_a_port_of_an_rdma_device_carried_for_mpi_is_on_its_fabric():
+    """MPI over verbs: the kernel's counters of ib0 see nothing of it."""
+    port = {"mlx5_0/1": under("eth1")}
+    proof = prove_path(record(Layer.MPI, Pattern.PINGPONG, eth1=(2000, 2000), **port), NETWORK)
+    assert (proof.verdict, proof.cells[0].fabric_sent, proof.cells[0].other_bytes) == (Proof.PROVEN, PAYLOAD, 0)
+
+
+def test_a_port_counts_what_its_interface_counts_as_well():
+    port = {"mlx5_0/1": under("eth1", carried=PAYLOAD // 2)}
+    half = PAYLOAD // 2
+    proof = prove_path(record(Layer.MPI, Pattern.PINGPONG, eth1=(half, half), **port), NETWORK)
+    assert proof.verdict is Proof.REFUTED
+    assert "eth1, mlx5_0/1 sent 512000 B" in proof.violations[0]
+
+
+def test_a_socket_does_not_go_by_a_port_of_an_rdma_device():
+    port = {"mlx5_0/1": under("eth1")}
+    assert prove_path(record(Layer.TCP, Pattern.PINGPONG, eth1=(0, 0), **port), NETWORK).verdict is Proof.REFUTED
+
+
+def test_another_devices_port_is_another_way():
+    port = {"mlx5_1/1": under("eth7")}
+    (violation,) = prove_path(record(Layer.MPI, Pattern.PINGPONG, eth1=(PAYLOAD, PAYLOAD), **port), NETWORK).violations
+    assert "mlx5_1/1 carried 2048000 B" in violation
+
+
+def test_where_the_payload_may_have_gone_by_a_port_without_counters_the_path_is_unknown():
+    port = {"mlx5_0/1": under("eth1", carried=0, is_counted=False)}
+    proof = prove_path(record(Layer.MPI, Pattern.PINGPONG, eth1=(0, 0), **port), NETWORK)
+    assert (proof.verdict, proof.violations) == (Proof.UNKNOWN, ())
+    assert "eth1 did not carry it, and what mlx5_0/1 carries cannot be counted" in proof.unknown[0]
+    by_interface = record(Layer.MPI, Pattern.PINGPONG, eth1=(PAYLOAD, PAYLOAD), **port)
+    assert prove_path(by_interface, NETWORK).verdict is Proof.PROVEN
+
+
+def test_a_counter_that_was_reset_proves_nothing():
+    proof = prove_path(record(Layer.TCP, Pattern.PINGPONG, eth1=under(carried=0, is_counted=False)), NETWORK)
+    assert (proof.verdict, proof.violations) == (Proof.UNKNOWN, ())
+
+
+def test_a_card_below_the_fabrics_vlan_counts_the_same_traffic_and_is_no_other_way():
+    vlan = record(Layer.TCP, Pattern.PINGPONG, eth1=(PAYLOAD, PAYLOAD), eth0=under("eth1"))
+    assert prove_path(vlan, NETWORK).verdict is Proof.PROVEN
+
+
+def test_what_went_over_the_card_and_not_over_its_vlan_went_another_way():
+    untagged = record(Layer.MPI, Pattern.PINGPONG, eth1=(0, 0), eth0=under("eth1"))
+    assert prove_path(untagged, NETWORK).verdict is Proof.REFUTED
 
 
 def test_a_launch_is_proven_where_every_cell_is_and_refuted_where_one_is():

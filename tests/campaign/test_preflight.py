@@ -13,7 +13,6 @@ from fabricbench.campaign import failure, inventory
 from fabricbench.campaign import run as running
 from fabricbench.campaign.events import Event, NodesAsked, Notice
 from fabricbench.campaign.inventory import read_inventories
-from fabricbench.campaign.journal import Happened, Journal
 from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.preflight import examine_venue
 from fabricbench.campaign.run import resume_run, start_run
@@ -26,6 +25,7 @@ from fabricbench.lab import Lab, lab_support, parse_fabrics
 from fabricbench.launch.mpi import find_starter
 from fabricbench.launch.ssh import SshLauncher
 from fabricbench.model import Layer, Pattern
+from fabricbench.record.journal import Happened, Journal
 from fabricbench.record.manifest import read_manifest
 from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
 from fabricbench.testbed.preflight_result import Preflight

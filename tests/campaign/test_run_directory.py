@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from fabricbench.campaign import run as running
-from fabricbench.campaign.journal import Happened, Journal
 from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.presets import QUICK
 from fabricbench.campaign.run import resume_run, start_run
@@ -15,6 +14,7 @@ from fabricbench.campaign.run_directory import RunDirectory, StoredPlan
 from fabricbench.campaign.venue import OwnLab, Standing
 from fabricbench.errors import UsageError
 from fabricbench.lab import parse_fabrics
+from fabricbench.record.journal import Happened, Journal
 from fabricbench.testbed.model import Launcher, Testbed
 
 

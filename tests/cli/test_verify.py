@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from fabricbench.api import compare, verify
-from fabricbench.campaign.journal import Happened, Journal
 from fabricbench.model import Layer, Pattern
+from fabricbench.record.journal import Happened, Journal
 from fabricbench.record.store import Run
 from support.calling import Call
 from support.synthetic_run import SyntheticCell, forget_hashes, write_synthetic_run

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from fabricbench.campaign.events import Event
 from fabricbench.campaign.execute import Execution
-from fabricbench.campaign.journal import Happened, Journal
 from fabricbench.campaign.plan import RunPlan, plan_run
 from fabricbench.campaign.run_directory import RunDirectory
 from fabricbench.campaign.specification import Campaign, Experiment
 from fabricbench.record.integrity import MANIFEST
+from fabricbench.record.journal import Happened, Journal
 from fabricbench.record.manifest import Manifest, manifest_text, write_manifest
 from fabricbench.testbed.model import Testbed
 from support.fake_launcher import FAKE_PROBE, FakeLauncher

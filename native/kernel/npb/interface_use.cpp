@@ -1,12 +1,12 @@
-// What the network interfaces of this host carry in timed sections. A file of text is read for it, so never inside one.
+// What the network interfaces of this host carry in timed sections. Files are read for it, so never inside one.
 #include "kernel/npb/profile.hpp"
 
 namespace fabricbench::npb {
 namespace {
 
 struct State {
-  InterfaceUse total;
-  InterfaceUse before;
+  TrafficCounters total;
+  TrafficCounters before;
 };
 
 State& state() {
@@ -16,18 +16,11 @@ State& state() {
 
 }  // namespace
 
-const InterfaceUse& interface_use() { return state().total; }
+const TrafficCounters& interface_use() { return state().total; }
 
-void begin_interface_use() { state().before = read_interface_counters(); }
+void begin_interface_use() { state().before = read_traffic_counters(); }
 
-void end_interface_use() {
-  for (const auto& [name, after] : read_interface_counters()) {
-    const InterfaceBytes before = state().before[name];  // none: it came up meanwhile
-    InterfaceBytes& total = state().total[name];
-    total.sent += after.sent - before.sent;
-    total.received += after.received - before.received;
-  }
-}
+void end_interface_use() { add_traffic(state().total, counted_since(state().before)); }
 
 void reset_interface_use() { state() = State{}; }
 

@@ -20,7 +20,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/interface.hpp"
+#include "core/traffic.hpp"
 
 namespace fabricbench::npb {
 
@@ -97,8 +97,7 @@ void reset_counts();
 
 /// What each interface of this host has carried in the timed sections since `reset_counts`: proves which way a run
 /// took. Read outside the time that counts, and on rank 0 only: the other ranks have nothing in it.
-using InterfaceUse = std::map<std::string, InterfaceBytes>;
-const InterfaceUse& interface_use();
+const TrafficCounters& interface_use();
 void begin_interface_use();
 void end_interface_use();
 void reset_interface_use();
@@ -116,7 +115,7 @@ struct Profile {
   std::vector<RankShare> ranks;
   std::array<CallTotal, counted_calls.size()> calls{};
   std::array<std::uint64_t, size_bins> message_sizes{};
-  InterfaceUse interfaces;  // of rank 0's host
+  TrafficCounters interfaces;  // of rank 0's host
 };
 
 /// The profile on rank 0, an empty one on the others. Collective.

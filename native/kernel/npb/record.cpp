@@ -54,14 +54,6 @@ Line message_sizes_of(const Profile& profile) {
   return sizes;
 }
 
-Line interfaces_of(const Profile& profile) {
-  Line interfaces = Line::object();
-  for (const auto& [name, bytes] : profile.interfaces) {
-    interfaces[name] = {{"sent", bytes.sent}, {"received", bytes.received}};
-  }
-  return interfaces;
-}
-
 Line profile_line(const Profile& profile) {
   Line compute_seconds = Line::array();
   Line mpi_seconds = Line::array();
@@ -76,7 +68,7 @@ Line profile_line(const Profile& profile) {
           {"bytes_sent", bytes_sent},
           {"calls", calls_of(profile)},
           {"message_sizes", message_sizes_of(profile)},
-          {"interfaces", interfaces_of(profile)}};
+          {"interfaces", profile.interfaces}};
 }
 
 /// As text: 64 bits do not fit the numbers of every JSON reader.

@@ -37,7 +37,6 @@ from fabricbench.campaign.failure import (
     run_incomplete,
     testbed_lost,
 )
-from fabricbench.campaign.journal import Happened, Journal
 from fabricbench.campaign.order import Group, LaunchPlan, groups_of, is_close
 from fabricbench.campaign.plan import RunPlan
 from fabricbench.campaign.run_directory import RunDirectory
@@ -47,6 +46,7 @@ from fabricbench.launch.watch import Growth, Outcome, run_watched
 from fabricbench.quantity import format_duration, without_numbers
 from fabricbench.record.atomic import explained
 from fabricbench.record.integrity import LAUNCH
+from fabricbench.record.journal import Happened, Journal
 from fabricbench.record.launch import is_stored
 from fabricbench.record.outcome import LaunchOutcome
 

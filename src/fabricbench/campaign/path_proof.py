@@ -1,9 +1,11 @@
 """The path proof: did the traffic of each cell go over the fabric under test and nowhere else? Pure.
 
-The measurer reads the counters of every interface on the host of ranks[0] around each cell. On a network layer the fabric's
-interface must have carried at least the payload; what any other carried must be no more than control traffic explains. A launch
-whose traffic is seen elsewhere is not believed: MPI likes to take another way than it was told. Where nobody counted the traffic
-of a cell, its path is unknown, which is neither.
+The measurer reads the counters of every interface and of every port of an RDMA device on the host of ranks[0] around each cell. On
+a network layer the fabric's interface must have carried at least the payload, or for MPI the RDMA port beside it; what any other
+carried must be no more than control traffic explains. A counter below the fabric's interface (a card below its VLAN or bond) counts
+the same traffic, and is no other. A launch whose traffic is seen elsewhere is not believed: MPI likes to take another way than it
+was told. Where nobody counted the traffic of a cell, or where it may have gone by a port that has no counters, its path is unknown,
+which is neither.
 
 What the payload on that host is, depends on the pattern. Two ranks: what the samples imply. Turns: a message to and from each
 neighbour in each. Floods and matrices: the channels that begin or end on that host. MPI operations choose their own algorithm, so
@@ -21,7 +23,7 @@ from fabricbench.model import Layer, Model, Pattern
 from fabricbench.patterns import PATTERNS, Family
 from fabricbench.quantity import format_bytes
 from fabricbench.record.kernel_cells import LEADER_BYTES
-from fabricbench.record.lines import Cell, CellEnd, Header, InterfaceBytes, Quantity
+from fabricbench.record.lines import Cell, CellEnd, Header, InterfaceBytes, Quantity, is_rdma_port
 from fabricbench.record.provenance import Proof
 from fabricbench.record.reading import ChannelNumbers, Record
 from fabricbench.testbed.model import Fabric
@@ -35,6 +37,10 @@ BACKGROUND_BYTES_S = 512 * 1024
 
 MISSING_SHARE = 0.02
 """For messages that are counted as sent and were lost before the interface."""
+
+
+BYPASSING = (Layer.MPI,)
+"""Layers that may go by a port of an RDMA device: the kernel's counters of its network interface do not see that."""
 
 
 @dataclass(frozen=True)
@@ -117,30 +123,52 @@ def _interface(header: Header | None, rank: int, fabric: Fabric) -> str | None:
 
 
 def _prove_cell(cell: Cell, end: CellEnd, payload: Payload, interface: str | None, fabric: Fabric) -> CellProof:
-    carried = end.interfaces.get(interface) if interface is not None else None
-    fabric_sent = carried.sent if carried is not None else 0
-    fabric_received = carried.received if carried is not None else 0
-    own = interface if cell.layer is not Layer.MEMORY else None
-    others = {name: each.sent + each.received for name, each in end.interfaces.items() if name != own}
     what = f"test {cell.id} ({cell.layer} {cell.pattern} of {format_bytes(cell.message_bytes)})"
+    own = interface if cell.layer is not Layer.MEMORY else None
+    others = {
+        name: each.sent + each.received
+        for name, each in end.interfaces.items()
+        if name != own and own not in each.above
+    }
+    ways = _ways(cell.layer, end.interfaces, own)
+    counted = {name: each for name, each in ways.items() if each.is_counted}
+    carried = max(counted.values(), key=lambda one: one.sent + one.received, default=InterfaceBytes(sent=0, received=0))
     moved = max(end.measured * cell.bytes_per_sample, payload.total)
     violations = list(_elsewhere(what, others, moved, _span_seconds(end)))
     unknown = "" if end.interfaces else f"{what}: no interface was counted"
     if fabric.has_interface and cell.layer is not Layer.MEMORY:
-        if interface is None or carried is None:
+        missing = list(_missing(what, counted, payload, carried))
+        if not counted or (interface is not None and interface not in ways):
             unknown = f"{what}: no interface of {fabric.name} was counted"
+        elif missing and len(counted) < len(ways):
+            uncounted = ", ".join(name for name in ways if name not in counted)
+            unknown = f"{what}: {', '.join(counted)} did not carry it, and what {uncounted} carries cannot be counted"
         else:
-            violations += _missing(what, interface, payload, carried)
+            violations += missing
     return CellProof(
         cell=cell.id,
         layer=cell.layer,
         payload_bytes=payload.total,
-        fabric_sent=fabric_sent,
-        fabric_received=fabric_received,
+        fabric_sent=carried.sent,
+        fabric_received=carried.received,
         other_bytes=sum(others.values()),
         violations=tuple(violations),
         unknown=unknown,
     )
+
+
+def _ways(layer: Layer, counters: Mapping[str, InterfaceBytes], interface: str | None) -> dict[str, InterfaceBytes]:
+    """Return the counters of each way onto the fabric: its interface, and for what may bypass the kernel its RDMA ports.
+
+    A card below the interface is no way: what goes over it and not over its VLAN is on another network.
+    """
+    if interface is None:
+        return {}
+    return {
+        name: each
+        for name, each in counters.items()
+        if name == interface or (layer in BYPASSING and is_rdma_port(name) and interface in each.above)
+    }
 
 
 def _span_seconds(end: CellEnd) -> float:
@@ -195,14 +223,15 @@ def _of_channels(cell: Cell, channels: Sequence[ChannelNumbers], hosts: Mapping[
     return Payload(sent=sent, received=received)
 
 
-def _missing(what: str, interface: str, payload: Payload, carried: InterfaceBytes) -> Iterable[str]:
+def _missing(what: str, ways: Iterable[str], payload: Payload, carried: InterfaceBytes) -> Iterable[str]:
+    """Return what no single way onto the fabric has carried: an InfiniBand port counts what its `ib0` counts as well."""
     for direction, least, found in (
         ("sent", payload.sent, carried.sent),
         ("received", payload.received, carried.received),
         ("sent and received", payload.either, carried.sent + carried.received),
     ):
         if found < least * (1 - MISSING_SHARE):
-            yield f"{what}: {interface} {direction} {found} B, but the payload is {least} B: it went another way"
+            yield f"{what}: {', '.join(ways)} {direction} {found} B, but the payload is {least} B: it went another way"
 
 
 def _elsewhere(what: str, others: dict[str, int], moved: int, seconds: float) -> Iterable[str]:

@@ -9,7 +9,6 @@ from pathlib import Path
 from fabricbench.campaign.events import Event, Notice
 from fabricbench.campaign.execute import Execution
 from fabricbench.campaign.inventory import read_inventories, read_versions
-from fabricbench.campaign.journal import Happened, Journal
 from fabricbench.campaign.plan import RunPlan, extend_plan
 from fabricbench.campaign.preflight import SKIPPED, pass_preflight
 from fabricbench.campaign.quietness import other_load
@@ -22,6 +21,7 @@ from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.lab import crowding
 from fabricbench.launch.launcher import Launcher
 from fabricbench.record.integrity import MANIFEST
+from fabricbench.record.journal import Happened, Journal
 from fabricbench.record.manifest import (
     Extension,
     Manifest,

@@ -12,7 +12,6 @@ from typing import Literal
 
 from pydantic import Field, ValidationError
 
-from fabricbench.campaign.journal import Journal
 from fabricbench.campaign.order import LaunchPlan
 from fabricbench.campaign.plan import RunPlan
 from fabricbench.campaign.specification import Campaign
@@ -22,6 +21,7 @@ from fabricbench.errors import UsageError
 from fabricbench.model import Model
 from fabricbench.record.atomic import TEMPORARY, explained, replace_text, synced
 from fabricbench.record.integrity import JOURNAL, LAUNCH, LAUNCHES, MANIFEST, Seals, launch_path, read_file, seals
+from fabricbench.record.journal import Journal
 from fabricbench.record.launch import KERNEL_RECORDS, RECORDS, LaunchSummary, is_converted, read_launch
 from fabricbench.record.store import ATTEMPT, attempt_number
 from fabricbench.testbed.preflight_result import Preflight
@@ -75,6 +75,8 @@ class RunDirectory:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self._made = missing
+            for path in missing:
+                synced(path.parent)  # else a power cut takes the whole run away
         except (FileExistsError, NotADirectoryError) as error:
             raise UsageError(f"{self.path} is a file", hint="give a directory that does not exist") from error
         except OSError as error:

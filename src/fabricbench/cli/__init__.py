@@ -16,11 +16,28 @@ from fabricbench.errors import EnvironmentLacks, FabricbenchError, Interrupted, 
 
 # Each module here defines `register(app)`. One line for each subcommand.
 from fabricbench.cli import (  # isort: skip
-    run, plan, resume, compare, report, check, selfcheck, show, verify, runs, map as map_, list as list_, lab,
+    run, plan, resume, import_, compare, report, check, selfcheck, show, verify, runs, map as map_, list as list_, lab,
     doctor, version,
 )  # fmt: skip
 
-COMMANDS = (run, plan, resume, compare, report, check, selfcheck, show, verify, runs, map_, list_, lab, doctor, version)
+COMMANDS = (
+    run,
+    plan,
+    resume,
+    import_,
+    compare,
+    report,
+    check,
+    selfcheck,
+    show,
+    verify,
+    runs,
+    map_,
+    list_,
+    lab,
+    doctor,
+    version,
+)
 
 app = typer.Typer(
     name="fabricbench",

@@ -189,10 +189,21 @@ class Channel(Model):
 
 
 class InterfaceBytes(Model):
-    """What one interface carried while a cell was measured, from the kernel's counters on the host of ranks[0]."""
+    """What one interface, or a port of an RDMA device (`mlx5_0/1`), carried while a cell was measured, on the host of ranks[0].
+
+    `above` are the network interfaces over it, whose traffic it counts as well: a bond or VLAN over a card, `ib0` over a port.
+    `is_counted` is False where it carries traffic that nobody could count; `sent` and `received` are 0 then.
+    """
 
     sent: int
     received: int
+    above: tuple[str, ...] = ()
+    is_counted: bool = True
+
+
+def is_rdma_port(name: str) -> bool:
+    """Tell by the name of a counter whether it is a port's: Linux allows no slash in the name of a network interface."""
+    return "/" in name
 
 
 class CellEnd(Model):

@@ -8,6 +8,7 @@ open: some MPI starters talk to their ranks through one.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -15,9 +16,12 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 COUNTERS = "interfaces.json"
-DEVICES = Path("/proc/net/dev")
+
+Counters = dict[str, tuple[int, ...]]
+"""Bytes sent and received, by the counter's name."""
 
 RANK_VARIABLES = ("PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
 """Where a starter tells a process its rank before MPI_Init."""
@@ -80,20 +84,79 @@ def write_line(line: str) -> None:
     os.write(sys.stdout.fileno(), line.encode())
 
 
-def parse_counters(text: str) -> dict[str, dict[str, int]]:
+def parse_counters(text: str) -> Counters:
     """Return what each interface has carried, from the text of /proc/net/dev."""
-    counters = {}
+    counters: Counters = {}
     for line in text.splitlines()[2:]:
         name, _, numbers = line.partition(":")
         fields = numbers.split()
-        counters[name.strip()] = {"sent": int(fields[8]), "received": int(fields[0])}
+        counters[name.strip()] = (int(fields[8]), int(fields[0]))
     return counters
 
 
-def read_counters(path: Path) -> dict[str, dict[str, int]]:
+def read_traffic(root: Path = Path("/")) -> Counters:
+    """Return bytes sent and received by each interface and each port of an RDMA device, -1 where a port does not tell.
+
+    As the measurer's `core/traffic.cpp` has it, which says what the files mean.
+    """
+    counters = parse_counters((root / "proc/net/dev").read_text())
+    for port in sorted((root / "sys/class/infiniband").glob("*/ports/*")):
+        ways = (_number(port / "counters" / name) for name in ("port_xmit_data", "port_rcv_data"))
+        counters[f"{port.parent.parent.name}/{port.name}"] = tuple(-1 if way is None else 4 * way for way in ways)
+    return counters
+
+
+def carried_since(before: Counters, root: Path = Path("/")) -> dict[str, dict[str, object]]:
+    """Return what each counter has counted since, as `record.lines.InterfaceBytes` has it."""
+    carried: dict[str, dict[str, object]] = {}
+    for name, after in read_traffic(root).items():
+        start = before.get(name, (0, 0))
+        is_counted = all(0 <= first <= last for first, last in zip(start, after, strict=True))
+        sent, received = (last - first if is_counted else 0 for first, last in zip(start, after, strict=True))
+        above = _beside_port(root, name) if "/" in name else _above(root, {name}) - {name}
+        carried[name] = {"sent": sent, "received": received, "above": sorted(above), "is_counted": is_counted}
+    return carried
+
+
+def _above(root: Path, names: set[str]) -> set[str]:
+    """Return these interfaces and all that lie over them: sysfs has a link upper_NAME for each that does so directly."""
+    found: set[str] = set()
+    pending = set(names)
+    while pending:
+        name = pending.pop()
+        found.add(name)
+        uppers = (root / "sys/class/net" / name).glob("upper_*")
+        pending |= {upper.name.removeprefix("upper_") for upper in uppers} - found
+    return found
+
+
+def _beside_port(root: Path, name: str) -> set[str]:
+    device, port = name.split("/")
+    folder = root / "sys/class/infiniband" / device / "ports"
+    is_alone = len(list(folder.iterdir())) == 1
+    beside = {
+        net.name
+        for net in (root / "sys/class/net").glob("*")
+        if (net / "device/infiniband" / device).exists()
+        and (is_alone or _number(net / "dev_port") == int(port) - 1)  # from 0, ports from 1
+    }
+    for index in (folder / port / "gid_attrs/ndevs").glob("*"):
+        with contextlib.suppress(OSError):  # an index without a GID
+            beside.add(index.read_text().strip())
+    return _above(root, beside - {""})
+
+
+def _number(path: Path) -> int | None:
+    try:
+        return int(path.read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def read_counters(path: Path) -> dict[str, dict[str, Any]]:
     """Return what `main` wrote, empty if it wrote nothing."""
     try:
-        found: dict[str, dict[str, int]] = json.loads(path.read_text())
+        found: dict[str, dict[str, Any]] = json.loads(path.read_text())
     except (OSError, ValueError):
         return {}
     return found
@@ -108,19 +171,13 @@ def main(arguments: list[str]) -> int:
         if number != 0:
             os.execvp(command[0], command)  # noqa: S606 - tokens, never a shell string
         write_line(f"{MPI_LINE}{mpi_library(command[0]) or ''}\n")
-        before = parse_counters(DEVICES.read_text())
+        before = read_traffic()
         child = os.posix_spawnp(command[0], command, os.environ)
     except OSError as error:
         sys.stderr.write(f"{command[0]}: {error.strerror}\n")
         return CANNOT_START
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    after = parse_counters(DEVICES.read_text())
-    none = {"sent": 0, "received": 0}
-    carried = {
-        name: {way: count - before.get(name, none)[way] for way, count in counts.items()}
-        for name, counts in after.items()
-    }
-    path.write_text(json.dumps(carried))
+    path.write_text(json.dumps(carried_since(before)))
     return code if code >= 0 else 128 - code
 
 

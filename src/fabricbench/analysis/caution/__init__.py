@@ -17,6 +17,7 @@ __all__ = ["CHECKS", "Material", "find_warnings"]
 
 CHECKS: tuple[Callable[[Material], Iterator[Warning]], ...] = (
     data.invalid_launches,
+    data.foreign_launches,
     data.unproven_launches,
     data.dead_switches,
     machine.emulated,

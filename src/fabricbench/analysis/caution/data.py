@@ -16,7 +16,7 @@ from fabricbench.analysis.wording import percent
 from fabricbench.model import Pattern
 from fabricbench.quantity import count, format_duration, with_ranges, without_numbers
 from fabricbench.record.outcome import LaunchOutcome
-from fabricbench.record.provenance import Proof
+from fabricbench.record.provenance import Origin, Proof
 from fabricbench.statistics.order import median_interval
 
 Floats = NDArray[np.float64]
@@ -40,6 +40,22 @@ def invalid_launches(material: Material) -> Iterator[Warning]:
         for launch in side.invalid:
             why = "; ".join(launch.summary.facts.invalid_because) or "its path proof failed"
             yield warn(Severity.INVALID, f"launch {launch.launch_id}", f"left out of everything here: {why}")
+
+
+def foreign_launches(material: Material) -> Iterator[Warning]:
+    """Tell which numbers are no measurement of ours, and what is known of them."""
+    for side in material.sides:
+        for origin in (Origin.IMPORTED, Origin.SIMULATED, Origin.PREDICTED):
+            launches = [launch for launch in side.launches if launch.origin is origin]
+            if not launches:
+                continue
+            told = dict.fromkeys(fact for launch in launches for fact in launch.summary.facts.conditions.values())
+            text = f"{origin.value}, not measured by fabricbench"
+            if told:
+                text += f": {'; '.join(told)}"
+            if origin is Origin.IMPORTED:
+                text += ". Nobody knows whether the order was random, and which launches were measured side by side"
+            yield warn(Severity.WARNING, side.name, text)
 
 
 def unproven_launches(material: Material) -> Iterator[Warning]:

@@ -24,6 +24,7 @@ from fabricbench.analysis.measured import CellMeasured, Side
 from fabricbench.analysis.wording import enumeration, faster, how_much, what
 from fabricbench.model import Layer
 from fabricbench.quantity import count, format_seconds
+from fabricbench.record.provenance import Origin
 from fabricbench.record.store import StoredLaunch
 from fabricbench.statistics.ratios import MINIMUM_LAUNCHES
 
@@ -227,6 +228,7 @@ def unpaired_runs(material: Material) -> Iterator[Warning]:
 
 def random_order(material: Material) -> Iterator[Warning]:
     """The seed behind the order of launches."""
-    for run in {id(side.run): side.run for side in material.sides}.values():
+    ours = [side for side in material.sides if any(launch.origin is not Origin.IMPORTED for launch in side.launches)]
+    for run in {id(side.run): side.run for side in ours}.values():
         text = f"the fabrics' order within each block is random, from seed {run.manifest.seed}"
         yield warn(Severity.NOTE, f"run {run.path.name}", text)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fabricbench.campaign.journal import Happened, Journal
+from fabricbench.record.journal import Happened, Journal
 
 
 def journal_in(directory: Path) -> Journal:

@@ -35,6 +35,7 @@ class Happened(StrEnum):
     EXTENDED = "extended"
     DESCRIBED = "described"
     COMPLETED = "completed"
+    IMPORTED = "imported"
 
 
 class Entry(Model):

@@ -1,0 +1,178 @@
+#include "core/traffic.hpp"
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <system_error>
+
+namespace fabricbench {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string read_text(const fs::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string read_word(const fs::path& path) {
+  std::ifstream file(path);
+  std::string word;
+  file >> word;
+  return word;
+}
+
+std::optional<std::uint64_t> read_count(const fs::path& path) {
+  std::ifstream file(path);
+  std::uint64_t count = 0;
+  if (file >> count) return count;
+  return std::nullopt;
+}
+
+/// The names in a folder, none where it cannot be read.
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+/// All interfaces over these: sysfs has a link upper_NAME for each that lies directly over one.
+std::vector<std::string> all_above(const fs::path& net, std::vector<std::string> pending) {
+  constexpr std::string_view prefix = "upper_";
+  std::set<std::string> found;
+  while (!pending.empty()) {
+    const std::string name = pending.back();
+    pending.pop_back();
+    for (const std::string& entry : names_in(net / name)) {
+      if (!entry.starts_with(prefix)) continue;
+      if (const std::string upper = entry.substr(prefix.size()); found.insert(upper).second) pending.push_back(upper);
+    }
+  }
+  return {found.begin(), found.end()};
+}
+
+TrafficCounters read_netdevs(const fs::path& root) { return parse_netdev_counters(read_text(root / "proc/net/dev")); }
+
+std::vector<std::string> above_netdev(const fs::path& root, const std::string& name) {
+  return all_above(root / "sys/class/net", {name});
+}
+
+/// The interfaces beside a port, and those above them: those of the same PCI function, and those that its table of GIDs
+/// names (RoCE).
+std::vector<std::string> above_rdma_port(const fs::path& root, const std::string& name) {
+  const std::string device = name.substr(0, name.find('/'));
+  const std::string port = name.substr(name.find('/') + 1);
+  const fs::path net = root / "sys/class/net";
+  const fs::path rdma = root / "sys/class/infiniband" / device;
+  std::set<std::string> found;
+  const bool is_alone = names_in(rdma / "ports").size() == 1;
+  for (const std::string& netdev : names_in(net)) {
+    std::error_code error;
+    if (!fs::exists(net / netdev / "device/infiniband" / device, error)) continue;
+    const auto position = read_count(net / netdev / "dev_port");  // from 0, ports from 1
+    if (is_alone || (position && std::to_string(*position + 1) == port)) found.insert(netdev);
+  }
+  for (const std::string& index : names_in(rdma / "ports" / port / "gid_attrs/ndevs")) {
+    const std::string netdev = read_word(rdma / "ports" / port / "gid_attrs/ndevs" / index);
+    if (!netdev.empty()) found.insert(netdev);
+  }
+  std::vector<std::string> all(found.begin(), found.end());
+  for (const std::string& upper : all_above(net, all)) found.insert(upper);
+  return {found.begin(), found.end()};
+}
+
+/// Ports of RDMA devices (ABI/stable/sysfs-class-infiniband): data octets divided by 4, as InfiniBand's PortXmitData.
+TrafficCounters read_rdma_ports(const fs::path& root) {
+  constexpr std::uint64_t bytes_of_count = 4;
+  TrafficCounters counters;
+  for (const std::string& device : names_in(root / "sys/class/infiniband")) {
+    const fs::path ports = root / "sys/class/infiniband" / device / "ports";
+    for (const std::string& port : names_in(ports)) {
+      const auto sent = read_count(ports / port / "counters/port_xmit_data");
+      const auto received = read_count(ports / port / "counters/port_rcv_data");
+      counters[device + "/" + port] = {.sent = sent.value_or(0) * bytes_of_count,
+                                       .received = received.value_or(0) * bytes_of_count,
+                                       .is_counted = sent && received};
+    }
+  }
+  return counters;
+}
+
+struct Kind {
+  TrafficCounters (*read)(const fs::path& root);
+  std::vector<std::string> (*above)(const fs::path& root, const std::string& name);
+};
+
+// One line for each kind.
+constexpr std::array kinds{
+    Kind{read_netdevs, above_netdev},
+    Kind{read_rdma_ports, above_rdma_port},
+};
+
+void subtract(InterfaceBytes& bytes, const InterfaceBytes& start) {
+  bytes.is_counted =
+      bytes.is_counted && start.is_counted && bytes.sent >= start.sent && bytes.received >= start.received;
+  bytes.sent = bytes.is_counted ? bytes.sent - start.sent : 0;
+  bytes.received = bytes.is_counted ? bytes.received - start.received : 0;
+}
+
+}  // namespace
+
+TrafficCounters parse_netdev_counters(std::string_view text) {
+  TrafficCounters counters;
+  std::istringstream lines{std::string(text)};
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t colon = line.find(':');
+    const std::size_t begin = line.find_first_not_of(' ');
+    if (colon == std::string::npos || begin >= colon) continue;
+    std::istringstream fields(line.substr(colon + 1));
+    InterfaceBytes bytes;
+    std::uint64_t skipped = 0;
+    fields >> bytes.received;
+    for (int i = 0; i < 7; ++i) fields >> skipped;  // packets, errors, drops, ... of the receiving side
+    if (fields >> bytes.sent) counters[line.substr(begin, colon - begin)] = bytes;
+  }
+  return counters;
+}
+
+TrafficCounters read_traffic_counters(const fs::path& root) {
+  TrafficCounters all;
+  for (const Kind& kind : kinds) all.merge(kind.read(root));
+  return all;
+}
+
+TrafficCounters counted_since(const TrafficCounters& before, const fs::path& root) {
+  std::array<TrafficCounters, kinds.size()> counted;
+  // All counts first: what lies above what takes longer to read.
+  std::ranges::transform(kinds, counted.begin(), [&](const Kind& kind) { return kind.read(root); });
+  TrafficCounters all;
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    for (auto& [name, bytes] : counted[i]) {
+      const auto found = before.find(name);
+      subtract(bytes, found == before.end() ? InterfaceBytes{} : found->second);  // none: it came up meanwhile
+      bytes.above = kinds[i].above(root, name);
+      all[name] = bytes;
+    }
+  }
+  return all;
+}
+
+void add_traffic(TrafficCounters& total, const TrafficCounters& more) {
+  for (const auto& [name, bytes] : more) {
+    InterfaceBytes& sum = total[name];
+    sum.sent += bytes.sent;
+    sum.received += bytes.received;
+    sum.above = bytes.above;
+    sum.is_counted = sum.is_counted && bytes.is_counted;
+  }
+}
+
+}  // namespace fabricbench

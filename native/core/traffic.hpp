@@ -1,0 +1,59 @@
+// What this host's counters of traffic have counted: they prove which way the traffic of a cell went. A kind of fabric
+// that counts elsewhere than the kernel's network interfaces is one function and one line in traffic.cpp.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fabricbench {
+
+/// What one counter has counted, in bytes.
+struct InterfaceBytes {
+  std::uint64_t sent = 0;
+  std::uint64_t received = 0;
+  /// The network interfaces above it, whose traffic it counts as well: a bond or VLAN over a card, that of an RDMA
+  /// port. Told of what was counted in a span of time.
+  std::vector<std::string> above;
+  /// Not where a device carries traffic that nobody can count: that traffic has gone nowhere else is then not known.
+  bool is_counted = true;
+};
+
+/// By the name of the counter: of a network interface `ib0`, of the port of an RDMA device `mlx5_0/1`.
+using TrafficCounters = std::map<std::string, InterfaceBytes>;
+
+/// Read all counters of this network namespace, each since it came up. Reads files: never within a timed section.
+/// @param root of the file system, another one in tests
+TrafficCounters read_traffic_counters(const std::filesystem::path& root = "/");
+
+/// Read them again and return what has been counted since, and what lies above each. A counter that was reset
+/// meanwhile, or has wrapped, has counted nothing that can be told.
+TrafficCounters counted_since(const TrafficCounters& before, const std::filesystem::path& root = "/");
+
+/// Add what was counted in another span of time.
+void add_traffic(TrafficCounters& total, const TrafficCounters& more);
+
+/// Parse the text of /proc/net/dev (proc_pid_net(5)).
+TrafficCounters parse_netdev_counters(std::string_view text);
+
+/// As records have it; what is usual is left out.
+template <class Json>
+void to_json(Json& value, const InterfaceBytes& bytes) {
+  value = Json{{"sent", bytes.sent}, {"received", bytes.received}};
+  if (!bytes.above.empty()) value["above"] = bytes.above;
+  if (!bytes.is_counted) value["is_counted"] = false;
+}
+
+template <class Json>
+void from_json(const Json& value, InterfaceBytes& bytes) {
+  value.at("sent").get_to(bytes.sent);
+  value.at("received").get_to(bytes.received);
+  if (value.contains("above")) value.at("above").get_to(bytes.above);
+  bytes.is_counted = value.value("is_counted", true);
+}
+
+}  // namespace fabricbench

@@ -1,0 +1,59 @@
+"""`fabricbench import`: what another benchmark printed, as a run that everything here reads."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fabricbench.cli.output import say
+from fabricbench.errors import UsageError
+from fabricbench.model import Layer
+from fabricbench.quantity import count
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+
+    @app.command(
+        name="import",
+        epilog="Example: `fabricbench import --fabric ib=ib1.txt,ib2.txt --fabric eth=eth1.txt,eth2.txt -o runs/osu`",
+    )
+    def import_(
+        fabrics: Annotated[
+            list[str],
+            typer.Option(
+                "--fabric",
+                metavar="NAME=PATH[,PATH...]",
+                help="A fabric and what was measured on it: each file, or folder of files, is one launch.",
+            ),
+        ],
+        output: Annotated[Path, typer.Option("--output", "-o", metavar="RUNDIR", help="A new run directory.")],
+        importer: Annotated[
+            str | None, typer.Option("--from", metavar="PROGRAM", help="Which program wrote it; default: found out.")
+        ] = None,
+        layer: Annotated[Layer | None, typer.Option(help="The layer, where the text does not tell it.")] = None,
+        ranks: Annotated[int | None, typer.Option(min=1, help="The ranks, where the text does not tell them.")] = None,
+    ) -> None:
+        """Bring results of other programs (OSU) into a run directory, for `report`, `compare` and `show`.
+
+        They stay marked as imported, are compared with results of the same program alone, and their path is unproven.
+        """
+        from fabricbench.exchange.storing import Said, import_run  # noqa: PLC0415 - only where it is needed
+
+        command = ("fabricbench", *sys.argv[1:])
+        manifest = import_run(output, _fabrics(fabrics), Said(importer, layer, ranks), command=command)
+        blocks = len({launch.block for launch in manifest.planned})
+        say(f"{count(len(manifest.planned), 'launch')} in {count(blocks, 'block')}; next: fabricbench report {output}")
+
+
+def _fabrics(given: list[str]) -> dict[str, list[Path]]:
+    found: dict[str, list[Path]] = {}
+    for one in given:
+        name, equals, paths = one.partition("=")
+        if not equals or not name or not paths:
+            raise UsageError(f"--fabric {one!r} is no NAME=PATH", hint="write --fabric ib=first.txt,second.txt")
+        found.setdefault(name, []).extend(Path(path) for path in paths.split(","))
+    return found

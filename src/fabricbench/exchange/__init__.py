@@ -1,0 +1,1 @@
+"""Results of other programs, brought into run directories of ours."""

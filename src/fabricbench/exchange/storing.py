@@ -1,0 +1,203 @@
+"""Writes what was imported as a run directory, so that everything that reads runs reads it: each launch says that it was imported.
+
+Another program's number is not one of ours, though it has our unit: each cell has the parameter `by` with the importer's name, so
+that it is compared with others of the same program alone. Nobody counted the traffic: the path of every launch is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import copy2
+from typing import TypeVar
+
+import numpy as np
+
+from fabricbench import __version__
+from fabricbench.errors import UsageError
+from fabricbench.exchange.imported import Imported, ImportedCell
+from fabricbench.exchange.importer import read_text
+from fabricbench.model import Layer, Metric, Receive
+from fabricbench.record.integrity import LAUNCH, LAUNCHES, MANIFEST
+from fabricbench.record.journal import Happened, Journal
+from fabricbench.record.launch import LaunchFacts, write_launch
+from fabricbench.record.lines import Cell, CellEnd, ClockInfo, Footer, Header, Phase, StopReason
+from fabricbench.record.manifest import Manifest, PlannedLaunch, manifest_text, write_manifest
+from fabricbench.record.outcome import LaunchOutcome
+from fabricbench.record.provenance import Origin, Proof
+from fabricbench.record.reading import Batch, CellRecord, Record
+from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
+
+Told = TypeVar("Told", Layer, int)
+
+BY = "by"
+"""The parameter that names the program whose number it is."""
+
+OPERATIONS = 1000
+"""A time is stored as that of so many operations: a sample is a whole number of nanoseconds, and texts tell 10 ns and less."""
+
+RATE_NS = 1_000_000_000
+"""A rate is stored as what it moves in a second."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What the texts do not tell: who imports says it. `importer` None takes the one that knows the text."""
+
+    importer: str | None = None
+    layer: Layer | None = None
+    ranks: int | None = None
+
+
+@dataclass(frozen=True)
+class Source:
+    """A text, whose it is, and what it says."""
+
+    path: Path
+    importer: str
+    imported: Imported
+
+
+def import_run(
+    directory: Path, fabrics: Mapping[str, Sequence[Path]], said: Said | None = None, *, command: Sequence[str] = ()
+) -> Manifest:
+    """Write a run directory of the texts of each fabric and return its manifest.
+
+    Each path is one launch: a file, or a folder whose files are read together. The n-th launches of all fabrics are block n.
+    The texts are kept beside what was read of them; `command` is what was typed. UsageError where the directory is used already, a
+    text cannot be read, or something is not told that must be; nothing has been written then.
+    """
+    if directory.exists() and any(directory.iterdir()):
+        raise UsageError(f"{directory} is not empty", hint="give a new folder: what is there is never overwritten")
+    told = said or Said()
+    sources: dict[PlannedLaunch, list[Source]] = {}
+    records: dict[PlannedLaunch, Record] = {}
+    for position, (fabric, paths) in enumerate(fabrics.items()):
+        for block, path in enumerate(paths):
+            launch = PlannedLaunch(launch_id=f"b{block:02d}-{fabric}", block=block, position=position, fabric=fabric)
+            sources[launch] = [_source(one, told) for one in _files(path)]
+            records[launch] = _record(launch, sources[launch], told)
+    programs = {one.imported.program: one.imported for found in sources.values() for one in found}
+    manifest = Manifest(
+        campaign_name="imported",
+        testbed=_testbed(fabrics, programs.values()),
+        seed=0,
+        command=tuple(command),
+        planned=tuple(sorted(records, key=lambda one: (one.block, one.position))),
+        versions={"fabricbench": __version__} | {name: one.version for name, one in programs.items()},
+    )
+    directory.mkdir(parents=True, exist_ok=True)
+    journal = Journal(directory)
+    for launch, record in records.items():
+        folder = directory / LAUNCHES / launch.launch_id
+        folder.mkdir(parents=True)
+        for source in sources[launch]:
+            copy2(source.path, folder / source.path.name)
+        facts = LaunchFacts(
+            block=launch.block,
+            position=launch.position,
+            origin=Origin.IMPORTED,
+            proof=Proof.UNKNOWN,
+            exit_code=0,
+            outcome=LaunchOutcome.FINISHED,
+            conditions={
+                f"imported from {one.path.name}": f"{one.imported.program} {one.imported.version}: {one.imported.statistic}"
+                for one in sources[launch]
+            },
+        )
+        write_launch(folder, record, facts=facts)
+        journal.append(Happened.IMPORTED, launch.launch_id, sha256=journal.hashes(folder / LAUNCH))
+    journal.append_written(MANIFEST, manifest_text(manifest))
+    write_manifest(directory, manifest)
+    return manifest
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.exists():
+        raise UsageError(f"there is no {path}", hint="give files that the program wrote, or folders of them")
+    found = sorted(one for one in path.iterdir() if one.is_file()) if path.is_dir() else [path]
+    if not found:
+        raise UsageError(f"{path} holds no file", hint="give files that the program wrote, or folders of them")
+    return found
+
+
+def _source(path: Path, said: Said) -> Source:
+    try:
+        text = path.read_text(errors="replace")
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be read: {error.strerror}", hint="check the file and its permissions"
+        ) from error
+    return Source(path, *read_text(text, str(path), said.importer))
+
+
+def _testbed(fabrics: Iterable[str], programs: Iterable[Imported]) -> Testbed:
+    """Return what stands for the testbed, of which the texts tell nothing."""
+    by = ", ".join(f"{one.program} {one.version}" for one in programs)
+    return Testbed(
+        name="imported",
+        launcher=Launcher.LOCAL,
+        nodes=(Node(name="not-told"),),
+        fabrics=tuple(Fabric(name=name, description=f"imported: {by}") for name in fabrics),
+    )
+
+
+def _record(launch: PlannedLaunch, sources: Sequence[Source], said: Said) -> Record:
+    started = next((one.imported.started_unix_ns for one in sources if one.imported.started_unix_ns), None) or 0
+    mpi = next((one.imported.mpi_library for one in sources if one.imported.mpi_library), "not told")
+    results = [(one, cell) for one in sources for cell in one.imported.cells]
+    keys = [(cell.layer, cell.pattern, cell.message_bytes, cell.parameters) for _, cell in results]
+    for (source, cell), key in zip(results, keys, strict=True):
+        if keys.count(key) > 1:
+            raise UsageError(
+                f"{source.path}: {cell.pattern} of {cell.message_bytes} B is in launch {launch.launch_id} twice",
+                hint="give each repetition as a launch of its own: --fabric NAME=FIRST,SECOND",
+            )
+    return Record(
+        header=Header(
+            launch_id=launch.launch_id,
+            fabric=launch.fabric,
+            probe_version=", ".join(dict.fromkeys(f"{one.imported.program} {one.imported.version}" for one in sources)),
+            mpi_library=mpi,
+            started_unix_ns=started,
+            ranks=(),
+            clock=ClockInfo(name="the program's own", resolution_ns=1.0, overhead_ns=0.0, loop_floor_ns=0.0),
+        ),
+        cells=[_cell(number, source, cell, said) for number, (source, cell) in enumerate(results)],
+        footer=Footer(finished_unix_ns=started, cells=len(results), failed=0),
+    )
+
+
+def _known(value: Told | None, otherwise: str, option: str) -> Told:
+    if value is None:
+        raise UsageError(otherwise, hint=f"say it, {option} for instance")
+    return value
+
+
+def _cell(number: int, source: Source, cell: ImportedCell, said: Said) -> CellRecord:
+    of = f"{source.path} does not tell the {{}} of its {cell.pattern}"
+    layer = _known(cell.layer or said.layer, of.format("layer"), "--layer tcp")
+    ranks = _known(cell.ranks or said.ranks, of.format("number of ranks"), "--ranks 4")
+    values = np.array(cell.values)
+    if cell.metric.is_time:
+        times, moved = np.rint(values * OPERATIONS).astype(np.uint64), None
+    else:
+        bytes_s = values * max(cell.message_bytes, 1) if cell.metric is Metric.MESSAGE_RATE else values / 8
+        times, moved = np.full(len(values), RATE_NS, np.uint64), np.rint(bytes_s).astype(np.uint64)
+    return CellRecord(
+        Cell(
+            id=number,
+            layer=layer,
+            pattern=cell.pattern,
+            message_bytes=cell.message_bytes,
+            receive=Receive.LIBRARY if layer is Layer.MPI else Receive.BLOCKING,
+            metric=cell.metric,
+            ranks=tuple(range(ranks)),
+            operations_per_sample=OPERATIONS if cell.metric.is_time else 1,
+            bytes_per_sample=0,
+            parameters={BY: source.importer, **dict(cell.parameters)},
+        ),
+        [Batch(Phase.MEASURED, 0, times, moved)],
+        end=CellEnd(cell=number, stop=StopReason.COUNT, warmup=0, measured=len(values), seconds=0.0),
+    )

@@ -1,0 +1,92 @@
+"""Imported results as a run that everything reads, told apart from what was measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.exchange.test_osu import ALLTOALL, BANDWIDTH, LATENCY
+
+from fabricbench.analysis import analyse
+from fabricbench.errors import UsageError
+from fabricbench.exchange.storing import Said, import_run
+from fabricbench.record.provenance import Origin, Proof
+from fabricbench.record.store import Run
+from fabricbench.record.verification import Verdict, verify
+
+
+def texts(folder: Path, text: str, *factors: float) -> list[Path]:
+    """One file for each factor, by which the first number of the latencies is longer."""
+    paths = []
+    for index, factor in enumerate(factors):
+        path = folder / f"{index}-{factor}.txt"
+        path.write_text(text.replace("2.50", f"{2.5 * factor:.2f}").replace("10.25", f"{10.25 * factor:.2f}"))
+        paths.append(path)
+    return paths
+
+
+def test_imported_launches_are_compared_and_say_what_they_are(tmp_path: Path):
+    fabrics = {"ib": texts(tmp_path, LATENCY, 1.0, 1.1, 1.05), "eth": texts(tmp_path, LATENCY, 9.0, 9.5, 9.2)}
+    import_run(tmp_path / "run", fabrics)
+    run = Run.open(tmp_path / "run")
+    assert {(one.origin, one.proof) for one in run.launches} == {(Origin.IMPORTED, Proof.UNKNOWN)}
+    assert {
+        one.summary.facts.conditions["imported from 0-1.0.txt"] for one in run.launches if one.launch_id == "b00-ib"
+    } == {"OSU Micro-Benchmarks 7.4: the mean of the iterations"}
+    findings = analyse([run])
+    (first, _) = findings.cells
+    told = {warning.text for warning in findings.warnings}
+    assert any(text.startswith("imported, not measured by fabricbench: OSU Micro-Benchmarks 7.4") for text in told)
+    assert not any("is random" in text for text in told)
+    assert first.value_a == pytest.approx(5000.0 * (1.1 * 1.05) ** (1 / 3), rel=1e-3)
+    assert "by=osu" in first.variant
+    assert (tmp_path / "run/launches/b00-ib/0-1.0.txt").read_text() == LATENCY
+
+
+def test_rates_keep_their_digits(tmp_path: Path):
+    import_run(tmp_path / "run", {"ib": texts(tmp_path, BANDWIDTH, 1.0)})
+    (value,) = Run.open(tmp_path / "run").launch_quantiles()["launch_value"]
+    assert value == 8e8
+
+
+def test_a_folder_is_one_launch(tmp_path: Path):
+    folder = tmp_path / "first"
+    folder.mkdir()
+    (folder / "latency.txt").write_text(LATENCY)
+    (folder / "bw.txt").write_text(BANDWIDTH)
+    import_run(tmp_path / "run", {"ib": [folder]})
+    (launch,) = Run.open(tmp_path / "run").launches
+    assert launch.summary.cells == 3
+
+
+def test_a_run_that_was_imported_is_whole(tmp_path: Path):
+    import_run(tmp_path / "run", {"ib": texts(tmp_path, LATENCY, 1.0)})
+    assert verify(tmp_path / "run").verdict is Verdict.WHOLE
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "needed"),
+    [
+        (ALLTOALL, Said(), "does not tell the number of ranks of its alltoall"),
+        ("hello\n", Said(), "no importer knows it"),
+        (LATENCY, Said(importer="imb"), "there is no importer 'imb'"),
+    ],
+    ids=["ranks", "nobody's", "unknown importer"],
+)
+def test_what_is_not_told_is_asked_for_and_nothing_is_written(tmp_path: Path, text: str, said: Said, needed: str):
+    with pytest.raises(UsageError, match=needed):
+        import_run(tmp_path / "run", {"ib": texts(tmp_path, text, 1.0)}, said)
+    assert not (tmp_path / "run").exists()
+
+
+def test_ranks_that_are_said_are_taken(tmp_path: Path):
+    import_run(tmp_path / "run", {"ib": texts(tmp_path, ALLTOALL, 1.0)}, Said(ranks=4))
+    assert Run.open(tmp_path / "run").cells()["ranks"].to_list() == [[0, 1, 2, 3]]
+
+
+def test_a_folder_that_is_used_stays_as_it_is(tmp_path: Path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/mine").write_text("x")
+    with pytest.raises(UsageError, match="is not empty"):
+        import_run(tmp_path / "run", {"ib": texts(tmp_path, LATENCY, 1.0)})
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["mine"]

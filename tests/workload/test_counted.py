@@ -1,0 +1,85 @@
+"""What a host's counters tell around a program that counts nothing itself; native/tests/traffic_test.cpp holds the same cases."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fabricbench.record.lines import InterfaceBytes
+from fabricbench.workload.counted import carried_since, read_traffic
+
+
+class Host:
+    """A file system in which a host's counters stand."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def write(self, path: str, text: str = "") -> None:
+        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / path).write_text(f"{text}\n")
+
+    def netdevs(self, **counts: tuple[int, int]) -> None:
+        """Sent and received."""
+        lines = [f"{name}: {received} 0 0 0 0 0 0 0 {sent} 0" for name, (sent, received) in counts.items()]
+        self.write("proc/net/dev", "\n".join(("Inter-|   Receive", " face |bytes", *lines)))
+        for name in counts:
+            (self.root / "sys/class/net" / name).mkdir(parents=True, exist_ok=True)
+
+    def port(self, device: str, number: int, sent_words: int, received_words: int) -> None:
+        folder = f"sys/class/infiniband/{device}/ports/{number}/counters"
+        self.write(f"{folder}/port_xmit_data", str(sent_words))
+        self.write(f"{folder}/port_rcv_data", str(received_words))
+
+    def beside(self, name: str, device: str, position: int = 0) -> None:
+        (self.root / f"sys/class/net/{name}/device/infiniband/{device}").mkdir(parents=True)
+        self.write(f"sys/class/net/{name}/dev_port", str(position))
+
+    def since(self, before: dict[str, tuple[int, ...]]) -> dict[str, InterfaceBytes]:
+        return {name: InterfaceBytes.model_validate(one) for name, one in carried_since(before, self.root).items()}
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Host:
+    return Host(tmp_path)
+
+
+def test_a_bonds_traffic_is_counted_by_its_cards_as_well(host: Host):
+    host.netdevs(eth0=(10, 20), bond0=(0, 0), eth1=(0, 0))
+    host.write("sys/class/net/eth0/upper_bond0")
+    host.write("sys/class/net/bond0/upper_bond0.7")
+    before = read_traffic(host.root)
+    host.netdevs(eth0=(110, 220), bond0=(90, 180), eth1=(1, 1))
+    found = host.since(before)
+    assert found["eth0"] == InterfaceBytes(sent=100, received=200, above=("bond0", "bond0.7"))
+    assert found["eth1"] == InterfaceBytes(sent=1, received=1)
+
+
+def test_ports_of_rdma_devices_count_octets_by_four(host: Host):
+    host.netdevs(ib0=(10, 10))
+    host.port("mlx5_0", 1, 1000, 2000)
+    host.beside("ib0", "mlx5_0")
+    before = read_traffic(host.root)
+    host.port("mlx5_0", 1, 1250, 2500)
+    assert host.since(before)["mlx5_0/1"] == InterfaceBytes(sent=1000, received=2000, above=("ib0",))
+
+
+def test_a_port_of_two_has_the_interface_of_its_number(host: Host):
+    host.netdevs(ib0=(0, 0), ib1=(0, 0), eth7=(0, 0))
+    for number, name in ((1, "ib0"), (2, "ib1")):
+        host.port("mlx4_0", number, 0, 0)
+        host.beside(name, "mlx4_0", number - 1)
+    host.write("sys/class/infiniband/mlx4_0/ports/2/gid_attrs/ndevs/3", "eth7")
+    found = host.since(read_traffic(host.root))
+    assert (found["mlx4_0/1"].above, found["mlx4_0/2"].above) == (("ib0",), ("eth7", "ib1"))
+
+
+def test_a_port_without_counters_and_one_that_was_reset_are_there_and_uncounted(host: Host):
+    host.netdevs(eth0=(1000, 1000))
+    host.write("sys/class/infiniband/rxe0/ports/1/gid_attrs/ndevs/0", "eth0")
+    before = read_traffic(host.root)
+    host.netdevs(eth0=(10, 2000))
+    found = host.since(before)
+    assert found["rxe0/1"] == InterfaceBytes(sent=0, received=0, above=("eth0",), is_counted=False)
+    assert found["eth0"] == InterfaceBytes(sent=0, received=0, is_counted=False)

@@ -1,6 +1,7 @@
 """Who takes part in a cell: which ranks, on which hosts. Pure.
 
 Ranks are placed one on each host in the testbed's order, and around again where there are more: rank i on host i modulo the hosts.
+A testbed's `ranks_per_node` is for workloads, which fill their nodes; all ranks of this machine (`local`) are as many.
 The members of a pattern are on different hosts, else what they exchange would not cross the fabric; only where all ranks share
 this machine (`local`) are they all on one. A congestor has ranks of its own, on hosts that the cell leaves idle first, beside its
 members else, and never rank 0, which directs the launch.
@@ -27,10 +28,13 @@ class Seats:
     def __init__(self, testbed: Testbed) -> None:
         self._is_one_machine = testbed.launcher is Launcher.LOCAL
         self._hosts = [node.name for node in testbed.nodes]
-        self.number = RANKS_ON_THIS_MACHINE if self._is_one_machine else len(self._hosts)
+        on_each = testbed.layout.ranks_per_node
+        self.number = (on_each or RANKS_ON_THIS_MACHINE) if self._is_one_machine else len(self._hosts)
         self.words = (
             f"this machine seats {self.number}" if self._is_one_machine else f"it has {_count(self.number, 'node')}"
         )
+        self.ranks_on_each = 1 if self._is_one_machine else on_each or 1
+        """Of a workload: how many of its ranks a node seats."""
 
     def members(self, experiment: Experiment, layer: Layer) -> tuple[int, ...]:
         """Return the ranks of a cell, the leading one first; UnfitRanksError where the testbed has too few."""

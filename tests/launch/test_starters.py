@@ -44,10 +44,12 @@ def bound(starter: object, layout: Layout, ranks: int = 2) -> list[str]:
 
 
 def test_srun_starts_a_step_of_the_job_that_shares_its_processors_and_goes_around_the_nodes():
-    tokens = SRUN.tokens(Placement(5, NODES), NET, PROGRAM)
+    uneven = SRUN.tokens(Placement(5, NODES), NET, PROGRAM)
+    assert not any(token.startswith("--ntasks-per-node") for token in uneven)
+    tokens = SRUN.tokens(Placement(6, NODES), NET, PROGRAM)
     assert tokens[:1] == ["srun"]
     assert {
-        *("--mpi=pmi2", "--nodes=2", "--nodelist=n0,n1", "--ntasks=5", "--ntasks-per-node=3", "--distribution=cyclic"),
+        *("--mpi=pmi2", "--nodes=2", "--nodelist=n0,n1", "--ntasks=6", "--ntasks-per-node=3", "--distribution=cyclic"),
         *("--cpu-bind=none", "--overlap", "--export=ALL", "--chdir=/", "--kill-on-bad-exit=1"),
     } <= set(tokens)
     assert tokens[tokens.index("env") + 1 :][-2:] == PROGRAM

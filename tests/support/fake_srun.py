@@ -12,7 +12,7 @@ import os
 import sys
 from pathlib import Path
 
-VERSION = "slurm 22.05.8"
+VERSION = "slurm-wlm 22.05.8"
 
 
 def install(folder: Path, nodes: str, mpiexec: str, agent: Path | None = None, control: str | None = None) -> Path:
@@ -67,8 +67,8 @@ def main() -> None:
     strange = [node for node in nodes if told.nodelist and node not in setting["nodes"].split(",")]
     if strange:
         _refuse(f"Invalid node name specified: {strange[0]}")
-    if told.ntasks > told.nodes * told.ntasks_per_node:
-        _refuse(f"{told.ntasks} tasks are more than {told.ntasks_per_node} on each of {told.nodes} nodes")
+    if told.ntasks_per_node and told.ntasks != told.nodes * told.ntasks_per_node:
+        _refuse(f"can't honor --ntasks-per-node set to {told.ntasks_per_node}")  # Slurm warns, and ignores it
     with (here / "steps").open("a") as file:
         file.write(json.dumps(sys.argv[1:]) + "\n")
     if told.mpi == "none" and setting["agent"] is None:

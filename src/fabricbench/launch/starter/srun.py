@@ -21,7 +21,7 @@ BOUND_TO = {Binding.NONE: "none", Binding.CORE: "cores", Binding.SOCKET: "socket
 
 
 def is_it(version_text: str) -> bool:
-    """Tell from the output of `srun --version`: `slurm 22.05.8`."""
+    """Tell from the output of `srun --version`: `slurm 22.05.8`, `slurm-wlm 22.05.8`."""
     return version_text.lower().startswith("slurm")
 
 
@@ -52,7 +52,6 @@ def tokens(program: str, job: Job) -> list[str]:
         f"--mpi={job.slurm_pmi}",
         *_where(placement),
         f"--ntasks={placement.ranks}",
-        f"--ntasks-per-node={placement.ranks_on_each_host}",
         f"--cpu-bind={BOUND_TO[placement.layout.binding]}",
         *([f"--cpus-per-task={threads}"] if (threads := placement.layout.threads_per_rank) is not None else []),
         "--overlap",
@@ -67,6 +66,10 @@ def _where(placement: Placement) -> list[str]:
     if not placement.hosts:
         return ["--nodes=1"]
     hosts = placement.hosts
+    is_even = (
+        placement.ranks % len(hosts) == 0
+    )  # else srun warns that it takes no notice of a number of tasks on each node
+    each = [f"--ntasks-per-node={placement.ranks_on_each_host}"] if is_even else []
     # Cyclic: rank i is on host i modulo the hosts, also where there are more ranks.
     around = ["--distribution=cyclic", f"--chdir={WORKING_DIRECTORY}"]
-    return [f"--nodes={len(hosts)}", f"--nodelist={','.join(hosts)}", *around]
+    return [f"--nodes={len(hosts)}", f"--nodelist={','.join(hosts)}", *each, *around]

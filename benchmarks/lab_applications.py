@@ -28,7 +28,7 @@ from benchmarks.peers.theirs import sockperf_round_trip_ns
 from fabricbench.lab import EmulatedFabric, Lab, parse_fabric
 from fabricbench.launch.lab import LabLauncher
 from fabricbench.launch.mpi import find_starter
-from fabricbench.launch.waiting import yield_library
+from fabricbench.launch.starting import yield_library
 from fabricbench.model import Layer, Pattern, Receive
 from fabricbench.record.probe_plan import PlanProbe
 

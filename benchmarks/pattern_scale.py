@@ -36,8 +36,7 @@ from benchmarks.scale.schedule import check_rounds, check_tree, clock_rounds
 
 from fabricbench.campaign.venue import find_venue
 from fabricbench.launch.mpi import find_starter
-from fabricbench.launch.placement import Placement
-from fabricbench.launch.waiting import yield_library
+from fabricbench.launch.starting import Placement, yield_library
 from fabricbench.native import build_info
 from fabricbench.quantity import format_bytes, format_seconds
 
@@ -113,7 +112,7 @@ def measure() -> tuple[Constants, list[str]]:
     starter = find_starter()
     lines = [
         f"Linux {platform.release()}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f};",
-        f"{starter.implementation.NAME} {starter.version} over loopback, {AGREEMENTS} agreements each, medians.",
+        f"{starter.library.NAME} {starter.library_version} over loopback, {AGREEMENTS} agreements each, medians.",
         "",
         "| ranks | an agreement | orders to all and their reports | processor time of an agreement, all ranks |",
         "| ---: | ---: | ---: | ---: |",

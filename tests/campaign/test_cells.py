@@ -13,7 +13,7 @@ from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Pattern
 from fabricbench.patterns import PATTERNS, Family, why_impossible
 from fabricbench.record.probe_plan import PlanCongestor
-from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
+from fabricbench.testbed.model import Fabric, Launcher, Layout, Node, Testbed
 
 NET = Fabric(name="net", interface="eth0")
 
@@ -169,6 +169,19 @@ def test_a_congestor_crosses_the_host_of_the_second_member(
     plan = cells(number, congestor=congestor, **keys)
     assert plan.cells[1].probe.congestor is not None
     assert plan.cells[1].probe.congestor.ranks == ranks
+
+
+@pytest.mark.parametrize(("most", "is_left_out"), [(1, True), (2, False)])
+def test_a_congestor_needs_a_place_beside_a_member(most: int, is_left_out: bool):
+    testbed = nodes(4).model_copy(update={"layout": Layout(ranks_per_node=most)})
+    planned = plan_cells(campaign("leave out", congestor={"pattern": "ring", "message_bytes": 64}), testbed)
+    assert [cell.probe.congestor is None for cell in planned.cells] == [True] if is_left_out else [True, False]
+    assert any("the testbed has ranks_per_node = 1" in note for note in planned.notes) is is_left_out
+
+
+def test_this_machine_seats_no_more_than_the_testbed_says():
+    few = nodes(1, Launcher.LOCAL).model_copy(update={"layout": Layout(ranks_per_node=2)})
+    assert plan_cells(campaign(pattern="ring"), few).cells[0].probe.ranks == (0, 1)
 
 
 def test_a_cell_that_another_experiment_measures_alone_is_not_measured_twice():

@@ -17,7 +17,7 @@ from fabricbench.lab.topology import plan_lab
 from fabricbench.record.kernel_cells import LaunchOfKernel, as_record
 from fabricbench.record.kernel_reading import KernelRecord, parse_kernel_record
 from fabricbench.record.launch import KERNEL_RECORDS, read_launch, write_launch
-from fabricbench.testbed.model import Testbed
+from fabricbench.testbed.model import Layout, Testbed
 
 FIXTURE = (Path(__file__).parents[2] / "schema/fixtures/kernel_record.jsonl").read_bytes().splitlines(keepends=True)
 GOOD = [FIXTURE[0], FIXTURE[1], FIXTURE[3].replace(b'"runs":2', b'"runs":1')]
@@ -40,6 +40,15 @@ def test_all_eight_run_on_the_most_nodes_that_each_takes():
         f"{name}.W.4" for name in ("ep", "mg", "cg", "ft", "is", "lu", "sp", "bt")
     }
     assert {"mg.W.4", "bt.W.4", "ep.W.5"} <= names(plan_run(campaign({}), lab_of(5), seed=1))
+
+
+def test_kernels_fill_nodes_that_seat_several_ranks_and_patterns_still_take_one_of_each():
+    seating = lab_of().model_copy(update={"layout": Layout(ranks_per_node=2)})
+    assert names(plan_run(campaign({"benchmarks": ["IS", "BT"]}), seating, seed=1)) == {"is.W.8", "bt.W.4"}
+    with pytest.raises(UsageError, match="2 on a node, and it has 4 nodes"):
+        plan_run(campaign({"benchmarks": ["IS"], "ranks": [16]}), seating, seed=1)
+    ring = {"layers": ["tcp"], "pattern": "ring", "message_bytes": [64]}
+    assert plan_run(campaign_of({"experiment": [ring]}, "ring.toml"), seating, seed=1).cells[0].ranks == (0, 1, 2, 3)
 
 
 def test_every_kernel_is_a_launch_of_its_own_in_each_block_on_each_fabric_in_random_order():

@@ -143,6 +143,11 @@ def test_a_plan_that_asks_for_our_own_programs_is_resumed_whoever_wrote_it(
             "told -launcher-exec /e",
         ),
         (lambda data: data["venue"]["given"].update(launcher="ssh"), "ssh logs in on a, b"),
+        (
+            lambda data: data["venue"]["given"].update(starter=["/e", "{program}"]),
+            "ranks are started by /e '{program}'",
+        ),
+        (lambda data: data["venue"]["given"].update(starter="srun"), "srun starts ranks on a, b"),
     ],
 )
 def test_what_goes_beyond_them_is_shown_and_started_only_if_the_user_says_so(

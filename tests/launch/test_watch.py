@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fabricbench.errors import EnvironmentLacks
-from fabricbench.launch.command import Command
+from fabricbench.launch.launcher import Command
 from fabricbench.launch.watch import Growth, guarded, run_watched, tail
 from support.processes import marked_processes, new_mark
 
@@ -102,7 +102,7 @@ def test_what_is_raised_meanwhile_ends_the_command_first(started: Started):
 def test_a_killed_caller_leaves_nothing_behind(started: Started):
     caller = f"""
 from pathlib import Path
-from fabricbench.launch.command import Command
+from fabricbench.launch.launcher import Command
 from fabricbench.launch.watch import guarded, run_watched
 run_watched(Command(guarded(["/bin/sh", "-c", {ORPHAN + "sleep 300"!r}]), Path({str(started.directory)!r})), limit_seconds=60)
 """

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fabricbench.launch.command import Command
+from fabricbench.launch.launcher import Command
 from fabricbench.launch.watch import guarded
 from fabricbench.record.launch import CellLateness
 from fabricbench.testbed.model import Fabric, Lost

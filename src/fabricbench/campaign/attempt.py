@@ -11,8 +11,7 @@ from fabricbench.campaign.path_proof import prove_path
 from fabricbench.campaign.plan import RunPlan
 from fabricbench.campaign.run_directory import RunDirectory
 from fabricbench.campaign.starts import Start, Written, start_of
-from fabricbench.launch.command import Command
-from fabricbench.launch.launcher import Launcher
+from fabricbench.launch.launcher import Command, Launcher
 from fabricbench.launch.watch import Outcome
 from fabricbench.patterns import PATTERNS, Family
 from fabricbench.record.atomic import replace_text

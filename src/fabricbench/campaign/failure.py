@@ -12,7 +12,7 @@ from tempfile import TemporaryFile
 
 from fabricbench.campaign.order import LaunchPlan
 from fabricbench.errors import EnvironmentLacks, RunIncomplete
-from fabricbench.launch.command import Command
+from fabricbench.launch.launcher import Command
 from fabricbench.launch.watch import STDERR_FILE, Outcome
 from fabricbench.quantity import format_duration
 from fabricbench.record.atomic import FULL

@@ -82,13 +82,14 @@ def read_inventories(testbed: Testbed, launcher: Launcher) -> dict[str, dict[str
     }
 
 
-def read_versions() -> dict[str, str]:
+def read_versions(testbed: Testbed) -> dict[str, str]:
     """Return what measures, and in which version."""
-    starter = find_starter()
+    starter = find_starter(testbed.starter)
     return {
         "fabricbench": __version__,
         "python": platform.python_version(),
-        "mpi": f"{starter.implementation.NAME} {starter.version}",
+        "mpi": f"{starter.library.NAME} {starter.library_version}",
+        "starter": f"{starter.starter.NAME} {starter.version}".strip(),
         "compiler": build_info().compiler,
         "build": build_info().build_type,
     }

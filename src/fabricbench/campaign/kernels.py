@@ -101,7 +101,7 @@ def _starts(campaign: Campaign, table: NpbTable, seats: Seats, number: int, note
         counts = _counts(benchmark, table, seats)
         refused = [] if table.ranks == "all" else [count for count in table.ranks if count not in counts]
         if refused:
-            why = f"{name} takes {benchmark.rank_rule} of ranks, one on a node, and {seats.words}"
+            why = f"{name} takes {benchmark.rank_rule} of ranks, {seats.of_workload_in_words}"
             what = f"{name} on {', '.join(map(str, refused))} ranks"
             if not counts and campaign.unfit == "refuse":
                 raise UsageError(
@@ -123,7 +123,7 @@ def _starts(campaign: Campaign, table: NpbTable, seats: Seats, number: int, note
 def _counts(benchmark: Benchmark, table: NpbTable, seats: Seats) -> list[int]:
     """Return the numbers of ranks to run on: those asked for that the kernel takes and the testbed seats."""
     is_own = table.program == OWN
-    possible = [count for count in range(1, seats.number + 1) if benchmark.takes(count, is_own=is_own)]
+    possible = [count for count in range(1, seats.of_workload + 1) if benchmark.takes(count, is_own=is_own)]
     return possible[-1:] if table.ranks == "all" else [count for count in table.ranks if count in possible]
 
 

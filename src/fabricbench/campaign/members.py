@@ -1,6 +1,7 @@
 """Who takes part in a cell: which ranks, on which hosts. Pure.
 
 Ranks are placed one on each host in the testbed's order, and around again where there are more: rank i on host i modulo the hosts.
+A testbed's `ranks_per_node` is what a node seats at most; workloads fill their nodes with so many.
 The members of a pattern are on different hosts, else what they exchange would not cross the fabric; only where all ranks share
 this machine (`local`) are they all on one. A congestor has ranks of its own, on hosts that the cell leaves idle first, beside its
 members else, and never rank 0, which directs the launch.
@@ -27,9 +28,18 @@ class Seats:
     def __init__(self, testbed: Testbed) -> None:
         self._is_one_machine = testbed.launcher is Launcher.LOCAL
         self._hosts = [node.name for node in testbed.nodes]
-        self.number = RANKS_ON_THIS_MACHINE if self._is_one_machine else len(self._hosts)
+        self._most = testbed.layout.ranks_per_node
+        on_this_machine = self._most or RANKS_ON_THIS_MACHINE
+        self.number = min(RANKS_ON_THIS_MACHINE, on_this_machine) if self._is_one_machine else len(self._hosts)
         self.words = (
             f"this machine seats {self.number}" if self._is_one_machine else f"it has {_count(self.number, 'node')}"
+        )
+        self.of_workload = on_this_machine if self._is_one_machine else len(self._hosts) * (self._most or 1)
+        """How many ranks of a workload there are places for."""
+        self.of_workload_in_words = (
+            f"this machine seats {self.of_workload}"
+            if self._is_one_machine
+            else f"{self._most or 'one'} on a node, and {self.words}"
         )
 
     def members(self, experiment: Experiment, layer: Layer) -> tuple[int, ...]:
@@ -59,7 +69,7 @@ class Seats:
             if both:
                 raise UnfitRanksError(f"rank {both[0]} takes part in the test that is to be congested")
             self._check_apart(congestor.pattern, asked)
-            return asked
+            return self._seated(asked)
         hosts = self._others_first(members)
         free = tuple(self._free_rank(host, members, is_beside=place == 0) for place, host in enumerate(hosts))
         most = PATTERNS[congestor.pattern].most_ranks or len(free)
@@ -71,7 +81,16 @@ class Seats:
             raise UnfitRanksError(
                 f"{_count(len(free), 'host')} {'is' if len(free) == 1 else 'are'} left for the congestor ({self.words}): {why}"
             )
-        return free[:number]
+        return self._seated(free[:number])
+
+    def _seated(self, ranks: tuple[int, ...]) -> tuple[int, ...]:
+        """Return ranks for all of which the testbed has places."""
+        on_each = -(-(max(ranks) + 1) // (1 if self._is_one_machine else len(self._hosts)))
+        if self._most is not None and on_each > self._most:
+            raise UnfitRanksError(
+                f"it takes {on_each} ranks on a node, and the testbed has ranks_per_node = {self._most}"
+            )
+        return ranks
 
     def _all(self, pattern: Pattern) -> int:
         most = PATTERNS[pattern].most_ranks

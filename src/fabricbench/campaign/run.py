@@ -161,7 +161,7 @@ def _manifest(stored: StoredPlan, launcher: Launcher) -> Manifest:
         planned=_planned(stored.plan),
         is_final=stored.plan.is_final,
         extensions=stored.plan.extensions,
-        versions=read_versions(),
+        versions=read_versions(testbed),
         inventory=read_inventories(testbed, launcher),
         preflight=stored.preflight,
     )

@@ -1,8 +1,9 @@
 """Whether to start what a plan asks for: a run directory may come from anybody, and `resume` starts programs.
 
 Most of a plan chooses among what this installation starts anyway. What goes beyond that (programs of a folder, variables and
-arguments of MPI, machines reached over ssh) is started without asking only where this user's fabricbench wrote the plan. A seal
-beside it tells that: an HMAC-SHA256 (RFC 2104) over the plan's bytes, whose key never leaves this user's state directory.
+arguments of MPI, another starter, machines reached over ssh) is started without asking only where this user's fabricbench wrote
+the plan. A seal beside it tells that: an HMAC-SHA256 (RFC 2104) over the plan's bytes, whose key never leaves this user's state
+directory.
 """
 
 from __future__ import annotations
@@ -71,6 +72,10 @@ def beyond_this_installation(stored: StoredPlan) -> Iterator[str]:
         if fabric.mpi_arguments:
             yield f"fabric {fabric.name}: the MPI starter is told {join(fabric.mpi_arguments)}"
     testbed = stored.venue.testbed()
+    if isinstance(testbed.starter, tuple):
+        yield f"ranks are started by {join(testbed.starter)}"
+    elif testbed.starter is not None:
+        yield f"{testbed.starter} starts ranks on {', '.join(node.name for node in testbed.nodes)}"
     if testbed.launcher is Launcher.SSH:
         yield f"ssh logs in on {', '.join(node.name for node in testbed.nodes)}"
 

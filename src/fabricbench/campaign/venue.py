@@ -25,8 +25,9 @@ from fabricbench.launch.launcher import Launcher
 from fabricbench.launch.local import LocalLauncher
 from fabricbench.launch.mpi import find_starter
 from fabricbench.launch.ssh import SshLauncher
-from fabricbench.launch.waiting import yield_library
+from fabricbench.launch.starting import yield_library
 from fabricbench.model import Model
+from fabricbench.testbed.allocation import check_allocated
 from fabricbench.testbed.local import local_testbed
 from fabricbench.testbed.model import Launcher as LauncherName
 from fabricbench.testbed.model import Lost, Testbed
@@ -85,15 +86,17 @@ class Standing(Model):
         return self.given
 
     def sketch(self) -> Launcher:
-        """Return the launcher; nothing needs to be opened."""
-        starter = find_starter()
+        """Return the launcher; nothing needs to be opened. UsageError where the nodes are those of another batch job."""
+        if self.given.is_allocated:
+            check_allocated([node.name for node in self.given.nodes])
+        starter, layout = find_starter(self.given.starter), self.given.layout
         match self.given.launcher:
             case LauncherName.LOCAL:
-                return LocalLauncher(starter, yield_library())
+                return LocalLauncher(starter, yield_library(), layout)
             case LauncherName.SSH:
                 return SshLauncher(starter, self.given)
             case LauncherName.LAB:
-                return LabLauncher(Lab.open(str(self.given.lab)), starter, yield_library())
+                return LabLauncher(Lab.open(str(self.given.lab)), starter, yield_library(), layout)
 
     @contextmanager
     def open(self) -> Iterator[Launcher]:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fabricbench.campaign.order import LaunchPlan
     from fabricbench.campaign.plan import RunPlan
     from fabricbench.campaign.power import GateNeed, Power
-    from fabricbench.launch.command import Command
+    from fabricbench.launch.launcher import Command
     from fabricbench.record.probe_plan import PlanProbe
 
 RUNDIR = Path("RUNDIR")

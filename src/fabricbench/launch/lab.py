@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from fabricbench.launch.command import Command
-from fabricbench.launch.mpi import Starter
-from fabricbench.launch.placement import Placement
-from fabricbench.launch.waiting import WAITING_ASLEEP
+from fabricbench.launch.launcher import Command
+from fabricbench.launch.mpi import MpiStarter
+from fabricbench.launch.starting import Placement
 from fabricbench.launch.watch import guarded
 from fabricbench.record.launch import CellLateness
-from fabricbench.testbed.model import Fabric, Lost, Testbed
+from fabricbench.testbed.model import Fabric, Layout, Lost, Testbed
 
 
 class EnterableLab(Protocol):
@@ -47,22 +46,18 @@ class EnterableLab(Protocol):
 class LabLauncher:
     """One rank on each node of a lab, and around again. The nodes share processors, so ranks that wait must sleep."""
 
-    def __init__(self, lab: EnterableLab, starter: Starter, preload: Path | None) -> None:
+    def __init__(
+        self, lab: EnterableLab, starter: MpiStarter, preload: Path | None, layout: Layout | None = None
+    ) -> None:
         self._lab = lab
         self._nodes = tuple(node.name for node in lab.testbed().nodes)
         self._starter = starter
         self._preload = preload
+        self._layout = layout or Layout()
 
     def command(self, fabric: Fabric, program: Sequence[str], directory: Path, ranks: int) -> Command:
         """Return what runs a program in the lab. The guard runs inside, where it can adopt and end what the starter leaves."""
-        placement = Placement(
-            ranks=ranks,
-            hosts=self._nodes[:ranks],
-            agent=self._lab.agent,
-            control_interface=self._lab.control_interface,
-            preload=self._preload,
-        )
-        inside = guarded(self._starter.tokens(placement, fabric, list(program)))
+        inside = guarded(self._starter.tokens(self._placement(ranks), fabric, program))
         tokens = self._lab.command_in(self._nodes[0], inside, working_directory=directory, environment={})
         return Command(tuple(tokens), directory)
 
@@ -70,9 +65,19 @@ class LabLauncher:
         """Return the tokens that run something in a node."""
         return self._lab.command_in(node, tokens, working_directory=Path("/"), environment={})
 
-    def conditions(self, _fabric: Fabric) -> Mapping[str, str]:
-        """Return how ranks wait."""
-        return WAITING_ASLEEP if self._preload else {}
+    def conditions(self, fabric: Fabric) -> Mapping[str, str]:
+        """Return how ranks are started and how they wait."""
+        return self._starter.conditions(self._placement(1), fabric)
+
+    def _placement(self, ranks: int) -> Placement:
+        return Placement(
+            ranks=ranks,
+            hosts=self._nodes[:ranks],
+            layout=self._layout,
+            agent=self._lab.agent,
+            control_interface=self._lab.control_interface,
+            preload=self._preload,
+        )
 
     def lost(self) -> Lost | None:
         """Return what of the lab has ended."""

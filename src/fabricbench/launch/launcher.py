@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from fabricbench.launch.command import Command
 from fabricbench.record.launch import CellLateness
 from fabricbench.testbed.model import Fabric, Lost
+
+
+@dataclass(frozen=True)
+class Command:
+    """What is started, as tokens and never as a shell string; `environment` is added to that of the caller."""
+
+    tokens: tuple[str, ...]
+    directory: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """Return a line that a shell would take, for people to read and to try."""
+        added = " ".join(f"{name}={shlex.quote(value)}" for name, value in self.environment.items())
+        return f"{added} {shlex.join(self.tokens)}".strip()
 
 
 class Launcher(Protocol):
@@ -31,3 +46,19 @@ class Launcher(Protocol):
 
     def lateness(self, fabric: Fabric, spans: Mapping[int, tuple[int, int]]) -> dict[int, CellLateness]:
         """Return how late the fabric's emulated switch was in each span (begin and end, ns since 1970); empty where it is real."""
+
+
+class RealMachines:
+    """What launchers over real machines share: nothing is emulated, and what is gone is told by the launch that fails."""
+
+    def lost(self) -> Lost | None:
+        """Return nothing."""
+        return None
+
+    def switches(self) -> dict[str, Any]:
+        """Return nothing."""
+        return {}
+
+    def lateness(self, _fabric: Fabric, _spans: Mapping[int, tuple[int, int]]) -> dict[int, CellLateness]:
+        """Return nothing."""
+        return {}

@@ -1,18 +1,19 @@
-"""Launches over ssh, one rank a node and around again. The run directory must be on all nodes, or rank 0's node be this one."""
+"""Launches over nodes that ssh reaches, or the starter by itself (srun); one rank a node and around again.
+
+The run directory must be on all nodes, or rank 0's node be this one.
+"""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from fabricbench.launch.command import Command
-from fabricbench.launch.mpi import Starter
-from fabricbench.launch.placement import Placement
+from fabricbench.launch.launcher import Command, RealMachines
+from fabricbench.launch.mpi import MpiStarter
+from fabricbench.launch.starting import Placement
 from fabricbench.launch.watch import guarded
-from fabricbench.record.launch import CellLateness
-from fabricbench.testbed.model import Fabric, Lost, Testbed
+from fabricbench.testbed.model import Fabric, Testbed
 
 CONNECT_SECONDS = 10
 """A machine that is off answers nothing at all; one that is on accepts within a second or so."""
@@ -21,39 +22,31 @@ SSH_FAILED = 255
 """The exit code of ssh's own failures; all others are the command's."""
 
 
-class SshLauncher:
+class SshLauncher(RealMachines):
     """One rank on each node, and around again; every node has its processors for itself, so MPI may spin."""
 
-    def __init__(self, starter: Starter, testbed: Testbed) -> None:
+    def __init__(self, starter: MpiStarter, testbed: Testbed) -> None:
         self._starter = starter
         self._testbed = testbed
 
     def command(self, fabric: Fabric, program: Sequence[str], directory: Path, ranks: int) -> Command:
         """Return what runs a program over the nodes."""
-        hosts = tuple(node.name for node in self._testbed.nodes[:ranks])
-        tokens = self._starter.tokens(Placement(ranks=ranks, hosts=hosts), fabric, list(program))
-        return Command(guarded(tokens), directory)
+        return Command(guarded(self._starter.tokens(self._placement(ranks), fabric, program)), directory)
 
     def in_node(self, node: str, tokens: Sequence[str]) -> list[str]:
-        """Return the tokens behind ssh, which hands them to a shell: so they are quoted once."""
+        """Return the tokens behind the starter, if it reaches nodes, else behind ssh, whose shell needs them quoted once."""
+        if self._starter.reaches_nodes:
+            return self._starter.on_node(node, tokens)
         options = ("-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_SECONDS}")
         return ["ssh", *options, "--", node, shlex.join(tokens)]
 
-    def conditions(self, _fabric: Fabric) -> Mapping[str, str]:
-        """Return nothing: MPI waits as it likes."""
-        return {}
+    def conditions(self, fabric: Fabric) -> Mapping[str, str]:
+        """Return how ranks are started; MPI waits as it likes."""
+        return self._starter.conditions(self._placement(1), fabric)
 
-    def lost(self) -> Lost | None:
-        """Return nothing: what is gone here is told by the launch that fails."""
-        return None
-
-    def switches(self) -> dict[str, Any]:
-        """Return nothing: the fabrics are real."""
-        return {}
-
-    def lateness(self, _fabric: Fabric, _spans: Mapping[int, tuple[int, int]]) -> dict[int, CellLateness]:
-        """Return nothing, for the same reason."""
-        return {}
+    def _placement(self, ranks: int) -> Placement:
+        hosts = tuple(node.name for node in self._testbed.nodes[:ranks])
+        return Placement(ranks, hosts, self._testbed.layout)
 
 
 def advice_on(node: str, stderr: str) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from fabricbench.errors import EnvironmentLacks
 from fabricbench.launch import guard
-from fabricbench.launch.command import Command
+from fabricbench.launch.launcher import Command
 
 STDOUT_FILE = "stdout.log"
 STDERR_FILE = "stderr.log"

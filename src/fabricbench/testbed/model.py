@@ -34,6 +34,27 @@ Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Handed = Annotated[str, Field(pattern=WITHOUT_NUL)]
 
 
+STARTER_NAME = r"^[a-z][a-z0-9._-]*$"
+StarterName = Annotated[str, Field(pattern=STARTER_NAME)]
+StarterTokens = Annotated[tuple[Handed, ...], Field(min_length=1)]
+
+
+class Binding(StrEnum):
+    """What a rank is held to: nothing, a core (as many as it has threads), or a socket."""
+
+    NONE = "none"
+    CORE = "core"
+    SOCKET = "socket"
+
+
+class Layout(Model):
+    """How ranks lie on the nodes: how many a node seats at most, what each is held to, its threads (None: nothing is said)."""
+
+    ranks_per_node: int | None = Field(default=None, ge=1)
+    binding: Binding = Binding.NONE
+    threads_per_rank: int | None = Field(default=None, ge=1)
+
+
 class Node(Model):
     """One machine. `addresses` maps fabric names to the node's address there; empty where the subnet tells."""
 
@@ -45,8 +66,8 @@ class Fabric(Model):
     """One interconnect as the nodes see it.
 
     `interface` (the same name on every node) or `subnet` tells the measurer which interface belongs to the fabric; a fabric with
-    neither (shared memory) carries only memory and mpi. `mpi_environment` sets variables of the ranks, over those that we set;
-    `mpi_arguments`, where given, are what the MPI starter is told instead of our own selection of the fabric.
+    neither (shared memory) carries only memory and mpi. `mpi_environment` are variables of the ranks, `mpi_arguments` further
+    arguments of their starter; `launch/starting.py` says how they are merged with what we set.
     `price_per_node` is what the fabric costs for each node (adapter, cable, switch port), `price_fixed` what it costs once,
     `power_per_node_watt` what it draws for each node, switches included. `settings` tells readers what else it was set to: a
     switch's latency, a driver's version. Entries with the same `condition_of` are one thing in several conditions (before and
@@ -88,13 +109,20 @@ class Lost(Model):
 
 
 class Testbed(Model):
-    """Nodes, the launcher and the fabrics. `lab` names the lab that a lab testbed lives in."""
+    """Nodes, the launcher and the fabrics. `lab` names the lab that a lab testbed lives in.
+
+    `starter` is what starts ranks, by name or as tokens with placeholders; None: what belongs to the MPI that we were built with.
+    `is_allocated`: the nodes are those of the batch job that the testbed was read in.
+    """
 
     name: str
     launcher: Launcher
     nodes: tuple[Node, ...] = Field(min_length=1)
     fabrics: tuple[Fabric, ...] = Field(min_length=1)
     lab: str | None = None
+    starter: StarterName | StarterTokens | None = None
+    layout: Layout = Layout()
+    is_allocated: bool = False
     default_receive: str = "blocking"
     notes: tuple[str, ...] = ()
 

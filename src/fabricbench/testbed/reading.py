@@ -10,29 +10,43 @@ from typing import Any
 from ClusterShell.NodeSet import NodeSet, NodeSetException
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from fabricbench.configuration import read_toml, usage_error
+from fabricbench.configuration import read_table, usage_error, validated
 from fabricbench.model import Layer, Model, Receive
 from fabricbench.quantity import BitPerSecond
-from fabricbench.testbed.model import NODE_NAME, Fabric, Launcher, Node, Testbed
+from fabricbench.testbed.allocation import ALLOCATION, allocated_nodes
+from fabricbench.testbed.model import (
+    NODE_NAME,
+    STARTER_NAME,
+    Fabric,
+    Launcher,
+    Layout,
+    Node,
+    StarterName,
+    StarterTokens,
+    Testbed,
+)
 from fabricbench.testbed.wire import Wire
 
 LAYERS_WITHOUT_INTERFACE = (Layer.MEMORY, Layer.MPI)
 """What a fabric that is no network interface (shared memory) can carry."""
 
 
-class TestbedTable(Model):
-    """`[testbed]`: `nodes` is a node set (`node[001-004]`) or a list of them."""
+class TestbedTable(Layout):
+    """`[testbed]`: `nodes` is a node set (`node[001-004]`), a list of them, or `allocation`: those of the batch job."""
 
     name: str
     launcher: Launcher = Launcher.SSH
     nodes: tuple[str, ...] = Field(min_length=1)
     lab: str | None = None
+    starter: StarterName | StarterTokens | None = None
     default_receive: Receive = Receive.BLOCKING
     notes: tuple[str, ...] = ()
 
     @field_validator("nodes", mode="before")
     @classmethod
     def _expand(cls, value: Any) -> Any:
+        if value == ALLOCATION:
+            return allocated_nodes()
         sets = [value] if isinstance(value, str) else value
         if not isinstance(sets, (list, tuple)) or not all(isinstance(one, str) for one in sets):
             raise ValueError(f'found {value!r}, needed a node set such as "node[001-004]" or a list of names')
@@ -40,6 +54,16 @@ class TestbedTable(Model):
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"{', '.join(twice)} is named twice: name each node once")
         return names
+
+    @field_validator("starter", mode="before")
+    @classmethod
+    def _is_name_or_tokens(cls, value: Any) -> Any:
+        is_name = isinstance(value, str) and re.match(STARTER_NAME, value)
+        if not is_name and not (isinstance(value, list) and value and all(isinstance(one, str) for one in value)):
+            raise ValueError(
+                f'found {value!r}, needed the name of a starter, "srun" say, or its tokens: ["aprun", ...]'
+            )
+        return value
 
 
 class FabricTable(Fabric):
@@ -114,8 +138,9 @@ class TestbedFile(Model):
 
 
 def read_testbed(path: Path) -> Testbed:
-    """Return the testbed that the file describes; UsageError lists what is wrong with it."""
-    file = read_toml(path, TestbedFile)
+    """Return the testbed that the file describes; UsageError lists what is wrong, EnvironmentLacks: no allocation is here."""
+    data = read_table(path)
+    file = validated(data, TestbedFile, str(path))
     addresses = {table.name: table.addresses for table in file.node}
     table = file.testbed
     try:
@@ -125,6 +150,9 @@ def read_testbed(path: Path) -> Testbed:
             nodes=tuple(Node(name=name, addresses=addresses.get(name, {})) for name in table.nodes),
             fabrics=tuple(fabric.fabric() for fabric in file.fabric),
             lab=table.lab,
+            starter=table.starter,
+            layout=Layout(**{name: getattr(table, name) for name in Layout.model_fields}),
+            is_allocated=data["testbed"]["nodes"] == ALLOCATION,
             default_receive=table.default_receive,
             notes=table.notes,
         )

@@ -1,0 +1,1 @@
+"""What each MPI library must be told to talk over a fabric: a file each, listed in `launch/mpi.py`."""

@@ -1,0 +1,71 @@
+"""hydra, the starter of MPICH."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fabricbench.launch.starting import WORKING_DIRECTORY, Given, Job, Placement
+from fabricbench.testbed.model import Binding
+
+NAME = "hydra"
+PROGRAMS: tuple[str, ...] = ("mpiexec.hydra", "mpiexec")
+REACHES_NODES = False
+
+SETTING = ("genv", "env")
+HANDING_ON = ("genvlist", "envlist")
+
+
+def is_it(version_text: str) -> bool:
+    """Tell from the output of `mpiexec --version` whether it is hydra."""
+    return "HYDRA" in version_text
+
+
+def parse(arguments: Sequence[str]) -> Given:
+    """Take apart what sets variables: `-genv NAME VALUE`, `-genv NAME=VALUE`, `-genvlist NAME,NAME`."""
+    environment: dict[str, str | None] = {}
+    rest: list[str] = []
+    left = list(arguments)
+    while left:
+        word = left.pop(0)
+        option = word.lstrip("-") if word.startswith("-") else ""
+        if option in SETTING and left and "=" in left[0]:
+            name, _, environment_value = left.pop(0).partition("=")
+            environment[name] = environment_value
+        elif option in SETTING and len(left) > 1:
+            name = left.pop(0)
+            environment[name] = left.pop(0)
+        else:
+            rest.append(word)
+            if option in HANDING_ON and left:
+                environment |= dict.fromkeys(left[0].split(","))
+    return Given(environment, tuple(rest))
+
+
+def tokens(program: str, job: Job) -> list[str]:
+    """Return the tokens that start the job."""
+    return [
+        program,
+        *_where(job.placement),
+        *("-n", str(job.placement.ranks)),
+        *("-bind-to", _bound_to(job.placement)),
+        *(token for name, value in job.environment.items() for token in ("-genv", name, value)),
+        *job.arguments,
+        *job.program,
+    ]
+
+
+def _where(placement: Placement) -> list[str]:
+    if not placement.hosts:
+        return ["-launcher", "fork"]
+    where = ["-launcher", "ssh"]
+    if placement.agent is not None:
+        where += ["-launcher-exec", str(placement.agent)]
+    if placement.control_interface is not None:
+        where += ["-iface", placement.control_interface]
+    # With one slot a host, hydra goes around the hosts again where there are more ranks: rank i on host i modulo the hosts.
+    return [*where, "-wdir", WORKING_DIRECTORY, "-hosts", ",".join(f"{host}:1" for host in placement.hosts)]
+
+
+def _bound_to(placement: Placement) -> str:
+    binding, threads = placement.layout.binding, placement.layout.threads_per_rank or 1
+    return f"{binding}:{threads}" if binding is Binding.CORE and threads > 1 else str(binding)

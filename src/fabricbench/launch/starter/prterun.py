@@ -1,0 +1,116 @@
+"""The starters of Open MPI: prterun of PRRTE (Open MPI 5 and newer), orterun (4).
+
+Ranks that share processors must not be bound, or all of them land on the first core: both bind where they are not told otherwise.
+Variables that are Open MPI's parameters are written as such: `-x OMPI_MCA_...` is not meant for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from fabricbench.launch.starting import WORKING_DIRECTORY, Given, Job, Placement, version_in
+from fabricbench.testbed.model import Binding
+
+FIRST_WITH_PRRTE = 5
+SETTING, OF_ALL = "-x", "--gmca"
+
+
+@dataclass(eq=False)
+class OpenMpiStarter:
+    """One of the two. `PARAMETERS` are its options for parameters, with the prefix that each has as a variable."""
+
+    NAME: str
+    PROGRAMS: tuple[str, ...]
+    PARAMETERS: Mapping[str, str]
+    AGENT: tuple[str, str]
+    CONTROL_INTERFACE: tuple[str, str]
+    REACHES_NODES: bool = False
+
+    def is_it(self, version_text: str) -> bool:
+        """Tell from the output of `mpiexec --version` whether it is this one."""
+        if "PRRTE" in version_text:
+            return self is PRTERUN
+        if "Open MPI" not in version_text and "OpenRTE" not in version_text:
+            return False
+        major = version_in(version_text).partition(".")[0]
+        return (int(major) >= FIRST_WITH_PRRTE if major.isdigit() else True) is (self is PRTERUN)
+
+    def parse(self, arguments: Sequence[str]) -> Given:
+        """Take apart what sets variables and parameters: `--mca NAME VALUE`, `-x NAME=VALUE`, `-x NAME`."""
+        environment: dict[str, str | None] = {}
+        rest: list[str] = []
+        left = list(arguments)
+        options = {**self.PARAMETERS, OF_ALL: self.PARAMETERS["--mca"]}
+        while left:
+            word = left.pop(0)
+            prefix = options.get(f"--{word.lstrip('-')}") if word.startswith("-") else None
+            if prefix is not None and len(left) > 1:
+                name = prefix + left.pop(0)
+                environment[name] = left.pop(0)
+            elif word == SETTING and left and "=" in left[0]:
+                name, _, value = left.pop(0).partition("=")
+                environment[name] = value
+            else:
+                rest.append(word)
+                if word == SETTING and left:
+                    environment[left[0]] = None
+        return Given(environment, tuple(rest))
+
+    def tokens(self, program: str, job: Job) -> list[str]:
+        """Return the tokens that start the job."""
+        return [
+            program,
+            "--allow-run-as-root",
+            *self._where(job.placement),
+            *("-n", str(job.placement.ranks)),
+            *("--bind-to", str(job.placement.layout.binding)),
+            *(token for name, value in job.environment.items() for token in self._setting(name, value)),
+            *job.arguments,
+            *job.program,
+        ]
+
+    def _setting(self, name: str, value: str) -> list[str]:
+        for option, prefix in self.PARAMETERS.items():
+            if name.startswith(prefix):
+                return [option, name.removeprefix(prefix), value]
+        return [SETTING, f"{name}={value}"]
+
+    def _where(self, placement: Placement) -> list[str]:
+        if not placement.hosts:
+            return ["--map-by", f"{_mapped(placement, '')}:OVERSUBSCRIBE"]
+        slots = placement.ranks_on_each_host
+        where = ["--wdir", WORKING_DIRECTORY, "--host", ",".join(f"{host}:{slots}" for host in placement.hosts)]
+        if slots > 1:  # else the first host is filled before the next one gets a rank
+            where += ["--map-by", _mapped(placement, "node"), "--rank-by", "node"]
+        elif mapped := _mapped(placement, ""):
+            where += ["--map-by", mapped]
+        if placement.agent is not None:
+            where += [*self.AGENT, str(placement.agent)]
+        if placement.control_interface is not None:
+            where += [*self.CONTROL_INTERFACE, placement.control_interface]
+        return where
+
+
+def _mapped(placement: Placement, by: str) -> str:
+    """Return what ranks are mapped by, each with as many cores as it has threads, where it is bound to cores."""
+    threads = placement.layout.threads_per_rank or 1
+    if placement.layout.binding is not Binding.CORE or threads == 1:
+        return by
+    return f"{by or 'slot'}:PE={threads}"
+
+
+PRTERUN = OpenMpiStarter(
+    "prterun",
+    ("prterun", "mpiexec"),
+    {"--mca": "OMPI_MCA_", "--prtemca": "PRTE_MCA_", "--pmixmca": "PMIX_MCA_"},
+    AGENT=("--prtemca", "plm_ssh_agent"),
+    CONTROL_INTERFACE=("--prtemca", "prte_if_include"),
+)
+ORTERUN = OpenMpiStarter(
+    "orterun",
+    ("orterun", "mpiexec"),
+    {"--mca": "OMPI_MCA_"},
+    AGENT=("--mca", "plm_rsh_agent"),
+    CONTROL_INTERFACE=("--mca", "oob_tcp_if_include"),
+)

@@ -1,0 +1,75 @@
+"""srun of Slurm (22.05 and newer), within an allocation. It starts the ranks itself: no mpiexec and no ssh is needed.
+
+A launch is a step of the job. `--overlap` lets it share the processors with the shell or the batch script that runs fabricbench,
+else it would wait for them for ever. Variables go behind `env`: `--export` cannot write a value with a comma, and srun itself
+should not preload what is meant for the ranks. srun orders the nodes as Slurm does, whatever the order in `--nodelist`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fabricbench.launch.starting import WORKING_DIRECTORY, Given, Job, Placement
+from fabricbench.testbed.model import Binding
+
+NAME = "srun"
+PROGRAMS: tuple[str, ...] = ("srun",)
+REACHES_NODES = True
+
+EXPORT = "--export"
+BOUND_TO = {Binding.NONE: "none", Binding.CORE: "cores", Binding.SOCKET: "sockets"}
+
+
+def is_it(version_text: str) -> bool:
+    """Tell from the output of `srun --version`: `slurm 22.05.8`, `slurm-wlm 22.05.8`."""
+    return version_text.lower().startswith("slurm")
+
+
+def parse(arguments: Sequence[str]) -> Given:
+    """Take apart what sets variables: `--export=ALL,NAME=VALUE`, of which `--export=ALL` is left."""
+    environment: dict[str, str | None] = {}
+    rest: list[str] = []
+    left = list(arguments)
+    while left:
+        word = left.pop(0)
+        if word == EXPORT and left:
+            word = f"{EXPORT}={left.pop(0)}"
+        if word.startswith(f"{EXPORT}="):
+            words = word.removeprefix(f"{EXPORT}=").split(",")
+            environment |= {name: value for name, is_set, value in (one.partition("=") for one in words) if is_set}
+            if handed_on := [one for one in words if "=" not in one]:
+                rest.append(f"{EXPORT}={','.join(handed_on)}")
+        else:
+            rest.append(word)
+    return Given(environment, tuple(rest))
+
+
+def tokens(program: str, job: Job) -> list[str]:
+    """Return the tokens that start the job."""
+    placement = job.placement
+    return [
+        program,
+        f"--mpi={job.slurm_pmi}",
+        *_where(placement),
+        f"--ntasks={placement.ranks}",
+        f"--cpu-bind={BOUND_TO[placement.layout.binding]}",
+        *([f"--cpus-per-task={threads}"] if (threads := placement.layout.threads_per_rank) is not None else []),
+        "--overlap",
+        f"{EXPORT}=ALL",
+        "--kill-on-bad-exit=1",
+        *job.arguments,
+        *job.program_in_environment,
+    ]
+
+
+def _where(placement: Placement) -> list[str]:
+    if not placement.hosts:
+        return ["--nodes=1"]
+    hosts = placement.hosts
+    is_even = (
+        placement.ranks % len(hosts) == 0
+    )  # else srun warns that it takes no notice of a number of tasks on each node
+    each = [f"--ntasks-per-node={placement.ranks_on_each_host}"] if is_even else []
+    # Cyclic: rank i is on host i modulo the hosts, also where there are more ranks.
+    around = ["--distribution=cyclic", f"--chdir={WORKING_DIRECTORY}"]
+    return [f"--nodes={len(hosts)}", f"--nodelist={','.join(hosts)}", *each, *around]

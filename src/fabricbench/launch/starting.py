@@ -1,0 +1,168 @@
+"""How ranks are started: three parts that know nothing of each other, as data and tokens, never as a shell string.
+
+* A *library* (`launch/library/`, a file each) says which variables an MPI must be given to talk over a fabric.
+* A *starter* (`launch/starter/`, a file each) writes a job in its own syntax: hydra, prterun, orterun, srun, the user's template.
+* A *placement* says how many ranks there are, on which hosts, bound to what, with how many threads.
+
+`launch/mpi.py` lists libraries and starters, recognises them, and merges what the testbed sets (`mpi_environment`,
+`mpi_arguments`) with what we set. One rule, whichever the library and the starter (docs/starting.md):
+
+1. What the testbed sets wins by name. A variable that its arguments set (`--mca btl ...`, `-genv FI_PROVIDER ...`) counts as set,
+   and wins over the same in `mpi_environment`. Ours is left out.
+2. `LD_PRELOAD` is joined: ours first, then that of `mpi_environment`, then that of `mpi_arguments`.
+3. All other arguments follow ours, in their order.
+4. What was in force and which of ours were left out stands in the launch's conditions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from fabricbench.errors import UsageError
+from fabricbench.native import native_file
+from fabricbench.testbed.model import Fabric, Layout
+
+PRELOAD = "LD_PRELOAD"
+
+WORKING_DIRECTORY = "/"
+"""Where ranks on several hosts start: one that every host has. A starter would change to its own, the launch's directory, which
+only rank 0's host need have; hydra starts no rank without it."""
+
+YIELD_LIBRARY = "libfabricbench-yield.so"
+"""How ranks wait where nodes share processors. An MPI library that waits spins and calls sched_yield; two spinning ranks on one
+core starve each other for milliseconds. Preloaded, this lets them sleep until data come, which costs some microseconds of MPI
+latency, and is therefore recorded with each launch."""
+
+WAITING_ASLEEP = {"mpi waits": f"asleep: nodes share processors, so {YIELD_LIBRARY} lets ranks that wait sleep"}
+
+
+def yield_library() -> Path:
+    """Return the library to be preloaded; EnvironmentLacks where it was not built."""
+    return native_file(YIELD_LIBRARY)
+
+
+@dataclass(frozen=True)
+class Placement:
+    """One rank on each host, in their order, and around again where there are more ranks: rank i is on host i modulo the hosts.
+
+    No hosts: all ranks on this machine.
+    `agent` replaces ssh as the program that reaches a host. `control_interface` carries the starter's own traffic. `preload` is a
+    library put before the ranks' others: nodes that share processors need one whose `sched_yield` sleeps. UsageError where the
+    layout seats fewer ranks on a node than there would be.
+    """
+
+    ranks: int
+    hosts: tuple[str, ...] = ()
+    layout: Layout = field(default_factory=Layout)
+    agent: Path | None = None
+    control_interface: str | None = None
+    preload: Path | None = None
+
+    def __post_init__(self) -> None:
+        most = self.layout.ranks_per_node
+        if most is not None and self.ranks_on_each_host > most:
+            where = f"{len(self.hosts)} nodes" if len(self.hosts) > 1 else "one node"
+            raise UsageError(
+                f"{self.ranks} ranks on {where} are {self.ranks_on_each_host} on each, and the testbed has ranks_per_node = {most}",
+                hint="raise `ranks_per_node` in the testbed, name more nodes, or ask the campaign for fewer ranks",
+            )
+
+    @property
+    def ranks_on_each_host(self) -> int:
+        """How many ranks a host has at most."""
+        return -(-self.ranks // max(1, len(self.hosts)))
+
+    @property
+    def shares_memory(self) -> bool:
+        """Whether ranks of one node talk through its memory: the testbed seats several there, as applications run."""
+        return bool(self.hosts) and (self.layout.ranks_per_node or 1) > 1
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What an MPI is told to talk over a fabric.
+
+    `by_subnet`: variables that name an interface, which each node finds by its own address in that subnet. `gives_way`: a variable
+    of ours is left out as well where the testbed sets one of these others, with which it would make no sense.
+    """
+
+    environment: Mapping[str, str]
+    by_subnet: Mapping[str, str] = field(default_factory=dict)
+    gives_way: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+class Library(Protocol):
+    """What an MPI needs. A module with these names is one.
+
+    `WAITS_ASLEEP` are the variables with which ranks that wait call sched_yield. `SLURM_PMI` is the plugin of `srun --mpi=` that
+    its ranks speak with.
+    """
+
+    NAME: str
+    WAITS_ASLEEP: Mapping[str, str]
+    SLURM_PMI: str
+
+    def is_it(self, version_text: str) -> bool:
+        """Tell from what its starter or its compiler prints of its version whether it is this MPI."""
+
+    def selection(self, fabric: Fabric, *, shares_memory: bool) -> Selection:
+        """Return what it is told to talk over a fabric; `shares_memory`: but through memory among ranks of one node."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """A testbed's `mpi_arguments`, taken apart: the variables that they set, and all others as they are.
+
+    None: the variable is set by one of the others, with a value that is not known here (`-x NAME` hands on the caller's).
+    """
+
+    environment: Mapping[str, str | None]
+    arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be started: a program as tokens, its ranks, their variables, further arguments of the starter."""
+
+    program: tuple[str, ...]
+    placement: Placement
+    environment: Mapping[str, str] = field(default_factory=dict)
+    arguments: tuple[str, ...] = ()
+    slurm_pmi: str = "none"
+
+    @property
+    def program_in_environment(self) -> tuple[str, ...]:
+        """The program behind `env`: for starters that hand variables to nobody, or cannot write all values."""
+        if not self.environment:
+            return self.program
+        return ("env", *(f"{name}={value}" for name, value in self.environment.items()), *self.program)
+
+
+class Starter(Protocol):
+    """How a program that starts ranks is told of a job. A module with these names is one.
+
+    `PROGRAMS` are the names that it goes by, the first that is found counts: beside the MPI's compiler, then on the PATH.
+    `REACHES_NODES`: it needs no ssh to reach a node, so questions to a node go through it as well.
+    """
+
+    NAME: str
+    PROGRAMS: tuple[str, ...]
+    REACHES_NODES: bool
+
+    def is_it(self, version_text: str) -> bool:
+        """Tell from what `PROGRAM --version` prints whether it is this one."""
+
+    def parse(self, arguments: Sequence[str]) -> Given:
+        """Take arguments of this starter apart."""
+
+    def tokens(self, program: str, job: Job) -> list[str]:
+        """Return the tokens that start the job, `program` being where the starter was found."""
+
+
+def version_in(text: str) -> str:
+    """Return the first word that looks like a version: `5.0.2`."""
+    words = text.replace(")", " ").split()
+    return next((word for word in words if word[:1].isdigit() and "." in word), "unknown")

@@ -1,0 +1,102 @@
+"""The nodes of the batch job that this process runs in: `nodes = "allocation"` of a testbed.
+
+Each batch system tells in a way of its own; `SYSTEMS` lists those that are asked, the first whose variable is set counts. A login
+or launch node that a system names beside them (LSF on some machines) is a node like the others: name the nodes there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ClusterShell.NodeSet import NodeSet, NodeSetException
+
+from fabricbench.errors import EnvironmentLacks, UsageError
+
+ALLOCATION = "allocation"
+"""What a testbed writes in place of its nodes."""
+
+
+@dataclass(frozen=True)
+class BatchSystem:
+    """A batch system: the variable by which its jobs are known, and how the variable's value names their nodes.
+
+    `names` raises OSError or ValueError for a value that it cannot follow.
+    """
+
+    name: str
+    variable: str
+    names: Callable[[str], Iterator[str]]
+
+
+def _in_set(value: str) -> Iterator[str]:
+    """`node[001-004],login`."""
+    try:
+        yield from (str(name) for name in NodeSet(value))
+    except NodeSetException as error:
+        raise ValueError(str(error)) from None
+
+
+def _in_file(value: str) -> Iterator[str]:
+    """The path of a file with a line for each slot, which begins with the node's name."""
+    yield from (line.split()[0] for line in Path(value).read_text().splitlines() if line.strip())
+
+
+def _in_words(value: str) -> Iterator[str]:
+    """A word for each slot: `a a b b`."""
+    yield from value.split()
+
+
+def _counted(value: str) -> Iterator[str]:
+    """Each node before the number of its slots: `a 4 b 4`."""
+    yield from value.split()[::2]
+
+
+SYSTEMS = (
+    BatchSystem("Slurm", "SLURM_JOB_NODELIST", _in_set),
+    BatchSystem("PBS", "PBS_NODEFILE", _in_file),
+    BatchSystem("LSF", "LSB_MCPU_HOSTS", _counted),
+    BatchSystem("LSF", "LSB_HOSTS", _in_words),
+    BatchSystem("Grid Engine", "PE_HOSTFILE", _in_file),
+    BatchSystem("OAR", "OAR_NODEFILE", _in_file),
+    BatchSystem("Cobalt", "COBALT_NODEFILE", _in_file),
+)
+
+
+def allocated_nodes(environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
+    """Return the nodes of the job that this process runs in, each once, in the job's order.
+
+    EnvironmentLacks outside of a job, and where what a batch system says cannot be followed.
+    """
+    system = next((one for one in SYSTEMS if environment.get(one.variable)), None)
+    if system is None:
+        raise EnvironmentLacks(
+            f'testbed.nodes = "{ALLOCATION}" takes the nodes of a batch job, and this runs in none: '
+            f"{', '.join(one.variable for one in SYSTEMS)} are not set",
+            hint="run it within a job (`salloc`, `sbatch`, `qsub -I`, `bsub -Is`), or name the nodes in the testbed",
+        )
+    value = environment[system.variable]
+    try:
+        names = tuple(dict.fromkeys(system.names(value)))
+    except (OSError, ValueError) as error:
+        raise EnvironmentLacks(
+            f"{system.variable}={value!r} of {system.name} names no nodes: {error}",
+            hint="name the nodes in the testbed",
+        ) from error
+    if not names:
+        raise EnvironmentLacks(
+            f"{system.variable}={value!r} of {system.name} names no nodes", hint="name the nodes in the testbed"
+        )
+    return names
+
+
+def check_allocated(nodes: Sequence[str], environment: Mapping[str, str] = os.environ) -> None:
+    """Raise UsageError where nodes that came from an allocation are not in the present one: a run goes on on the same nodes."""
+    missing = [name for name in nodes if name not in allocated_nodes(environment)]
+    if missing:
+        raise UsageError(
+            f"the run has nodes of another batch job, which this one does not have: {NodeSet.fromlist(missing)}",
+            hint=f"ask for the same nodes, `salloc --nodelist={NodeSet.fromlist(nodes)}` say, or measure anew in this job",
+        )

@@ -1,0 +1,271 @@
+"""How starters are told where ranks go and what they are bound to, and a real run that srun starts."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from fabricbench.campaign.plan import plan_run
+from fabricbench.campaign.run import start_run
+from fabricbench.campaign.specification import Campaign, Experiment
+from fabricbench.campaign.venue import Standing, find_venue
+from fabricbench.errors import EnvironmentLacks, UsageError
+from fabricbench.lab import Lab, lab_support, parse_fabrics
+from fabricbench.launch import mpi
+from fabricbench.launch.library import mpich, openmpi
+from fabricbench.launch.mpi import MpiStarter, find_starter
+from fabricbench.launch.ssh import SshLauncher
+from fabricbench.launch.starter import hydra, srun
+from fabricbench.launch.starter.prterun import ORTERUN, PRTERUN
+from fabricbench.launch.starter.template import Template
+from fabricbench.launch.starting import Placement
+from fabricbench.model import Layer, Pattern
+from fabricbench.native import build_info
+from fabricbench.record.store import Run
+from fabricbench.testbed.model import Binding, Fabric, Launcher, Layout, Node, Testbed
+from support import fake_srun
+
+NET = Fabric(name="net", interface="eth1")
+PROGRAM = ["probe", "a plan"]
+NODES = ("n0", "n1")
+SRUN = MpiStarter("srun", srun, "22.05.8", mpich, "5.0.2")
+
+
+def after(tokens: Sequence[str], option: str) -> str:
+    return tokens[list(tokens).index(option) + 1]
+
+
+def bound(starter: object, layout: Layout, ranks: int = 2) -> list[str]:
+    mpi = MpiStarter("prog", starter, "5.0", mpich, "5.0.2")  # type: ignore[arg-type]
+    return mpi.tokens(Placement(ranks, NODES, layout), NET, PROGRAM)
+
+
+def test_srun_starts_a_step_of_the_job_that_shares_its_processors_and_goes_around_the_nodes():
+    uneven = SRUN.tokens(Placement(5, NODES), NET, PROGRAM)
+    assert not any(token.startswith("--ntasks-per-node") for token in uneven)
+    tokens = SRUN.tokens(Placement(6, NODES), NET, PROGRAM)
+    assert tokens[:1] == ["srun"]
+    assert {
+        *("--mpi=pmi2", "--nodes=2", "--nodelist=n0,n1", "--ntasks=6", "--ntasks-per-node=3", "--distribution=cyclic"),
+        *("--cpu-bind=none", "--overlap", "--export=ALL", "--chdir=/", "--kill-on-bad-exit=1"),
+    } <= set(tokens)
+    assert tokens[tokens.index("env") + 1 :][-2:] == PROGRAM
+    assert "FI_TCP_IFACE=eth1" in tokens
+    of_open_mpi = MpiStarter("srun", srun, "22.05.8", openmpi, "5.0.11").tokens(Placement(2, NODES), NET, PROGRAM)
+    assert {"--mpi=pmix", "OMPI_MCA_btl=tcp,self"} <= set(of_open_mpi)
+
+
+@pytest.mark.parametrize(
+    ("binding", "of_hydra", "of_open_mpi", "of_srun"),
+    [
+        (Binding.NONE, "none", "none", "--cpu-bind=none"),
+        (Binding.CORE, "core", "core", "--cpu-bind=cores"),
+        (Binding.SOCKET, "socket", "socket", "--cpu-bind=sockets"),
+    ],
+)
+def test_binding_is_as_the_testbed_says(binding: Binding, of_hydra: str, of_open_mpi: str, of_srun: str):
+    layout = Layout(binding=binding)
+    assert after(bound(hydra, layout), "-bind-to") == of_hydra
+    assert after(bound(PRTERUN, layout), "--bind-to") == of_open_mpi
+    assert after(bound(ORTERUN, layout), "--bind-to") == of_open_mpi
+    assert of_srun in bound(srun, layout)
+
+
+def test_a_rank_with_threads_gets_as_many_cores():
+    layout = Layout(binding=Binding.CORE, threads_per_rank=4)
+    assert after(bound(hydra, layout), "-bind-to") == "core:4"
+    assert after(bound(PRTERUN, layout), "--map-by") == "slot:PE=4"
+    assert after(bound(ORTERUN, layout, ranks=4), "--map-by") == "node:PE=4"
+    assert "--cpus-per-task=4" in bound(srun, layout)
+    assert {"OMP_NUM_THREADS=4"} <= set(bound(srun, layout))
+
+
+def test_more_ranks_than_the_testbed_seats_on_a_node_are_refused():
+    assert Placement(6, NODES, Layout(ranks_per_node=3)).ranks_on_each_host == 3
+    with pytest.raises(UsageError, match="7 ranks on 2 nodes are 4 on each, and the testbed has ranks_per_node = 3"):
+        Placement(7, NODES, Layout(ranks_per_node=3))
+
+
+def test_ranks_of_a_node_talk_through_memory_only_where_the_testbed_seats_several_there():
+    assert "MPIR_CVAR_NOLOCAL=1" in bound(srun, Layout())
+    assert "MPIR_CVAR_NOLOCAL=1" not in bound(srun, Layout(ranks_per_node=2))
+
+
+def test_a_template_is_filled_in_token_by_token():
+    template = Template(
+        ("ssh", "head", "aprun -n {ranks} -N {ranks_per_node} -L {hosts} {arguments} {program}", "{binding}{nodes}")
+    )
+    starter = MpiStarter("/usr/bin/ssh", template, "", mpich, "5.0.2")
+    fabric = NET.model_copy(update={"mpi_arguments": ("-cc", "0,1 2")})
+    tokens = starter.tokens(Placement(3, NODES), fabric, PROGRAM)
+    assert tokens[:2] == ["/usr/bin/ssh", "head"]
+    assert tokens[2].startswith("aprun -n 3 -N 2 -L n0,n1 -cc '0,1 2' env ")
+    assert tokens[2].endswith(" probe 'a plan'")
+    assert tokens[3] == "none2"
+    alone = Template(("jsrun", "{arguments}", "-n", "{ranks}", "{program}"))
+    tokens = MpiStarter("jsrun", alone, "", mpich, "5.0.2").tokens(Placement(3, NODES), fabric, PROGRAM)
+    assert tokens[:5] == ["jsrun", "-cc", "0,1 2", "-n", "3"]
+    assert tokens[-2:] == PROGRAM
+
+
+@pytest.mark.parametrize(
+    ("template", "said"),
+    [
+        (("aprun", "{rank}", "{program}"), "{rank} is no placeholder; did you mean 'ranks'?"),
+        (("aprun", "-n", "{ranks}"), "its tokens start no program"),
+    ],
+)
+def test_a_template_that_cannot_start_a_program_is_refused(template: tuple[str, ...], said: str):
+    with pytest.raises(UsageError) as raised:
+        Template(template)
+    assert said in raised.value.message
+
+
+def test_arguments_without_a_place_in_a_template_are_refused():
+    starter = MpiStarter("aprun", Template(("aprun", "{program}")), "", mpich, "5.0.2")
+    with pytest.raises(UsageError, match="no place for them"):
+        starter.tokens(Placement(2), NET.model_copy(update={"mpi_arguments": ("-x",)}), PROGRAM)
+
+
+@pytest.fixture(autouse=True)
+def _found_anew() -> Iterator[None]:
+    find_starter.cache_clear()
+    yield
+    find_starter.cache_clear()
+
+
+def test_a_starter_that_there_is_not_is_said_with_those_that_there_are():
+    with pytest.raises(UsageError, match=r"found 'srum', needed one of hydra, .*did you mean 'srun'") as raised:
+        find_starter("srum")
+    assert raised.value.exit_code == 2
+
+
+def test_a_starter_that_is_not_here_is_what_the_environment_lacks(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(EnvironmentLacks, match="no srun: srun is neither on the PATH nor"):
+        find_starter("srun")
+    with pytest.raises(EnvironmentLacks, match="there is no program aprun here"):
+        find_starter(("aprun", "{program}"))
+
+
+def test_another_program_of_the_name_is_not_taken_for_a_starter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    other = tmp_path / "srun"
+    other.write_text("#!/bin/sh\necho serial runner 1.0\n")
+    other.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    with pytest.raises(EnvironmentLacks, match=r"srun is another \(1.0\)"):
+        find_starter("srun")
+
+
+@pytest.fixture
+def mpich_here() -> str:
+    """The hydra that the fake srun starts ranks with."""
+    if find_starter().starter is not hydra:
+        pytest.skip("the fake srun starts its ranks with hydra, and this MPI has none")
+    return build_info().mpiexec
+
+
+def in_job(program: Path, nodes: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(program.parent), prepend=":")
+    monkeypatch.setenv("SLURM_JOB_NODELIST", nodes)
+    find_starter.cache_clear()
+
+
+def test_srun_needs_no_mpiexec_as_the_compiler_tells_which_library_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mpich_here: str
+):
+    from dataclasses import replace
+
+    in_job(fake_srun.install(tmp_path / "slurm", "c1,c2", mpich_here), "c1,c2", monkeypatch)
+    without = replace(build_info(), mpiexec="/no/mpiexec")
+    monkeypatch.setattr(mpi, "build_info", lambda: without)
+    found = find_starter("srun")
+    assert (found.starter, found.version, found.library) == (srun, "22.05.8", mpich)
+
+
+TESTBED = """
+[testbed]
+name = "job"
+nodes = "allocation"
+starter = "srun"
+
+[[fabric]]
+name = "loopback"
+interface = "lo"
+subnet = "127.0.0.0/8"
+mtu = 65536
+layers = ["tcp", "mpi"]
+"""
+
+EXPERIMENT = Experiment(
+    layers=(Layer.TCP, Layer.MPI),
+    pattern=Pattern.PINGPONG,
+    message_bytes=(1024,),
+    maximum_seconds="50ms",
+    minimum_samples=5,
+    warmup_samples=2,
+)
+CAMPAIGN = Campaign(name="tiny", blocks=2, experiments=(EXPERIMENT,))
+
+
+@pytest.mark.mpi
+def test_a_run_in_an_allocation_is_started_by_srun_and_asks_its_nodes_through_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mpich_here: str
+):
+    program = fake_srun.install(tmp_path / "slurm", "c1,c2", mpich_here)
+    in_job(program, "c1,c2", monkeypatch)
+    file = tmp_path / "testbed.toml"
+    file.write_text(TESTBED)
+    venue = find_venue(str(file))
+    plan = plan_run(CAMPAIGN, venue.testbed(), seed=1)
+    # The fabric of both nodes is this machine's loopback, which a preflight would refuse.
+    start_run(tmp_path / "run", CAMPAIGN, venue, plan, notify=lambda _: None, preflight=False)
+    run = Run.open(tmp_path / "run")
+    assert set(run.cells()["status"]) == {"done"}
+    assert run.manifest.testbed.is_allocated
+    assert run.manifest.versions["starter"] == "srun 22.05.8"
+    assert all("missing" not in facts for facts in run.manifest.inventory.values())
+    facts = run.launches[0].summary.facts
+    assert facts.is_valid, facts.invalid_because
+    assert facts.conditions["starter"] == "srun 22.05.8"
+    told = fake_srun.steps(program)
+    assert len(told) == 2 + 2, "each node was asked once, and two launches were started"
+    assert all("--nodelist=c1,c2" in step for step in told[2:])
+
+
+@pytest.mark.lab
+@pytest.mark.mpi
+def test_srun_starts_ranks_on_the_nodes_of_a_lab_and_the_path_is_proven(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mpich_here: str
+):
+    if lab_support().mode == "none":
+        pytest.skip(f"no lab can be had here: {lab_support().reason}")
+    lab = Lab.up(f"test-{secrets.token_hex(4)}", 2, tuple(parse_fabrics("fast-ethernet,myrinet")), owned=True)
+    try:
+        program = fake_srun.install(tmp_path / "slurm", "n0,n1", mpich_here, lab.agent, lab.control_interface)
+        in_job(program, "n0,n1", monkeypatch)
+        testbed = lab.testbed().model_copy(update={"starter": "srun"})
+        plan = plan_run(CAMPAIGN, testbed, seed=1)
+        start_run(tmp_path / "run", CAMPAIGN, Standing(given=testbed), plan, notify=lambda _: None)
+    finally:
+        lab.down()
+    run = Run.open(tmp_path / "run")
+    assert [launch.is_valid for launch in run.launches] == [True] * 4
+    for launch in run.launches:
+        assert launch.summary.header is not None
+        assert {info.host for info in launch.summary.header.ranks} == {"n0", "n1"}
+
+
+def test_the_nodes_of_another_job_are_not_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mpich_here: str
+):
+    in_job(fake_srun.install(tmp_path / "slurm", "c3,c4", mpich_here), "c3,c4", monkeypatch)
+    nodes = (Node(name="c1"), Node(name="c3"))
+    given = Testbed(name="job", launcher=Launcher.SSH, nodes=nodes, fabrics=(NET,), starter="srun", is_allocated=True)
+    with pytest.raises(UsageError, match="which this one does not have: c1"):
+        Standing(given=given).sketch()
+    here = given.model_copy(update={"nodes": (Node(name="c3"), Node(name="c4"))})
+    assert isinstance(Standing(given=here).sketch(), SshLauncher)

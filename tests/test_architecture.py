@@ -10,7 +10,7 @@ import pytest
 import fabricbench
 
 PACKAGE = Path(fabricbench.__file__).parent
-BASE = {"errors", "model", "patterns", "quantity", "native", "configuration", "printable"}
+BASE = {"errors", "model", "patterns", "quantity", "native", "configuration", "printable", "table"}
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "model": {"errors"},
@@ -18,6 +18,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "quantity": {"errors"},
     "native": {"errors"},
     "printable": set(),
+    "table": {"printable"},
     "configuration": {"errors"},
     "testbed": BASE,
     "lab": BASE | {"testbed"},

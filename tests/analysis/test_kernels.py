@@ -14,6 +14,7 @@ from fabricbench.analysis.findings import Findings, Verdict
 from fabricbench.analysis.kernels import reference_run
 from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.specification import campaign_of
+from fabricbench.chapters.kernels import kernel_lines, sensitivity_table, study_table
 from fabricbench.errors import UsageError
 from fabricbench.lab import parse_fabrics
 from fabricbench.lab.topology import plan_lab
@@ -33,7 +34,6 @@ from fabricbench.record.manifest import Manifest, PlannedLaunch, write_manifest
 from fabricbench.record.store import Run
 from fabricbench.report.figures import present
 from fabricbench.report.formats import FORMATS, Format
-from fabricbench.report.kernel_tables import kernel_lines, sensitivity_table, study_table
 from support.example_findings import example_findings
 
 SECONDS = {"IS": 1.0, "EP": 2.0, "CG": 1.5}

@@ -58,6 +58,17 @@ def interval(estimate: Estimate) -> Interval:
     return Interval(value=estimate.value, low=estimate.low, high=estimate.high)
 
 
+def over_launches(values: np.ndarray[tuple[int], np.dtype[np.float64]], confidence: float) -> Interval | None:
+    """Return the median over launches with its interval; None where no launch has a value."""
+    return None if np.isnan(values).all() else interval(median_interval(values, confidence))
+
+
+def scaled(one: Interval, factor: float) -> Interval:
+    """Return an interval times a positive factor."""
+    low, high = (None if bound is None else bound * factor for bound in (one.low, one.high))
+    return Interval(value=one.value * factor, low=low, high=high)
+
+
 def distribution(side: Side, cell: CellMeasured) -> Distribution | None:
     """Return the histogram of all samples, bins even in the logarithm but for a wide one at each tail; None without a spread."""
     pooled = cell.pooled[cell.pooled > 0]

@@ -20,6 +20,9 @@ MOST_DECIMALS = 3
 WIDE = 10.0
 """An interval whose ends differ this many times gets digits that suit each end."""
 
+MOST_NAMED = 4
+"""Cells or launches that a warning names before it says how many more there are."""
+
 METRIC_WORDS = {
     Metric.ROUND_TRIP_TIME: "round trip",
     Metric.OPERATION_TIME: "time",
@@ -184,3 +187,11 @@ def enumeration(items: Sequence[str]) -> str:
 def percent(share: float) -> str:
     """Return a share as a percentage with three significant digits: `2 %`, `0.346 %`."""
     return f"{100.0 * share:.3g} %"
+
+
+def named(names: Sequence[str]) -> str:
+    """Return the first few names and how many more there are."""
+    few = list(dict.fromkeys(names))
+    if len(few) <= MOST_NAMED:
+        return enumeration(few)
+    return f"{', '.join(few[:MOST_NAMED])} and {len(few) - MOST_NAMED} more"

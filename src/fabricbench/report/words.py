@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fabricbench.analysis.findings import CellKey, Comparison, Crossover, Findings, Interval, Verdict
@@ -188,6 +189,17 @@ def cell_words(key: CellKey) -> str:
     return f"{probe}, {size_words(key.message_bytes)}" if PATTERNS[key.pattern].has_size else probe
 
 
+def group_words(key: CellKey) -> str:
+    """Return `tcp incast, 4 ranks, flows=16`; how a socket waits is told where it spins."""
+    return probe_words(key.layer, key.pattern, key.receive, key.variant).replace(", blocking", "")
+
+
+def in_report_order(key: CellKey) -> tuple[int, int, str, str, int]:
+    """Sort cells as tables and figures of patterns show them: up the layers, then by pattern, variant and size."""
+    order = list(Layer).index(key.layer), list(Pattern).index(key.pattern)
+    return (*order, key.receive, key.variant, key.message_bytes)
+
+
 @dataclass(frozen=True)
 class Advantage:
     """How many times faster fabric B is than A: above 1 B is faster, whatever the metric. The ratio, turned to face one way."""
@@ -259,6 +271,11 @@ def outcome_words(verdict: Verdict, fabric_a: str, fabric_b: str, margin: float,
 def counted(number: int, noun: str, plural: str = "") -> str:
     """Return `1 more block`, `6 more blocks`."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def spoken(words: Sequence[str]) -> str:
+    """Return `a`, `a and b`, `a, b and c`."""
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def p_words(p_value: float | None) -> str:

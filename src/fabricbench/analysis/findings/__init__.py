@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from fabricbench.analysis.findings.cells import (
     BASIC_PATTERNS,
+    CellKey,
     CellSummary,
     Comparison,
     Crossover,
     Distribution,
+    Interval,
     LadderStep,
+    Replication,
+    Verdict,
     is_basic,
 )
 from fabricbench.analysis.findings.decision import (
@@ -48,13 +52,13 @@ from fabricbench.analysis.findings.patterns import (
     UnexplainedPair,
     slowness_words,
 )
-from fabricbench.analysis.findings.terms import CellKey, Interval, Replication, Verdict
-from fabricbench.analysis.findings.whole import FabricFacts, Findings, Severity, Warning  # noqa: A004 - the field's word
+from fabricbench.analysis.findings.whole import Caution, FabricFacts, Findings, Severity
 
 __all__ = [
     "BASIC_PATTERNS",
     "BreakEven",
     "BreakEvenKind",
+    "Caution",
     "CellKey",
     "CellSummary",
     "Changes",
@@ -95,7 +99,6 @@ __all__ = [
     "Topology",
     "UnexplainedPair",
     "Verdict",
-    "Warning",
     "WeighedTest",
     "is_basic",
     "slowness_words",

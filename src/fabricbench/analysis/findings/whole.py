@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from pydantic import Field, JsonValue
+
 from fabricbench.analysis.findings.cells import CellSummary, Comparison, Crossover, Distribution, LadderStep
 from fabricbench.analysis.findings.decision import DecisionFindings
 from fabricbench.analysis.findings.first_screen import Headline
@@ -20,6 +22,10 @@ from fabricbench.analysis.findings.patterns import (
 from fabricbench.model import Layer, Model
 
 
+def _is_empty(chapters: object) -> bool:
+    return not chapters
+
+
 class Severity(StrEnum):
     """How much a warning weighs: does it invalidate, weaken, or only inform?"""
 
@@ -28,7 +34,7 @@ class Severity(StrEnum):
     NOTE = "note"
 
 
-class Warning(Model):  # noqa: A001 - the field's word, and never used beside the built-in
+class Caution(Model):
     """Something the reader must know before believing a number."""
 
     severity: Severity
@@ -83,7 +89,9 @@ class Findings(Model):
     maps: tuple[NetworkMap, ...] = ()
     kernels: KernelFindings | None = None
     decision: DecisionFindings | None = None
-    warnings: tuple[Warning, ...]
+    chapters: dict[str, tuple[dict[str, JsonValue], ...]] = Field(default={}, exclude_if=_is_empty)
+    """What further chapters found, by name: rows of plain values (`fabricbench.chapters`)."""
+    warnings: tuple[Caution, ...]
     method: tuple[str, ...]
     """The method in words, a paragraph each, with sources."""
     inventory: dict[str, dict[str, str]]

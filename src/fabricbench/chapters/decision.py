@@ -1,31 +1,35 @@
-"""The decision in words and tables: who is first over all that was weighed, what it costs, where it pays, how sure that is."""
+"""The decision: who is first over all that was weighed, what it costs, where it pays, how sure that is."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from fabricbench.analysis.findings import (
-    BreakEven,
-    BreakEvenKind,
-    DecisionFindings,
-    Findings,
-    Interval,
-)
+from fabricbench.analysis.change import is_change
+from fabricbench.analysis.decide import find_decision
+from fabricbench.analysis.effects import choose_rows
+from fabricbench.analysis.findings import BreakEven, BreakEvenKind, DecisionFindings, Findings, Interval
+from fabricbench.analysis.material import Material
+from fabricbench.chapters.chapter import Chapter, Found, OnPage
 from fabricbench.quantity import count
-from fabricbench.report.tables import Table, table
 from fabricbench.report.words import NOTHING, factor_words, share_words
+from fabricbench.table import Table, table
 
 NEARLY_SURE = 0.99
 """Beyond this a probability is told as "above": the model of the scatter is not known any better."""
-
 TESTS_NAMED = 2
-
 SHARES = (BreakEvenKind.TIME, BreakEvenKind.WEIGHT, BreakEvenKind.LEAD)
-
 WHAT_IT_IS_OF = (
     "Intervals and probabilities are under the scatter of these blocks alone: they say nothing about other nodes or loads, and "
     "prices count as exact."
 )
+
+
+def find(material: Material) -> Found:
+    """Weigh the leading rows of the first screen; before and after a change there is nothing to choose."""
+    if is_change(material.pairings):
+        return {}
+    rows = [row.key for row in choose_rows(material.sides, material.ladder) if row.is_leading]
+    return {"decision": find_decision(material.sides, material.decision, material.level, rows=rows)}
 
 
 def decision_tables(findings: Findings) -> list[tuple[str, Table]]:
@@ -216,3 +220,13 @@ def _money(amount: float, currency: str) -> str:
 
 def _list(items: Sequence[str]) -> str:
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
+
+
+CHAPTER = Chapter(
+    name="decision",
+    title="Decision",
+    needs="two fabrics or more that were measured alike; weights and prices by [decision] of the campaign",
+    find=find,
+    tables=decision_tables,
+    on_page=OnPage(lines=decision_lines),
+)

@@ -1,4 +1,4 @@
-"""What the checks look at, and how their warnings name cells."""
+"""What the analysis has made of the runs before anything is concluded: what chapters are found from, and warnings told from."""
 
 from __future__ import annotations
 
@@ -6,32 +6,45 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fabricbench.analysis.comparing import Pairing
-from fabricbench.analysis.findings import Comparison, Distribution, LadderStep, NetworkMap, Severity, Warning  # noqa: A004 - the field's word
+from fabricbench.analysis.findings import (
+    Caution,
+    Comparison,
+    Distribution,
+    LadderStep,
+    NetworkMap,
+    Reference,
+    Severity,
+)
 from fabricbench.analysis.measured import CellMeasured, Side
-from fabricbench.analysis.wording import enumeration, named_cell, percent
+from fabricbench.analysis.wording import named_cell, percent
 from fabricbench.quantity import count
-
-MOST_NAMED = 4
-"""Cells or launches that a warning names before it says how many more there are."""
+from fabricbench.record.decision_table import DecisionTable
 
 
 @dataclass(frozen=True)
 class Material:
-    """Everything that the checks look at."""
+    """Everything that may be looked at. `sides` are fabrics of a run, with a value of each launch for every cell that it measured.
+
+    `pairings` say which two sides are compared and how, `cells` what came of it. `confidence` is the report's; `level` is what is
+    left of it where blocks were added. `reference` and `decision` are what the user gave; `maps` are there once they are found.
+    """
 
     sides: Sequence[Side]
     pairings: Sequence[Pairing]
     cells: Sequence[Comparison]
     ladder: Sequence[LadderStep]
     distributions: Sequence[Distribution]
-    maps: Sequence[NetworkMap]
     margin: float
     confidence: float
+    level: float
+    reference: Reference | None = None
+    decision: DecisionTable | None = None
+    maps: Sequence[NetworkMap] = ()
 
 
-def warn(severity: Severity, subject: str, text: str) -> Warning:
+def warn(severity: Severity, subject: str, text: str) -> Caution:
     """Return a warning."""
-    return Warning(severity=severity, subject=subject, text=text)
+    return Caution(severity=severity, subject=subject, text=text)
 
 
 def name_of(cell: CellMeasured) -> str:
@@ -69,17 +82,9 @@ class Tally:
 
 def note_shares(
     material: Material, shares_of: Callable[[Side], Mapping[str, float]], words: Callable[[Tally], str]
-) -> Iterator[Warning]:
+) -> Iterator[Caution]:
     """Yield a note on each side on which any test has such a share: one for all of them."""
     for side in material.sides:
         shares = shares_of(side)
         if shares:
             yield warn(Severity.NOTE, side.name, words(Tally(side, shares)))
-
-
-def named(names: Sequence[str]) -> str:
-    """Return the first few names and how many more there are."""
-    few = list(dict.fromkeys(names))
-    if len(few) <= MOST_NAMED:
-        return enumeration(few)
-    return f"{', '.join(few[:MOST_NAMED])} and {len(few) - MOST_NAMED} more"

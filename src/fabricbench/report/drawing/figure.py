@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from fabricbench.analysis.findings import Findings
 from fabricbench.model import Receive
-from fabricbench.report.figures.theme import LIGHT, PAPER_SANS, vega_config
-from fabricbench.report.tables import Table
+from fabricbench.report.drawing.theme import LIGHT, PAPER_SANS, vega_config
 from fabricbench.report.words import RECEIVE_WORDS
+from fabricbench.table import Table
 
 Spec = dict[str, Any]
 """A Vega-Lite view, layer, channel or scale."""
@@ -36,6 +36,8 @@ class Panel:
     height: int = 220
     sides: tuple[str, str] | None = None
     """The fabrics that are faster to the left and to the right, where a panel has such sides."""
+    is_folded: bool = False
+    """Whether a page folds it away, under the figure's `fold_title`."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,14 @@ class Figure:
     table: Table
     is_switchable: bool = False
     sizes: tuple[int, ...] = ()
+    fold_title: str = ""
+
+
+class Builder(Protocol):
+    """What draws a figure: the figure, or None where the findings hold nothing for it."""
+
+    def __call__(self, findings: Findings, *, is_interactive: bool = False) -> Figure | None:
+        """Build the figure; interactive ones follow the page's controls and carry no legend."""
 
 
 def emulated_note(findings: Findings) -> str:

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from fabricbench import chapters
 from fabricbench.analysis.findings import Findings, Grade
 from fabricbench.printable import printable
 from fabricbench.report.first_screen import GRADE_SIGNS, LEVEL, Row, Screen, Value, build_screen, plain_times
-from fabricbench.report.pattern_tables import SECTIONS
 from fabricbench.report.tables import (
-    Table,
     comparison_table,
     crossover_table,
     curve_table,
     fabric_table,
     inventory_table,
     ladder_table,
-    table,
 )
 from fabricbench.report.warning_groups import count_words, grouped
 from fabricbench.report.words import NOTHING, facts_words, typographic
-
-SPECIAL = str.maketrans({character: f"\\{character}" for character in "\\`*_[]<>|"})
-"""What Markdown, or the HTML inside it, would take for a sign: names come from people's files."""
+from fabricbench.table import Table, markdown_lines, markdown_text, table
 
 
 def render(findings: Findings) -> bytes:
@@ -53,7 +49,7 @@ def _lines(findings: Findings) -> Iterable[str]:
     ):
         if content.rows:
             yield from (f"## {title}", "", *_table(content), "")
-    yield from _sections(findings)
+    yield from _chapters(findings)
     inventory = inventory_table(findings)
     if inventory.rows:
         yield from ("## Inventory", "", *_table(inventory), "")
@@ -123,25 +119,23 @@ def _pairs(screen: Screen) -> Iterable[str]:
         yield from ("Every pair:", "", *_table(table(("", "B : A", screen.ratio_head, "Verdict"), pairs, (2,))), "")
 
 
-def _sections(findings: Findings) -> Iterable[str]:
-    """Yield the sections about patterns of many ranks, congestion, operations and pairs that have anything to show."""
-    for title, tables_of in SECTIONS:
-        shown = [(name, content) for name, content in tables_of(findings) if content.rows]
-        if shown:
-            yield from (f"## {title}", "")
+def _chapters(findings: Findings) -> Iterable[str]:
+    """Yield each chapter that has anything to show: its sentences, then its tables."""
+    for chapter in chapters.CHAPTERS:
+        lines, shown = chapter.lines(findings), chapter.tables_with_rows(findings)
+        if lines or shown:
+            yield from (f"## {chapter.title}", "")
+        for line in lines:
+            yield from (_text(line), "")
         for name, content in shown:
             yield from ((f"### {_text(name)}", "") if name else ())
             yield from (*_table(content), "")
 
 
 def _table(content: Table) -> Iterable[str]:
-    yield "| " + " | ".join(map(_text, content.columns)) + " |"
-    yield (
-        "| " + " | ".join("---:" if index in content.numeric else "---" for index in range(len(content.columns))) + " |"
-    )
-    yield from ("| " + " | ".join(map(_text, row)) + " |" for row in content.rows)
+    yield from markdown_lines(content.with_cells(typographic))
 
 
 def _text(text: str) -> str:
     """Return text that Markdown shows as it is, on one line."""
-    return " ".join(typographic(text).split()).translate(SPECIAL)
+    return markdown_text(typographic(text))

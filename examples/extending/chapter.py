@@ -38,10 +38,10 @@ def find(material: Material) -> Found:
     """Return the time of each fabric's launches."""
     found = []
     for side in material.sides:
-        times = np.array([time for launch in side.launches if (time := _time_ns(launch)) is not None])
+        times = np.array([taken for launch in side.launches if (taken := _time_ns(launch)) is not None])
         if times.size:
-            time = interval(median_interval(times, material.confidence))
-            found.append(LaunchTime(fabric=side.name, launches=times.size, time=time))
+            median = interval(median_interval(times, material.confidence))
+            found.append(LaunchTime(fabric=side.name, launches=times.size, time=median))
     return {NAME: found}
 
 

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import sys
+from dataclasses import replace
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -17,7 +18,7 @@ from fabricbench import chapters
 from fabricbench.analysis.findings import Findings
 from fabricbench.chapters import kernels
 from fabricbench.errors import UsageError
-from fabricbench.report.figures import draw, paper_spec
+from fabricbench.report.figures import FIRST, LAST, draw, paper_spec
 from fabricbench.report.formats import FORMATS, FigureFormat, Format
 from support.example_findings import small_findings
 from support.synthetic_run import ladder_cells, write_synthetic_run
@@ -117,6 +118,16 @@ def test_every_chapter_says_what_it_is_and_what_it_needs():
     assert all(one.title and one.needs for one in chapters.CHAPTERS)
     drawn = [name for one in chapters.CHAPTERS for name in one.figures]
     assert len(set(drawn)) == len(drawn)
+    assert not {*drawn} & {*FIRST, *LAST}
+
+
+def test_two_chapters_that_find_under_one_name_are_refused(
+    example: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(chapters, "CHAPTERS", (*chapters.CHAPTERS, replace(example.CHAPTER, name="again")))
+    write_synthetic_run(tmp_path / "run", cells=ladder_cells({"slow": 1e8}, samples=20), blocks=2)
+    with pytest.raises(ValueError, match="again finds 'launch-times', as another does"):
+        fabricbench.compare(tmp_path / "run")
 
 
 def test_a_chapter_has_nothing_to_say_where_nothing_was_found():

@@ -26,13 +26,18 @@ CHAPTERS: tuple[Chapter, ...] = (
 
 
 def find_all(material: Material) -> tuple[dict[str, Any], list[str]]:
-    """Return the fields of `Findings` that the chapters fill, and the paragraphs of the method on what was found."""
+    """Return the fields of `Findings` that the chapters fill, and the paragraphs of the method on what was found.
+
+    ValueError if two chapters find something under one name: one would hide the other.
+    """
     fields: dict[str, Any] = {}
     others: dict[str, tuple[dict[str, Any], ...]] = {}
     paragraphs = []
     for chapter in CHAPTERS:
         found = chapter.find(material)
         for name, value in found.items():
+            if name in fields or name in others:
+                raise ValueError(f"the chapter {chapter.name} finds {name!r}, as another does")
             if name in Findings.model_fields:
                 fields[name] = value
             elif value:

@@ -316,7 +316,7 @@ def _fitted(content: Table, width: int) -> Table:
 def _wanted_width(content: Table) -> int:
     """Return the columns of text that a table takes if no cell breaks; headings may, between words."""
     columns = zip(content.columns, *content.rows, strict=True)
-    return sum(max(*map(len, head.split()), *map(len, cells)) + GAP for head, *cells in columns) - GAP
+    return sum(max([0, *map(len, head.split()), *map(len, cells)]) + GAP for head, *cells in columns) - GAP
 
 
 def _as_rich(content: Table) -> RichTable:

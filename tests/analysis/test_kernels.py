@@ -17,7 +17,6 @@ from fabricbench.campaign.specification import campaign_of
 from fabricbench.errors import UsageError
 from fabricbench.lab import parse_fabrics
 from fabricbench.lab.topology import plan_lab
-from fabricbench.record.kernel_cells import LaunchOfKernel, as_record
 from fabricbench.record.kernel_lines import (
     CallTotal,
     KernelFooter,
@@ -31,6 +30,7 @@ from fabricbench.record.launch import KernelPart, LaunchFacts, write_launch
 from fabricbench.record.lines import RankInfo
 from fabricbench.record.manifest import Manifest, PlannedLaunch, write_manifest
 from fabricbench.record.store import Run
+from fabricbench.record.workload_cells import LaunchOfWorkload, as_record
 from fabricbench.report.figures import present
 from fabricbench.report.formats import FORMATS, Format
 from fabricbench.report.kernel_tables import kernel_lines, sensitivity_table, study_table
@@ -86,8 +86,8 @@ def kernel_run(path: Path, *, wrong: str = "", gains: Mapping[str, float] = SLOW
     path.mkdir()
     write_manifest(path, Manifest(campaign_name="npb", testbed=testbed, seed=1, planned=planned))
     for launch in plan.launches:
-        assert launch.kernel is not None
-        name, ranks = launch.kernel.benchmark, launch.kernel.ranks
+        assert launch.workload is not None
+        name, ranks = launch.workload.benchmark, launch.workload.ranks
         slower = gains[name] if launch.fabric == "fast-ethernet" and ranks > 1 else 1.0
         seconds = SECONDS[name] * slower * (1.0 if ranks > 1 else SPEED_UP) * np.exp(random.normal(0.0, 0.01))
         record = kernel_record(name, ranks, float(seconds), is_right=name != wrong)
@@ -95,7 +95,7 @@ def kernel_run(path: Path, *, wrong: str = "", gains: Mapping[str, float] = SLOW
         directory.mkdir(parents=True)
         write_launch(
             directory,
-            as_record(record, LaunchOfKernel(launch.launch_id, launch.fabric, plan.cells[launch.cells[0]])),
+            as_record(record, LaunchOfWorkload(launch.launch_id, launch.fabric, plan.cells[launch.cells[0]])),
             facts=LaunchFacts(block=launch.block, position=launch.position),
             kernel=KernelPart(header=record.header, runs=tuple(record.runs)),
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fabricbench.analysis.applications import find_applications
 from fabricbench.analysis.caution import Material, find_warnings
 from fabricbench.analysis.caution.material import named
 from fabricbench.analysis.change import is_change
@@ -18,7 +19,16 @@ from fabricbench.analysis.instrument import doubt_of, impossible, impossible_lau
 from fabricbench.analysis.kernels import find_kernels
 from fabricbench.analysis.ladder import build_ladder
 from fabricbench.analysis.measured import CellMeasured, Side, read_sides
-from fabricbench.analysis.method import CONGESTION, KERNELS, MAPS, ONE_WAY, OPERATIONS, TURNS_AND_FLOODS, method
+from fabricbench.analysis.method import (
+    APPLICATIONS,
+    CONGESTION,
+    KERNELS,
+    MAPS,
+    ONE_WAY,
+    OPERATIONS,
+    TURNS_AND_FLOODS,
+    method,
+)
 from fabricbench.analysis.network_map import confirmation_of, network_maps
 from fabricbench.analysis.next_steps import next_steps
 from fabricbench.analysis.one_way import find_one_ways
@@ -39,7 +49,7 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 DEFAULT_MARGIN = 0.02
 DEFAULT_CONFIDENCE = 0.95
 
-PARAGRAPHS = (TURNS_AND_FLOODS, CONGESTION, OPERATIONS, ONE_WAY, MAPS, KERNELS)
+PARAGRAPHS = (TURNS_AND_FLOODS, CONGESTION, OPERATIONS, ONE_WAY, MAPS, KERNELS, APPLICATIONS)
 """What the method says of each part that a run may have or not, in the order of the parts."""
 
 
@@ -78,6 +88,7 @@ def analyse(
     maps = _maps(sides)
     warnings = find_warnings(Material(sides, pairings, cells, ladder, distributions, maps, margin, confidence))
     kernels = find_kernels(sides, pairings, cells, confidence, reference)
+    applications = find_applications(sides, pairings, cells, confidence)
     manifest = every_run[0].manifest
     launches = [launch for side in sides for launch in side.launches]
     invalid = sum(len(side.invalid) for side in sides)
@@ -90,7 +101,7 @@ def analyse(
     headline = write_headline(Compared(sides, pairings, cells, curves, crossovers, ladder, margin, level, judge))
     topologies, congestions = find_topologies(sides, confidence), find_congestions(sides, confidence)
     operations, one_ways = find_operations(sides, confidence), find_one_ways(sides, confidence)
-    found = (topologies, congestions, operations, one_ways, maps, kernels)
+    found = (topologies, congestions, operations, one_ways, maps, kernels, applications)
     more = [text for text, those in zip(PARAGRAPHS, found, strict=True) if those]
     return Findings(
         title=_title(sides, pairings),
@@ -117,7 +128,7 @@ def analyse(
                     run_directory=every_run[0].path,
                     blocks=blocks,
                     doubts=headline.evidence if headline.in_doubt else (),
-                    has_workload=kernels is not None,
+                    has_workload=kernels is not None or applications is not None,
                     testbed=testbed_arguments(manifest),
                 ),
                 "reproduce": tuple(line for run in every_run for line in reproduce(run)),
@@ -138,6 +149,7 @@ def analyse(
         one_ways=tuple(one_ways),
         maps=tuple(maps),
         kernels=kernels,
+        applications=applications,
         decision=find_decision(
             sides,
             decision or decision_of(manifest),

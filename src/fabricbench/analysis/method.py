@@ -132,6 +132,12 @@ slower and the faster network. By how much one gains more than the next is the r
 too; these intervals hold together, and where one holds 1, the order of the two is not settled.
 """
 
+APPLICATIONS = """
+Applications are judged by their own figure of merit, as they print it: a time, or a rate of which more is better. A launch counts
+with that figure; one whose result fails a check, or of which the figure cannot be found, is a failed test and counts nowhere.
+Further figures explain and enter no verdict.
+"""
+
 
 def method(
     margin: float, confidence: float, *, replication: Replication, seed: int, more: Iterable[str] = ()

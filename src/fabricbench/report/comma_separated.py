@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from fabricbench.analysis.findings import Comparison, Findings
@@ -15,11 +15,20 @@ from fabricbench.report.tables import Table
 def comparisons_csv(findings: Findings) -> str:
     """Return a row for each test and size, then one for each curve; a column for each field of a comparison."""
     text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, fieldnames=list(Comparison.model_fields), lineterminator="\n")
+    names = [name for name in Comparison.model_fields if name != "workload"]
+    of_workload = ["ranks", "parameters"] if any(one.workload is not None for one in findings.cells) else []
+    writer = csv.DictWriter(text, fieldnames=[*names, *of_workload], lineterminator="\n")
     writer.writeheader()
     for comparison in (*findings.cells, *findings.curves):
-        writer.writerow(comparison.model_dump(mode="json") | {"notes": "; ".join(comparison.notes)})
+        row = comparison.model_dump(mode="json", exclude={"workload"}) | {"notes": "; ".join(comparison.notes)}
+        if (workload := comparison.workload) is not None:
+            row |= {"ranks": workload.ranks, "parameters": _parameters(workload.parameters)}
+        writer.writerow(row)
     return text.getvalue()
+
+
+def _parameters(parameters: Iterable[Sequence[Any]]) -> str:
+    return ";".join(f"{name}={value}" for name, value in parameters)
 
 
 def table_csv(table: Table) -> str:
@@ -44,6 +53,8 @@ def findings_csv(findings: Findings) -> dict[str, str]:
         "one-way": findings.one_ways,
         "kernels": findings.kernels.results if findings.kernels else (),
         "kernel-ratios": findings.kernels.sensitivities if findings.kernels else (),
+        "applications": findings.applications.results if findings.applications else (),
+        "application-ratios": findings.applications.ratios if findings.applications else (),
         "speed-up": findings.kernels.speed_ups if findings.kernels else (),
     }
     rows = {
@@ -86,6 +97,8 @@ def flat(fields: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Return nested fields as columns: `time`, `time_low`, `time_high` of an interval; those of a cell's key as they are."""
     row: dict[str, Any] = {}
     for name, value in fields.items():
+        if name == "parameters" and isinstance(value, list):
+            value = [f"{key}={one}" for key, one in value]  # noqa: PLW2901 - of a workload: pairs of a name and a value
         column = prefix if name == "value" and prefix else f"{prefix}_{name}" if prefix else name
         if isinstance(value, Mapping):
             row |= flat(value, "" if name == "key" else column)

@@ -17,6 +17,7 @@ from fabricbench.analysis.findings import (
 )
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.patterns import PATTERNS
+from fabricbench.report.application_tables import application_tables
 from fabricbench.report.decision_tables import decision_tables
 from fabricbench.report.kernel_tables import kernel_tables
 from fabricbench.report.tables import Table, table
@@ -427,6 +428,7 @@ SECTIONS: tuple[tuple[str, Callable[[Findings], list[tuple[str, Table]]]], ...] 
     ),
     ("One-way latency", lambda findings: [("", one_way_table(findings))]),
     ("Kernels: the NAS Parallel Benchmarks", kernel_tables),
+    ("Applications", application_tables),
     (
         "The map of the network",
         lambda findings: [

@@ -35,6 +35,7 @@ CHECKS: tuple[Callable[[Material], Iterator[Warning]], ...] = (
     network.slow_pairs,
     network.failed_pairs,
     data.failed_cells,
+    data.unequal_work,
     network.missed_starts,
     network.loose_starts,
     network.uncertain_clocks,

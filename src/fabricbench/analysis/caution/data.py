@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fabricbench.analysis.caution.material import MOST_NAMED, Material, name_of, named, warn
 from fabricbench.analysis.findings import Severity, Warning  # noqa: A004 - the field's word
 from fabricbench.analysis.gaps import find_gaps, wide
-from fabricbench.analysis.wording import percent
+from fabricbench.analysis.wording import enumeration, percent
 from fabricbench.model import Pattern
 from fabricbench.quantity import count, format_duration, with_ranges, without_numbers
 from fabricbench.record.outcome import LaunchOutcome
@@ -52,6 +52,26 @@ def unproven_launches(material: Material) -> Iterator[Warning]:
                 f"{side.fabric.name}"
             )
             yield warn(Severity.WARNING, side.name, text)
+
+
+def unequal_work(material: Material) -> Iterator[Warning]:
+    """Tell of workloads that were not the same on all fabrics: another program, or another result where it must be one."""
+    facts: dict[tuple[str, str], dict[str, set[str]]] = {}
+    for side in material.sides:
+        for launch in side.launches:
+            part = launch.summary.workload
+            for what, fact in part.fixed.items() if part is not None else ():
+                facts.setdefault((part.name if part is not None else "", what), {}).setdefault(fact, set()).add(
+                    side.name
+                )
+    for (name, what), found in facts.items():
+        if len(found) > 1:
+            told = "; ".join(f"{fact} on {enumeration(sorted(sides))}" for fact, sides in found.items())
+            yield warn(
+                Severity.WARNING,
+                name,
+                f"its {what} is not the same in all launches ({told}): more differs than the network",
+            )
 
 
 def missing_launches(material: Material) -> Iterator[Warning]:

@@ -6,6 +6,7 @@ Intervals are at `Findings.confidence`. Numbers are in the metric's unit (ns, bi
 
 from __future__ import annotations
 
+from fabricbench.analysis.findings.applications import ApplicationFindings, ApplicationOnFabric, ApplicationRatio
 from fabricbench.analysis.findings.cells import (
     BASIC_PATTERNS,
     CellSummary,
@@ -48,11 +49,14 @@ from fabricbench.analysis.findings.patterns import (
     UnexplainedPair,
     slowness_words,
 )
-from fabricbench.analysis.findings.terms import CellKey, Interval, Replication, Verdict
+from fabricbench.analysis.findings.terms import CellKey, Interval, OfWorkload, Replication, Verdict, WorkloadName
 from fabricbench.analysis.findings.whole import FabricFacts, Findings, Severity, Warning  # noqa: A004 - the field's word
 
 __all__ = [
     "BASIC_PATTERNS",
+    "ApplicationFindings",
+    "ApplicationOnFabric",
+    "ApplicationRatio",
     "BreakEven",
     "BreakEvenKind",
     "CellKey",
@@ -80,6 +84,7 @@ __all__ = [
     "LeftOut",
     "MapVerdict",
     "NetworkMap",
+    "OfWorkload",
     "OneWay",
     "Operation",
     "PairEffect",
@@ -97,6 +102,7 @@ __all__ = [
     "Verdict",
     "Warning",
     "WeighedTest",
+    "WorkloadName",
     "is_basic",
     "slowness_words",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from fabricbench.analysis.findings.terms import CellKey, Interval, Replication, Verdict
+from fabricbench.analysis.findings.terms import CellKey, Interval, OfWorkload, Replication, Verdict
 from fabricbench.model import Layer, Metric, Model, Pattern, Receive
 from fabricbench.statistics.crossing import CLOSE
 
@@ -47,7 +47,7 @@ class CellSummary(Model):
     """A little more than the wire can carry, by what was in buffers."""
 
 
-class Comparison(Model):
+class Comparison(OfWorkload):
     """Two fabrics in one cell, or along one curve (then `message_bytes` is None and the ratio is the geometric mean over sizes)."""
 
     kind: Literal["cell", "curve"]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import ClassVar
 
+from fabricbench.analysis.findings.applications import ApplicationFindings
 from fabricbench.analysis.findings.cells import CellSummary, Comparison, Crossover, Distribution, LadderStep
 from fabricbench.analysis.findings.decision import DecisionFindings
 from fabricbench.analysis.findings.first_screen import Headline
@@ -17,6 +19,7 @@ from fabricbench.analysis.findings.patterns import (
     StartUp,
     Topology,
 )
+from fabricbench.analysis.findings.terms import WithoutNone
 from fabricbench.model import Layer, Model
 
 
@@ -50,9 +53,10 @@ class FabricFacts(Model):
     currency: str
 
 
-class Findings(Model):
+class Findings(WithoutNone):
     """Everything that a report shows about a run, or about two runs set against each other."""
 
+    not_written: ClassVar[tuple[str, ...]] = ("applications",)
     title: str
     run_directories: tuple[str, ...]
     campaign: str
@@ -82,6 +86,7 @@ class Findings(Model):
     one_ways: tuple[OneWay, ...] = ()
     maps: tuple[NetworkMap, ...] = ()
     kernels: KernelFindings | None = None
+    applications: ApplicationFindings | None = None
     decision: DecisionFindings | None = None
     warnings: tuple[Warning, ...]
     method: tuple[str, ...]

@@ -14,6 +14,7 @@ from markupsafe import Markup
 from fabricbench.analysis.findings import Findings, Severity
 from fabricbench.model import Layer, Receive
 from fabricbench.printable import printable
+from fabricbench.report.application_tables import application_tables
 from fabricbench.report.comma_separated import comparisons_csv
 from fabricbench.report.decision_tables import decision_lines, decision_tables
 from fabricbench.report.figures import Figure, present
@@ -180,6 +181,14 @@ def _sections(findings: Findings, figures: dict[str, Figure]) -> tuple[Section, 
             ("kernel-ratios", "kernel-split", "speed-up"),
             lines=kernel_lines(findings),
             tables=tuple(kernel_tables(findings)[1:]),
+            is_open=True,
+        ),
+        Section(
+            "applications",
+            "Applications",
+            "Applications",
+            (),
+            tables=tuple(application_tables(findings)),
             is_open=True,
         ),
         Section("congestion", "Congestion", "Congestion", ("congestion", "incast"), is_open=True),

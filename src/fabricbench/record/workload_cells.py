@@ -270,7 +270,8 @@ def _values(runs: Sequence[KernelRun]) -> dict[str, float]:
         COMMUNICATION_SHARE: [profile.communication_share for profile in profiles],
     }
     values = {name: float(median(found)) for name, found in numbers.items() if found}
-    return values | {LEADER_BYTES: float(sum(profile.bytes_sent[0] for profile in profiles))}
+    sent = {LEADER_BYTES: float(sum(profile.bytes_sent[0] for profile in profiles))}
+    return values | sent if profiles else values
 
 
 def _interfaces(runs: Sequence[KernelRun]) -> dict[str, InterfaceBytes]:

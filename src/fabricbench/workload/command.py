@@ -3,7 +3,7 @@ r"""Any MPI program as a workload, described in TOML: in a campaign, or in an ap
 [[workload]]
 kind = "command"
 name = "hpl"
-command = ["xhpl"]                     # {ranks}, {rows} x {columns} of them, {nodes}, {directory}, {input}, any parameter
+command = ["xhpl"]                     # {ranks} ({rows} x {columns}), {nodes}, {directory}, {interface}, {input}, any parameter
 ranks = [4]                            # default "all"
 admits = "any number"                  # or "even numbers", "powers of two", "squares"
 expect_seconds = "60s"                 # generously: far beyond it a launch counts as hung
@@ -85,7 +85,7 @@ ADMITS: Mapping[str, Callable[[int], bool]] = MappingProxyType(
 """The numbers of ranks that a program may take."""
 
 PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
-BUILT_IN = ("ranks", "nodes", "rows", "columns", "directory", "input")
+BUILT_IN = ("ranks", "nodes", "rows", "columns", "directory", "interface", "input")
 
 Value = str | int | float
 ParameterName = Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")]
@@ -136,7 +136,7 @@ class CommandStart(Start):
 
     def tokens(self, place: Place) -> list[str]:
         """Return the command in the launch's directory, behind what counts the interfaces around it."""
-        values = self._placeholders(place.directory)
+        values = self._placeholders(place)
         program, *arguments = (filled(token, values) for token in self.application.command)
         environment = {name: filled(text, values) for name, text in self.application.environment.items()}
         return counted.wrapped(
@@ -148,15 +148,22 @@ class CommandStart(Start):
 
     def files(self) -> Mapping[str, str]:
         """Return the input files."""
-        values = self._placeholders(None)
+        values = self._placeholders()
         return {name: filled(text, values) for name, text in self.application.files.items()}
 
-    def _placeholders(self, directory: Path | None) -> dict[str, Value]:
+    def _placeholders(self, place: Place | None = None) -> dict[str, Value]:
         rows, columns = grid(self.ranks)
         files = tuple(self.application.files)
         known: dict[str, Value] = {"ranks": self.ranks, "nodes": self.ranks, "rows": rows, "columns": columns}
-        if directory is not None:
-            known["directory"] = str(directory)
+        if place is not None:
+            known["directory"] = str(place.directory)
+            if place.fabric.interface is not None:
+                known["interface"] = place.fabric.interface
+            elif "{interface}" in "".join((*self.application.command, *self.application.environment.values())):
+                raise EnvironmentLacks(
+                    f"application {self.application.name} is told {{interface}}, and fabric {place.fabric.name} has no name of one",
+                    hint="name the interface in the testbed, or take it out of the application",
+                )
         if files:
             known["input"] = files[0]
         return known | self.values
@@ -213,7 +220,8 @@ class CommandTable(WorkloadTable, Application):
         if unknown:
             guess = did_you_mean(unknown[0], [*Application.model_fields, "parameters", "ranks"])
             raise ValueError(f"application: {path} has an unknown key {unknown[0]!r}{guess}")
-        return {**file, **given, "parameters": {**file.get("parameters", {}), **given.get("parameters", {})}}
+        merged = {name: {**file.get(name, {}), **given.get(name, {})} for name in ("parameters", "environment")}
+        return {**file, **given, **merged}
 
     @model_validator(mode="after")
     def _placeholders_have_values(self) -> CommandTable:

@@ -11,7 +11,8 @@ import pytest
 
 from fabricbench.analysis import analyse
 from fabricbench.analysis.findings import Findings, Verdict
-from fabricbench.analysis.kernels import reference_run
+from fabricbench.analysis.kernels import kernel_of, reference_run
+from fabricbench.analysis.measured import read_sides
 from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.specification import campaign_of
 from fabricbench.errors import UsageError
@@ -252,3 +253,18 @@ def test_a_run_without_kernels_is_no_reference(tmp_path: Path):
                 file.unlink()
     with pytest.raises(UsageError):
         reference_run(Run.open(empty.path))
+
+
+def test_what_tells_kernels_apart_are_parameters_and_no_text(run: Run, findings: Findings):
+    for one in findings.cells:
+        assert one.workload is not None
+        known = dict(one.workload.parameters)
+        assert (
+            one.variant
+            == f"{known['benchmark']}.{known['class']} {one.workload.ranks} rank{'s' * (one.workload.ranks > 1)}"
+        )
+    (side, *_) = read_sides([run])
+    key = next(iter(side.cells))
+    kernel = kernel_of(key.model_copy(update={"variant": "read me"}))
+    assert kernel is not None
+    assert kernel == kernel_of(key)

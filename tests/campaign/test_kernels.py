@@ -114,6 +114,29 @@ def test_the_plan_survives_being_written_down():
     assert Campaign.model_validate_json(asked.model_dump_json(by_alias=True)) == asked
 
 
+def test_a_plan_and_a_campaign_of_before_there_were_other_workloads_are_read():
+    asked = campaign({"benchmarks": ["IS"]})
+    plan = plan_run(asked, lab_of(), seed=1)
+    earlier = json.loads(plan.model_dump_json(by_alias=True))
+    for launch in earlier["launches"]:
+        launch["kernel"] = {name: value for name, value in launch.pop("workload").items() if name != "kind"}
+    assert set(earlier["launches"][0]["kernel"]) == {"benchmark", "problem_class", "ranks", "repetitions", "program"}
+    assert RunPlan.model_validate(earlier) == plan
+    stored = json.loads(asked.model_dump_json(by_alias=True))
+    (table,) = stored.pop("workloads")
+    assert (
+        Campaign.model_validate({**stored, "npb": [{name: one for name, one in table.items() if name != "kind"}]})
+        == asked
+    )
+
+
+def test_kernels_are_a_kind_of_workload():
+    by_kind = campaign_of(
+        {"campaign": {"blocks": 2}, "workload": [{"kind": "npb", "benchmarks": ["IS"]}]}, "kernels.toml"
+    )
+    assert by_kind == campaign({"benchmarks": ["IS"]})
+
+
 def test_a_kernel_is_told_which_interface_leads_into_the_fabric():
     plan = plan_run(campaign({"benchmarks": ["IS"]}), lab_of(), seed=1)
     launch = next(one for one in plan.launches if one.fabric == "myrinet")

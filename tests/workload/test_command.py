@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from fabricbench.campaign.venue import OwnLab, Standing
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.lab import lab_support, parse_fabrics
 from fabricbench.lab.topology import plan_lab
+from fabricbench.native import build_info
 from fabricbench.record.store import Run
 from fabricbench.record.workload_cells import WorkloadPart
 from fabricbench.report.formats import FORMATS, Format
@@ -325,3 +328,30 @@ def test_an_application_with_a_wrong_result_is_a_failed_cell_and_the_run_goes_on
     assert set(cells["status"]) == {"failed"}
     assert "wrong result: success: found nothing in stdout, needed 'never printed'; stdout ends: " in cells["reason"][0]
     assert all(launch.summary.is_finished for launch in run.launches)
+
+
+DEBIAN = "/usr/lib/x86_64-linux-gnu/scalapack/mpich-tests"
+"""Where Debian's scalapack-mpi-test puts what it built for MPICH."""
+
+
+@pytest.mark.lab
+@pytest.mark.mpi
+def test_debians_linpack_runs_as_the_example_describes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    if lab_support().mode == "none":
+        pytest.skip(f"no lab can be had here: {lab_support().reason}")
+    monkeypatch.setenv("PATH", DEBIAN, prepend=":")
+    version = subprocess.run(
+        [build_info().mpiexec, "--version"], capture_output=True, text=True, timeout=20, check=False
+    )
+    if shutil.which("xdlu") is None or "HYDRA" not in version.stdout:
+        pytest.skip(
+            "Debian's scalapack-mpi-test for MPICH is not here, or MPI is another one (apt install scalapack-mpi-test)"
+        )
+    application = str(EXAMPLES / "applications/scalapack-lu.toml")
+    asked = {"kind": "command", "application": application, "ranks": [2], "parameters": {"n": [200]}}
+    venue = OwnLab(nodes=2, fabrics=tuple(parse_fabrics("fast-ethernet,myrinet")))
+    run = measure(tmp_path / "run", venue, asked)
+    assert set(run.cells()["status"]) == {"done"}, run.cells()["reason"].to_list()
+    assert {launch.proof for launch in run.launches} == {"proven"}, [
+        one.summary.facts.path_proof for one in run.launches
+    ]

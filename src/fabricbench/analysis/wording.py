@@ -66,6 +66,8 @@ def instead(metric: Metric, better: float, worse: float) -> str:
     for digits in (4, 5):
         if texts[0] == texts[1]:
             texts = [value_text(metric, value, digits) for value in (better, worse)]
+    if metric is Metric.WORK_RATE:  # its unit stands in the name of its row
+        return " instead of ".join(texts)
     (first, unit), (_, other) = (text.rsplit(" ", 1) for text in texts)
     return f"{first if unit == other else texts[0]} instead of {texts[1]}"
 

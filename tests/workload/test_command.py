@@ -231,6 +231,24 @@ def test_a_wrong_result_is_a_failed_cell_whatever_the_figure_says(tmp_path: Path
         assert said in failed.reason
 
 
+def test_another_exit_code_than_those_allowed_makes_no_value(tmp_path: Path):
+    failed = parsed(tmp_path, start(), "time 1\nABORT\n", exit_code=3).told.failed
+    assert failed is not None
+    assert failed.reason == "it ended with exit code 3; stdout ends: time 1 | ABORT"
+    assert parsed(tmp_path, start(success={"exit_codes": [0, 3]}), "time 1\n", exit_code=3).told.failed is None
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{", '{"interfaces": {"a": {}}}', '{"exit_code": "0"}', '{"exit_code": 0, "other": 1}']
+)
+def test_what_was_written_around_a_program_and_is_not_ours_tells_nothing(tmp_path: Path, text: str):
+    parsed(tmp_path, start(), "time 1\n")
+    (tmp_path / AROUND).write_text(text)
+    found = start().parse(Output(tmp_path, tmp_path / "stdout.log", tmp_path / "stderr.log"))
+    assert found is not None
+    assert found.told.damage
+
+
 def test_a_number_without_a_reference_must_be_the_same_on_every_fabric(tmp_path: Path):
     one = start(verify=[{"name": "energy", "regex": r"E=(\S+)"}])
     assert parsed(tmp_path, one, "time 1\nE=-4.001\n").fixed["energy"] == "-4.001"
@@ -245,19 +263,24 @@ def test_an_output_of_a_file_is_read_there_and_a_program_that_nobody_saw_end_lef
     assert parsed(tmp_path, start(), "time 4\n", exit_code=None).told.damage
 
 
-@pytest.mark.parametrize(("name", "value", "unit"), [("scalapack-lu", 361.185, "MFLOP/s"), ("lammps-lj", 5.96824, "s")])
+@pytest.mark.parametrize(
+    ("name", "value", "unit", "share"),
+    [
+        ("scalapack-lu", 361.185, "MFLOP/s", None),
+        ("lammps-lj", 5.96824, "s", 0.9469),
+        ("hpcc", 0.000650959, "TFLOP/s", None),
+    ],
+)
 def test_the_applications_that_are_shipped_read_what_the_programs_print(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: float, unit: str
+    tmp_path: Path, name: str, value: float, unit: str, share: float | None
 ):
-    monkeypatch.chdir(tmp_path)
-    path = EXAMPLES / "applications" / f"{name}.toml"
-    (one,) = starts({"kind": "command", "application": str(path), "ranks": [4]})
-    found = parsed(tmp_path, one, (OUTPUTS / f"{name}.txt").read_text())
+    (one,) = starts({"kind": "command", "application": str(EXAMPLES / f"applications/{name}.toml"), "ranks": [4]})
+    text = (OUTPUTS / f"{name}.txt").read_text()
+    found = parsed(tmp_path, one, text, hpccoutf_txt=text)
     assert found.told.failed is None, found.told.failed
     assert (found.figures[0].value, found.figures[0].unit) == (pytest.approx(value), unit)
-    if name == "lammps-lj":
-        assert found.communication_share == pytest.approx(0.9469)
-        assert found.fixed["total energy"].endswith("-4.6232866")
+    assert found.communication_share == (None if share is None else pytest.approx(share))
+    assert len(found.figures) == len(one.application.figure)
 
 
 def test_every_application_and_the_campaign_of_them_can_be_planned():

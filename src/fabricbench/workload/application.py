@@ -203,8 +203,10 @@ class Reading:
         checks = [*self._successes(), *self._verified()]
         figures, problems = self._figures()
         wrong = next((one for one in checks if not one.holds), None)
-        failed = None
-        if wrong is not None:
+        failed, code = None, self._around.exit_code
+        if code is not None and code not in self._application.success.exit_codes:
+            failed = Failed(f"it ended with exit code {code}{self._tail()}", is_wrong=False)
+        elif wrong is not None:
             failed = Failed(f"wrong result: {wrong.name}: found {wrong.found}, needed {wrong.needed}{self._tail()}")
         elif problems:
             failed = Failed(f"{problems[0]}{self._tail()}", is_wrong=False)

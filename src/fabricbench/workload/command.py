@@ -202,13 +202,15 @@ class CommandTable(WorkloadTable, Application):
     """An application with what it is run with. `application` names a file that has the rest."""
 
     kind: Literal["command"] = "command"
+    application: str | None = None
+    """The file that has the rest; None once it is read."""
     ranks: Ranks = "all"
     parameters: dict[ParameterName, Annotated[tuple[Value, ...], BeforeValidator(as_tuple)]] = {}
 
     @model_validator(mode="before")
     @classmethod
     def _with_the_file(cls, data: Any, info: ValidationInfo) -> Any:
-        if not isinstance(data, Mapping) or "application" not in data:
+        if not isinstance(data, Mapping) or data.get("application") is None:
             return data
         given = {name: value for name, value in data.items() if name != "application"}
         path = _beside_the_campaign(data["application"], info)

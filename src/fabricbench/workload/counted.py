@@ -120,9 +120,15 @@ class Around:
 def read_around(path: Path) -> Around:
     """Return what `main` wrote; nothing where it wrote nothing, or something else."""
     try:
-        return Around(**json.loads(path.read_text()))
-    except (OSError, ValueError, TypeError):
+        found = Around(**json.loads(path.read_text()))
+        numbers = (found.exit_code, found.started_unix_ns, found.finished_unix_ns)
+        counts = [count for each in found.interfaces.values() for count in (each["sent"], each["received"])]
+    except (OSError, ValueError, TypeError, AttributeError, KeyError):
         return Around()
+    is_ours = all(type(one) is int for one in (*numbers, *counts)) and all(
+        isinstance(one, str) for one in (found.program, found.program_sha256)
+    )
+    return found if is_ours else Around()
 
 
 def _sha256(path: str) -> str:

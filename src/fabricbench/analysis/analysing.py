@@ -106,7 +106,7 @@ def analyse(
                     run_directory=every_run[0].path,
                     blocks=blocks,
                     doubts=headline.evidence if headline.in_doubt else (),
-                    has_workload=found.get("kernels") is not None,
+                    has_workload=any(found.get(name) is not None for name in ("kernels", "applications")),
                     testbed=testbed_arguments(manifest),
                 ),
                 "reproduce": tuple(line for run in every_run for line in reproduce(run)),

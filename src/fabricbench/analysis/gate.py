@@ -187,7 +187,7 @@ def _cell(
         key=key,
         old=float(np.nanmedian(a.cells[key].launch_values)),
         new=float(np.nanmedian(b.cells[key].launch_values)),
-        unit=key.metric.unit,
+        unit=(key.workload.unit if key.workload is not None else "") or key.metric.unit,
         slowdown=ratio,
         slowdown_low=number(low),
         slowdown_high=number(high),

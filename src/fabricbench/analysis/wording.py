@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fabricbench.analysis.findings import BASIC_PATTERNS, CellKey, Comparison, Verdict
 from fabricbench.model import Metric, Pattern
 from fabricbench.patterns import PATTERNS
-from fabricbench.quantity import format_bit_s, format_bytes, format_message_s, format_seconds
+from fabricbench.quantity import format_bit_s, format_bytes, format_message_s, format_seconds, format_work
 
 FACTOR_FROM = 1.5
 """From here up a difference reads as `3.1 times`, below as a percentage."""
@@ -28,6 +28,7 @@ METRIC_WORDS = {
     Metric.OPERATION_TIME: "time",
     Metric.THROUGHPUT: "throughput",
     Metric.MESSAGE_RATE: "message rate",
+    Metric.WORK_RATE: "rate",
 }
 
 
@@ -58,7 +59,8 @@ def value_text(metric: Metric, value: float, digits: int = 3) -> str:
     """Return a value in the unit that suits it: `71.2 µs`, `94.1 Mbit/s`."""
     if metric.is_time:
         return format_seconds(value * 1e-9, digits)
-    return format_message_s(value, digits) if metric is Metric.MESSAGE_RATE else format_bit_s(value, digits)
+    formats = {Metric.MESSAGE_RATE: format_message_s, Metric.WORK_RATE: format_work}
+    return formats.get(metric, format_bit_s)(value, digits)
 
 
 def instead(metric: Metric, better: float, worse: float) -> str:
@@ -67,6 +69,8 @@ def instead(metric: Metric, better: float, worse: float) -> str:
     for digits in (4, 5):
         if texts[0] == texts[1]:
             texts = [value_text(metric, value, digits) for value in (better, worse)]
+    if metric is Metric.WORK_RATE:  # its unit stands in the name of its row
+        return " instead of ".join(texts)
     (first, unit), (_, other) = (text.rsplit(" ", 1) for text in texts)
     return f"{first if unit == other else texts[0]} instead of {texts[1]}"
 

@@ -8,8 +8,8 @@ of a cell, its path is unknown, which is neither.
 What the payload on that host is, depends on the pattern. Two ranks: what the samples imply. Turns: a message to and from each
 neighbour in each. Floods and matrices: the channels that begin or end on that host. MPI operations choose their own algorithm, so
 that only something must have moved: half a message a call, which is less than any of them gets along with. Of a kernel that is
-what its rank 0 handed to MPI for others. A congestor may add to
-the fabric's interface whatever it likes, and to no other.
+what its rank 0 handed to MPI for others; of a program that does not tell, something, and more than went over any other.
+A congestor may add to the fabric's interface whatever it likes, and to no other.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from fabricbench.model import Layer, Model, Pattern
 from fabricbench.patterns import PATTERNS, Family
 from fabricbench.quantity import format_bytes
-from fabricbench.record.kernel_cells import LEADER_BYTES
 from fabricbench.record.lines import Cell, CellEnd, Header, InterfaceBytes, Quantity
 from fabricbench.record.provenance import Proof
 from fabricbench.record.reading import ChannelNumbers, Record
+from fabricbench.record.workload_cells import LEADER_BYTES
 from fabricbench.testbed.model import Fabric
 
 CONTROL_SHARE = 0.05
@@ -126,11 +126,18 @@ def _prove_cell(cell: Cell, end: CellEnd, payload: Payload, interface: str | Non
     moved = max(end.measured * cell.bytes_per_sample, payload.total)
     violations = list(_elsewhere(what, others, moved, _span_seconds(end)))
     unknown = "" if end.interfaces else f"{what}: no interface was counted"
+    is_unseen = (
+        PATTERNS[cell.pattern].family is Family.WORKLOAD and LEADER_BYTES not in end.values and len(cell.ranks) > 1
+    )
     if fabric.has_interface and cell.layer is not Layer.MEMORY:
         if interface is None or carried is None:
             unknown = f"{what}: no interface of {fabric.name} was counted"
         else:
             violations += _missing(what, interface, payload, carried)
+            if is_unseen and (doubt := _rather_elsewhere(what, interface, carried, others)):
+                # A lab has no housekeeping: what is elsewhere there is the program's.
+                violations += [doubt] if fabric.is_emulated and not violations else []
+                unknown = "" if violations else doubt
     return CellProof(
         cell=cell.id,
         layer=cell.layer,
@@ -203,6 +210,17 @@ def _missing(what: str, interface: str, payload: Payload, carried: InterfaceByte
     ):
         if found < least * (1 - MISSING_SHARE):
             yield f"{what}: {interface} {direction} {found} B, but the payload is {least} B: it went another way"
+
+
+def _rather_elsewhere(what: str, interface: str, carried: InterfaceBytes, others: dict[str, int]) -> str:
+    """Return why a program that nobody knows the payload of may have talked over another interface; empty if it has not."""
+    mine = carried.sent + carried.received
+    if not mine:
+        return f"{what}: {interface} carried nothing"
+    name, most = max(others.items(), key=lambda each: each[1], default=("", 0))
+    if most <= max(mine, CONTROL_BYTES):
+        return ""
+    return f"{what}: {name} carried {most} B and {interface} only {mine} B"
 
 
 def _elsewhere(what: str, others: dict[str, int], moved: int, seconds: float) -> Iterable[str]:

@@ -9,7 +9,16 @@ from typing import Any
 
 from fabricbench.analysis.findings import Findings
 from fabricbench.analysis.material import Material
-from fabricbench.chapters import congestion, decision, kernels, network_map, one_way, operations, topologies
+from fabricbench.chapters import (
+    applications,
+    congestion,
+    decision,
+    kernels,
+    network_map,
+    one_way,
+    operations,
+    topologies,
+)
 from fabricbench.chapters.chapter import Chapter
 from fabricbench.model import Model
 
@@ -20,6 +29,7 @@ CHAPTERS: tuple[Chapter, ...] = (
     operations.CHAPTER,
     one_way.CHAPTER,
     kernels.CHAPTER,
+    applications.CHAPTER,
     network_map.CHAPTER,
 )
 """In the order in which every format shows them."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from fabricbench.errors import UsageError
 from fabricbench.model import Metric
-from fabricbench.quantity import format_bit_s, format_message_s, format_seconds, parse_share
+from fabricbench.quantity import format_bit_s, format_message_s, format_seconds, format_work, parse_share
 from fabricbench.table import rows_csv
 
 
@@ -44,7 +44,8 @@ def value_text(value: float, metric: Metric) -> str:
     """Return a number of a metric with the unit that suits it."""
     if metric.is_time:
         return format_seconds(value * 1e-9)
-    return format_message_s(value) if metric is Metric.MESSAGE_RATE else format_bit_s(value)
+    formats = {Metric.MESSAGE_RATE: format_message_s, Metric.WORK_RATE: format_work}
+    return formats.get(metric, format_bit_s)(value)
 
 
 def bounded_text(value: str, low: str | None, high: str | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from fabricbench import chapters
@@ -15,9 +15,19 @@ COMPARISONS = "comparisons"
 
 def comparisons_csv(findings: Findings) -> str:
     """Return a row for each test and size, then one for each curve; a column for each field of a comparison."""
-    every = (*findings.cells, *findings.curves)
-    rows = [one.model_dump(mode="json") | {"notes": "; ".join(one.notes)} for one in every]
-    return rows_csv(rows, Comparison.model_fields)
+    names = [name for name in Comparison.model_fields if name != "workload"]
+    of_workload = ["ranks", "parameters"] if any(one.workload is not None for one in findings.cells) else []
+    rows = []
+    for comparison in (*findings.cells, *findings.curves):
+        row = comparison.model_dump(mode="json", exclude={"workload"}) | {"notes": "; ".join(comparison.notes)}
+        if (workload := comparison.workload) is not None:
+            row |= {"ranks": workload.ranks, "parameters": _parameters(workload.parameters)}
+        rows.append(row)
+    return rows_csv(rows, [*names, *of_workload])
+
+
+def _parameters(parameters: Iterable[Sequence[Any]]) -> str:
+    return ";".join(f"{name}={value}" for name, value in parameters)
 
 
 def findings_csv(findings: Findings) -> dict[str, str]:
@@ -35,6 +45,8 @@ def flat(fields: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Return nested fields as columns: `time`, `time_low`, `time_high` of an interval; those of a cell's key as they are."""
     row: dict[str, Any] = {}
     for name, value in fields.items():
+        if name == "parameters" and isinstance(value, list):
+            value = [f"{key}={one}" for key, one in value]  # noqa: PLW2901 - of a workload: pairs of a name and a value
         column = prefix if name == "value" and prefix else f"{prefix}_{name}" if prefix else name
         if isinstance(value, Mapping):
             row |= flat(value, "" if name == "key" else column)

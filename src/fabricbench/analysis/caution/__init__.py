@@ -35,6 +35,7 @@ CHECKS: tuple[Callable[[Material], Iterator[Caution]], ...] = (
     machine.slow_pairs,
     machine.failed_pairs,
     numbers.failed_cells,
+    numbers.unequal_work,
     machine.missed_starts,
     machine.loose_starts,
     machine.uncertain_clocks,

@@ -13,7 +13,7 @@ from fabricbench.analysis.findings import Caution, Severity
 from fabricbench.analysis.gaps import find_gaps, wide
 from fabricbench.analysis.material import Material, Tally, name_of, note_shares, warn
 from fabricbench.analysis.measured import CellMeasured, Side
-from fabricbench.analysis.wording import MOST_NAMED, named, percent
+from fabricbench.analysis.wording import MOST_NAMED, enumeration, named, percent
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.quantity import count, format_duration, with_ranges, without_numbers
 from fabricbench.record.outcome import LaunchOutcome
@@ -60,6 +60,26 @@ def unproven_launches(material: Material) -> Iterator[Caution]:
                 f"{side.fabric.name}"
             )
             yield warn(Severity.WARNING, side.name, text)
+
+
+def unequal_work(material: Material) -> Iterator[Caution]:
+    """Tell of workloads that were not the same on all fabrics: another program, or another result where it must be one."""
+    facts: dict[tuple[str, str], dict[str, set[str]]] = {}
+    for side in material.sides:
+        for launch in side.launches:
+            part = launch.summary.workload
+            for what, fact in part.fixed.items() if part is not None else ():
+                facts.setdefault((part.name if part is not None else "", what), {}).setdefault(fact, set()).add(
+                    side.name
+                )
+    for (name, what), found in facts.items():
+        if len(found) > 1:
+            told = "; ".join(f"{fact} on {enumeration(sorted(sides))}" for fact, sides in found.items())
+            yield warn(
+                Severity.WARNING,
+                name,
+                f"its {what} is not the same in all launches ({told}): more differs than the network",
+            )
 
 
 def missing_launches(material: Material) -> Iterator[Caution]:

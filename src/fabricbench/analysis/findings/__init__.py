@@ -6,6 +6,7 @@ Intervals are at `Findings.confidence`. Numbers are in the metric's unit (ns, bi
 
 from __future__ import annotations
 
+from fabricbench.analysis.findings.applications import ApplicationFindings, ApplicationOnFabric, ApplicationRatio
 from fabricbench.analysis.findings.cells import (
     BASIC_PATTERNS,
     CellKey,
@@ -15,8 +16,10 @@ from fabricbench.analysis.findings.cells import (
     Distribution,
     Interval,
     LadderStep,
+    OfWorkload,
     Replication,
     Verdict,
+    WorkloadName,
     is_basic,
 )
 from fabricbench.analysis.findings.decision import (
@@ -56,6 +59,9 @@ from fabricbench.analysis.findings.whole import Caution, FabricFacts, Findings, 
 
 __all__ = [
     "BASIC_PATTERNS",
+    "ApplicationFindings",
+    "ApplicationOnFabric",
+    "ApplicationRatio",
     "BreakEven",
     "BreakEvenKind",
     "Caution",
@@ -84,6 +90,7 @@ __all__ = [
     "LeftOut",
     "MapVerdict",
     "NetworkMap",
+    "OfWorkload",
     "OneWay",
     "Operation",
     "PairEffect",
@@ -100,6 +107,7 @@ __all__ = [
     "UnexplainedPair",
     "Verdict",
     "WeighedTest",
+    "WorkloadName",
     "is_basic",
     "slowness_words",
 ]

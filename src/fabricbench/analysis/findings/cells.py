@@ -6,7 +6,9 @@ These are summaries, comparisons, crossovers, the ladder and distributions.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal
+from typing import Any, ClassVar, Literal
+
+from pydantic import SerializerFunctionWrapHandler, model_serializer
 
 from fabricbench.model import Layer, Metric, Model, Pattern, Receive
 from fabricbench.statistics.crossing import CLOSE
@@ -62,7 +64,53 @@ class Interval(Model):
     high: float | None
 
 
-class CellKey(Model):
+class WorkloadName(Model):
+    """Which workload a cell is: its parameters as they were planned, columns and no text to be read back."""
+
+    ranks: int
+    parameters: tuple[tuple[str, str | int | float], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return str(dict(self.parameters).get("workload", ""))
+
+    @property
+    def unit(self) -> str:
+        """Of the rate that it is judged by; empty of a time."""
+        return str(dict(self.parameters).get("unit", ""))
+
+    @property
+    def own(self) -> dict[str, str | int | float]:
+        """The parameters that are its own."""
+        return {name: value for name, value in self.parameters if name not in ("workload", "figure", "unit")}
+
+    def __str__(self) -> str:
+        """Return `hpl, n=1000, on 4 ranks (GFLOP/s)`."""
+        own = "".join(f", {name}={value}" for name, value in self.own.items())
+        rate = f" ({self.unit})" if self.unit else ""
+        return f"{self.name}{own}{',' if own else ''} on {self.ranks} rank{'' if self.ranks == 1 else 's'}{rate}"
+
+
+class WithoutNone(Model):
+    """A finding of which some fields are not written where they are None: those that most runs have nothing of."""
+
+    not_written: ClassVar[tuple[str, ...]] = ()
+
+    @model_serializer(mode="wrap")
+    def _without_none(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields: dict[str, Any] = written(self)
+        return {name: value for name, value in fields.items() if value is not None or name not in self.not_written}
+
+
+class OfWorkload(WithoutNone):
+    """What may be a workload's."""
+
+    not_written: ClassVar[tuple[str, ...]] = ("workload",)
+    workload: WorkloadName | None = None
+
+
+class CellKey(OfWorkload):
     """What is measured, whatever the fabric. `variant` tells probes apart that differ in their parameters (`triad`), else ''."""
 
     layer: Layer
@@ -109,7 +157,7 @@ class CellSummary(Model):
     """A little more than the wire can carry, by what was in buffers."""
 
 
-class Comparison(Model):
+class Comparison(OfWorkload):
     """Two fabrics in one cell, or along one curve (then `message_bytes` is None and the ratio is the geometric mean over sizes)."""
 
     kind: Literal["cell", "curve"]

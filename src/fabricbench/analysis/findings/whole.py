@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import ClassVar
 
 from pydantic import Field, JsonValue
 
-from fabricbench.analysis.findings.cells import CellSummary, Comparison, Crossover, Distribution, LadderStep
+from fabricbench.analysis.findings.applications import ApplicationFindings
+from fabricbench.analysis.findings.cells import (
+    CellSummary,
+    Comparison,
+    Crossover,
+    Distribution,
+    LadderStep,
+    WithoutNone,
+)
 from fabricbench.analysis.findings.decision import DecisionFindings
 from fabricbench.analysis.findings.first_screen import Headline
 from fabricbench.analysis.findings.kernels import KernelFindings
@@ -56,9 +65,10 @@ class FabricFacts(Model):
     currency: str
 
 
-class Findings(Model):
+class Findings(WithoutNone):
     """Everything that a report shows about a run, or about two runs set against each other."""
 
+    not_written: ClassVar[tuple[str, ...]] = ("applications",)
     title: str
     run_directories: tuple[str, ...]
     campaign: str
@@ -88,6 +98,7 @@ class Findings(Model):
     one_ways: tuple[OneWay, ...] = ()
     maps: tuple[NetworkMap, ...] = ()
     kernels: KernelFindings | None = None
+    applications: ApplicationFindings | None = None
     decision: DecisionFindings | None = None
     chapters: dict[str, tuple[dict[str, JsonValue], ...]] = Field(default={}, exclude_if=_is_empty)
     """What further chapters found, by name: rows of plain values (`fabricbench.chapters`)."""

@@ -38,6 +38,8 @@ def labels_of(metric: Metric) -> str:
     """Return the expression that writes an axis label with its unit."""
     if metric.is_time:
         return TIME_LABELS
+    if metric is Metric.WORK_RATE:
+        return "format(datum.value, '.4~g')"
     return RATE_LABELS.replace("bit/s", "message/s") if metric is Metric.MESSAGE_RATE else RATE_LABELS
 
 

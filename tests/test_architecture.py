@@ -10,7 +10,7 @@ import pytest
 import fabricbench
 
 PACKAGE = Path(fabricbench.__file__).parent
-BASE = {"errors", "model", "patterns", "quantity", "native", "configuration", "printable"}
+BASE = {"errors", "model", "patterns", "quantity", "native", "configuration", "printable", "table"}
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "model": {"errors"},
@@ -18,6 +18,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "quantity": {"errors"},
     "native": {"errors"},
     "printable": set(),
+    "table": {"printable"},
     "configuration": {"errors"},
     "testbed": BASE,
     "lab": BASE | {"testbed"},
@@ -27,11 +28,20 @@ MAY_IMPORT: dict[str, set[str]] = {
     "launch": BASE | {"testbed", "record", "lab"},
     "campaign": BASE | {"testbed", "record", "workload", "launch", "lab", "statistics"},
     "statistics": {"errors"},
-    "analysis": BASE | {"record", "statistics", "testbed"},
+    "analysis": BASE | {"chapters", "record", "statistics", "testbed"},
     "published": BASE | {"testbed"},
-    "report": BASE | {"analysis", "published"},
+    "chapters": BASE | {"analysis", "published", "record", "report", "statistics", "testbed"},
+    "report": BASE | {"analysis", "chapters", "published"},
     "api": BASE | {"analysis", "campaign", "published", "record", "report", "testbed"},
 }
+
+
+ABOVE_CHAPTERS = {
+    "analysis.analysing",
+    *(f"report.{name}" for name in ("comma_separated", "figures", "first_screen", "formats", "html", "markdown")),
+    *(f"report.{name}" for name in ("terminal", "terminal_screen")),
+}
+"""What asks all chapters for something; the other files of `analysis` and `report` are what chapters are made of."""
 
 
 def rooms() -> list[tuple[str, Path]]:
@@ -65,6 +75,61 @@ def test_report_takes_only_findings_from_the_analysis():
         if room == "report":
             taken = {name for name in imports_of(path) if name.startswith("analysis")}
             assert all(name.startswith("analysis.findings") for name in taken), (path, taken)
+
+
+def is_above_chapters(module: str) -> bool:
+    return any(f"{module}.".startswith(f"{name}.") for name in ABOVE_CHAPTERS)
+
+
+def module_of(path: Path) -> str:
+    return ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
+
+
+@pytest.mark.parametrize("room", ["analysis", "report", "chapters"])
+def test_chapters_stand_above_the_parts_they_are_made_of_and_below_what_asks_them_all(room: str):
+    for path in [path for of, path in rooms() if of == room]:
+        module, taken = module_of(path), imports_of(path)
+        if is_above_chapters(module):
+            continue
+        assert room == "chapters" or not any(name.startswith("chapters") for name in taken), path
+        # `from fabricbench.analysis import analyse` is the one way round: it is imported when it is first asked for.
+        above = {name for name in taken if is_above_chapters(name)} - ({"analysis.analysing.analyse"})
+        assert not above, (path, above)
+
+
+COMPUTES = ("fabricbench.analysis", "fabricbench.record", "fabricbench.statistics", "numpy", "scipy", "polars")
+FINDINGS = ("fabricbench.analysis.findings", "fabricbench.analysis.material")
+
+
+def names_in(node: ast.AST) -> set[str]:
+    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+
+
+def imported(tree: ast.Module, rooms: tuple[str, ...]) -> set[str]:
+    """The names that a file imports from modules that begin so."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(rooms):
+            found |= {alias.asname or alias.name for alias in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {alias.asname or alias.name for alias in node.names if alias.name.startswith(rooms)}
+    return found
+
+
+@pytest.mark.parametrize("path", [path for room, path in rooms() if room == "chapters"], ids=lambda path: path.stem)
+def test_what_a_chapter_shows_computes_no_statistics(path: Path):
+    """Only `find` and what it calls may use the parts that compute."""
+    tree = ast.parse(path.read_text())
+    computing = imported(tree, COMPUTES) - imported(tree, FINDINGS)
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    finds, left = set(), ["find"] if "find" in functions else []
+    while left:
+        name = left.pop()
+        finds.add(name)
+        left += [one for one in names_in(functions[name]) & functions.keys() if one not in finds]
+    if path.stem != "__init__":
+        for name in functions.keys() - finds:
+            assert not names_in(functions[name]) & computing, name
 
 
 def test_only_the_command_line_prints_or_exits():

@@ -70,6 +70,7 @@ constexpr PatternFacts facts_of(Pattern pattern) {
     case Pattern::threaded:
       return {Family::operation, Metric::operation_time, 2, 2};
     case Pattern::npb:
+    case Pattern::workload:
       return {Family::workload, Metric::operation_time, 1};
     default:
       return {Family::operation, Metric::operation_time};

@@ -54,7 +54,8 @@ enum class Pattern {
   compare_and_swap,
   partitioned,
   threaded,
-  npb
+  npb,
+  workload
 };
 enum class Receive { blocking, polling, library };
 enum class StopReason { width, time, count };
@@ -65,7 +66,7 @@ inline constexpr std::array<std::string_view, 0> names_of{};
 template <>
 inline constexpr std::array<std::string_view, 6> names_of<Layer>{"memory", "frame", "ip", "udp", "tcp", "mpi"};
 template <>
-inline constexpr std::array<std::string_view, 45> names_of<Pattern>{"pingpong",
+inline constexpr std::array<std::string_view, 46> names_of<Pattern>{"pingpong",
                                                                     "oneway",
                                                                     "paced",
                                                                     "burst",
@@ -109,7 +110,8 @@ inline constexpr std::array<std::string_view, 45> names_of<Pattern>{"pingpong",
                                                                     "compare-and-swap",
                                                                     "partitioned",
                                                                     "threaded",
-                                                                    "npb"};
+                                                                    "npb",
+                                                                    "workload"};
 template <>
 inline constexpr std::array<std::string_view, 3> names_of<Receive>{"blocking", "polling", "library"};
 template <>

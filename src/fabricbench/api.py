@@ -5,9 +5,9 @@ The analysis is imported when it is first asked for: SciPy alone takes longer to
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fabricbench.analysis.findings import Findings
 from fabricbench.campaign.plan import RunPlan
@@ -70,11 +70,12 @@ def run(
     return load(output)
 
 
-def frame(found: Sequence[Model]) -> pl.DataFrame:
-    """Return findings of one kind (`findings.cells`, `findings.summaries`, ...) as a table, a row for each."""
+def frame(found: Sequence[Model | Mapping[str, Any]]) -> pl.DataFrame:
+    """Return findings of one kind (`findings.cells`, `findings.chapters["NAME"]`, ...) as a table, a row for each."""
     import polars as pl  # noqa: PLC0415
 
-    return pl.DataFrame([one.model_dump(mode="json") for one in found], infer_schema_length=None)
+    rows = [one if isinstance(one, Mapping) else one.model_dump(mode="json") for one in found]
+    return pl.DataFrame(rows, infer_schema_length=None)
 
 
 def compare(

@@ -41,10 +41,15 @@ def read_table(path: Path) -> dict[str, Any]:
         ) from error
 
 
-def validated(data: Mapping[str, Any], model: type[ModelType], source: str) -> ModelType:
-    """Return `data` as `model`; UsageError lists every problem, with `source` as the place it came from."""
+def validated(
+    data: Mapping[str, Any], model: type[ModelType], source: str, context: Mapping[str, Any] | None = None
+) -> ModelType:
+    """Return `data` as `model`; UsageError lists every problem, with `source` as the place it came from.
+
+    `context` is what validators may need to know: the `folder` that files are named beside, say.
+    """
     try:
-        return model.model_validate(data)
+        return model.model_validate(data, context=context)
     except ValidationError as error:
         raise usage_error(error, model, source) from error
 
@@ -166,6 +171,8 @@ def _keys(model: type[BaseModel], location: tuple[int | str, ...]) -> set[str]:
 def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
+        if getattr(annotation, "has_kinds", False):  # one of several models, which `kind` tells
+            yield from annotation.__subclasses__()
     elif not (isinstance(annotation, type) and issubclass(annotation, Enum)):
         for inner in get_args(annotation):
             yield from _models_in(inner)

@@ -72,6 +72,7 @@ class Pattern(StrEnum):
     PARTITIONED = "partitioned"
     THREADED = "threaded"
     NPB = "npb"
+    WORKLOAD = "workload"
 
 
 class Receive(StrEnum):
@@ -89,6 +90,8 @@ class Metric(StrEnum):
     OPERATION_TIME = "operation_time"
     THROUGHPUT = "throughput"
     MESSAGE_RATE = "message_rate"
+    WORK_RATE = "work_rate"
+    """A program's own figure of merit, work in a time: its unit is the workload's (`CellKey.workload`)."""
 
     @property
     def is_time(self) -> bool:
@@ -98,7 +101,8 @@ class Metric(StrEnum):
     @property
     def unit(self) -> str:
         """The unit of every number of this metric inside the program and in JSON."""
-        return "ns" if self.is_time else "message/s" if self is Metric.MESSAGE_RATE else "bit/s"
+        rates = {Metric.MESSAGE_RATE: "message/s", Metric.WORK_RATE: "work/s"}
+        return "ns" if self.is_time else rates.get(self, "bit/s")
 
     @property
     def is_lower_better(self) -> bool:

@@ -20,7 +20,7 @@ class Family(StrEnum):
     from its neighbours, again and again; a sample is one turn, from when the last rank was done with the one before until the last
     is done with it. flood: all channels carry as much as they can for a while; a sample is what arrived everywhere in one window.
     matrix: every pair of ranks in its turn. operation: an MPI call, from a start that clocks agree on to the end of the slowest
-    rank. workload: a program of its own, started for itself; a sample is the time that it says of itself.
+    rank. workload: a program of its own, started for itself; a sample is what it says of itself, mostly a time.
     """
 
     PAIR = "pair"
@@ -262,6 +262,16 @@ _ALL = (
             "class": Parameter(default="S", words=("S", "W", "A", "B", "C", "D"), summary="the size of the problem"),
             "program": Parameter(default="own", summary="fabricbench-npb, or where an official NPB lies"),
         },
+    ),
+    PatternFacts(
+        pattern=Pattern.WORKLOAD,
+        family=Family.WORKLOAD,
+        metric=Metric.OPERATION_TIME,
+        summary="any MPI program, in [[workload]] of a campaign: its own figure of merit, a time or a rate",
+        layers=ONLY_MPI,
+        least_ranks=1,
+        has_size=False,
+        smallest_message_bytes=0,
     ),
 )
 

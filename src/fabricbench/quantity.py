@@ -114,6 +114,11 @@ def format_message_s(message_s: float, digits: int = 3) -> str:
     return f"{_significant(message_s, digits)} message/s"
 
 
+def format_work(rate: float, digits: int = 3) -> str:
+    """Write a rate of work whose unit stands elsewhere: `361`, `2.77e-05`."""
+    return f"{rate:.{digits}g}" if abs(rate) < 1e-3 or abs(rate) >= 1e6 else _significant(rate, digits)
+
+
 def format_bytes(size: int) -> str:
     """Write a size in the binary unit that divides it, else in bytes: `64 KiB`, `1472 B`."""
     for unit, scale in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):

@@ -15,7 +15,7 @@ from fabricbench.model import Layer, Pattern
 from fabricbench.record.launch import CellLateness, LaunchFacts, write_launch
 from fabricbench.record.lines import RankInfo
 from fabricbench.record.store import Run, StoredLaunch
-from fabricbench.report.formats.markdown import render as render_markdown
+from fabricbench.report.markdown import render as render_markdown
 from fabricbench.report.tables import ladder_table, summary_table
 from fabricbench.report.terminal import render_terminal
 from support.synthetic_run import Noise, SyntheticCell

@@ -11,13 +11,14 @@ import pytest
 
 from fabricbench.analysis import analyse
 from fabricbench.analysis.findings import Findings, Verdict
-from fabricbench.analysis.kernels import reference_run
+from fabricbench.analysis.kernels import kernel_of, reference_run
+from fabricbench.analysis.measured import read_sides
 from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.specification import campaign_of
+from fabricbench.chapters.kernels import kernel_lines, sensitivity_table, study_table
 from fabricbench.errors import UsageError
 from fabricbench.lab import parse_fabrics
 from fabricbench.lab.topology import plan_lab
-from fabricbench.record.kernel_cells import LaunchOfKernel, as_record
 from fabricbench.record.kernel_lines import (
     CallTotal,
     KernelFooter,
@@ -31,9 +32,9 @@ from fabricbench.record.launch import KernelPart, LaunchFacts, write_launch
 from fabricbench.record.lines import RankInfo
 from fabricbench.record.manifest import Manifest, PlannedLaunch, write_manifest
 from fabricbench.record.store import Run
+from fabricbench.record.workload_cells import LaunchOfWorkload, as_record
 from fabricbench.report.figures import present
 from fabricbench.report.formats import FORMATS, Format
-from fabricbench.report.kernel_tables import kernel_lines, sensitivity_table, study_table
 from support.example_findings import example_findings
 
 SECONDS = {"IS": 1.0, "EP": 2.0, "CG": 1.5}
@@ -86,8 +87,8 @@ def kernel_run(path: Path, *, wrong: str = "", gains: Mapping[str, float] = SLOW
     path.mkdir()
     write_manifest(path, Manifest(campaign_name="npb", testbed=testbed, seed=1, planned=planned))
     for launch in plan.launches:
-        assert launch.kernel is not None
-        name, ranks = launch.kernel.benchmark, launch.kernel.ranks
+        assert launch.workload is not None
+        name, ranks = launch.workload.benchmark, launch.workload.ranks
         slower = gains[name] if launch.fabric == "fast-ethernet" and ranks > 1 else 1.0
         seconds = SECONDS[name] * slower * (1.0 if ranks > 1 else SPEED_UP) * np.exp(random.normal(0.0, 0.01))
         record = kernel_record(name, ranks, float(seconds), is_right=name != wrong)
@@ -95,7 +96,7 @@ def kernel_run(path: Path, *, wrong: str = "", gains: Mapping[str, float] = SLOW
         directory.mkdir(parents=True)
         write_launch(
             directory,
-            as_record(record, LaunchOfKernel(launch.launch_id, launch.fabric, plan.cells[launch.cells[0]])),
+            as_record(record, LaunchOfWorkload(launch.launch_id, launch.fabric, plan.cells[launch.cells[0]])),
             facts=LaunchFacts(block=launch.block, position=launch.position),
             kernel=KernelPart(header=record.header, runs=tuple(record.runs)),
         )
@@ -252,3 +253,18 @@ def test_a_run_without_kernels_is_no_reference(tmp_path: Path):
                 file.unlink()
     with pytest.raises(UsageError):
         reference_run(Run.open(empty.path))
+
+
+def test_what_tells_kernels_apart_are_parameters_and_no_text(run: Run, findings: Findings):
+    for one in findings.cells:
+        assert one.workload is not None
+        known = dict(one.workload.parameters)
+        assert (
+            one.variant
+            == f"{known['benchmark']}.{known['class']} {one.workload.ranks} rank{'s' * (one.workload.ranks > 1)}"
+        )
+    (side, *_) = read_sides([run])
+    key = next(iter(side.cells))
+    kernel = kernel_of(key.model_copy(update={"variant": "read me"}))
+    assert kernel is not None
+    assert kernel == kernel_of(key)

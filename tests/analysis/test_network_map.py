@@ -11,13 +11,13 @@ import pytest
 from fabricbench.analysis import analyse
 from fabricbench.analysis.findings import MapVerdict, Severity
 from fabricbench.analysis.network_map import CONFIRMATION, confirmation_of, network_maps, suspect_hosts
+from fabricbench.chapters.network_map import map_verdict, slow_table
 from fabricbench.cli.map_text import render
 from fabricbench.cli.tables import Format
 from fabricbench.model import Layer, Pattern
 from fabricbench.record.launch import LaunchSummary
 from fabricbench.record.lines import FailureCode, PairFailed
 from fabricbench.record.store import Run
-from fabricbench.report.pattern_tables import map_verdict, slow_table
 from fabricbench.statistics.culprits import Touch
 from support.synthetic_run import Noise, SyntheticCell, synthetic_testbed, write_synthetic_run
 

@@ -10,13 +10,13 @@ import pytest
 from fabricbench.campaign.path_proof import prove_path
 from fabricbench.campaign.plan import RunPlan, plan_run
 from fabricbench.campaign.specification import Campaign, campaign_of
-from fabricbench.campaign.starts import OwnKernel, start_of
+from fabricbench.campaign.starts import start_of
 from fabricbench.errors import UsageError
 from fabricbench.lab import parse_fabrics
 from fabricbench.lab.topology import plan_lab
-from fabricbench.record.kernel_cells import LaunchOfKernel, as_record
 from fabricbench.record.kernel_reading import KernelRecord, parse_kernel_record
 from fabricbench.record.launch import KERNEL_RECORDS, read_launch, write_launch
+from fabricbench.record.workload_cells import LaunchOfWorkload, as_record
 from fabricbench.testbed.model import Layout, Testbed
 
 FIXTURE = (Path(__file__).parents[2] / "schema/fixtures/kernel_record.jsonl").read_bytes().splitlines(keepends=True)
@@ -32,7 +32,7 @@ def lab_of(nodes: int = 4) -> Testbed:
 
 
 def names(plan: RunPlan) -> set[str]:
-    return {launch.kernel.name for launch in plan.launches if launch.kernel}
+    return {launch.workload.name for launch in plan.launches if launch.workload}
 
 
 def test_all_eight_run_on_the_most_nodes_that_each_takes():
@@ -73,8 +73,8 @@ def test_kernels_stand_beside_experiments_and_their_cells_are_numbered_on():
     plan = plan_run(both, lab_of(), seed=1)
     assert [cell.pattern for cell in plan.cells] == ["pingpong", "npb"]
     assert {launch.cells for launch in plan.launches} == {(0,), (1,)}
-    alone = plan_run(both.model_copy(update={"npb": ()}), lab_of(), seed=1)
-    measuring = [launch for launch in plan.launches if launch.kernel is None]
+    alone = plan_run(both.model_copy(update={"workloads": ()}), lab_of(), seed=1)
+    measuring = [launch for launch in plan.launches if launch.workload is None]
     assert {one.token for one in measuring} == {one.token for one in alone.launches}
 
 
@@ -123,6 +123,29 @@ def test_the_plan_survives_being_written_down():
     assert Campaign.model_validate_json(asked.model_dump_json(by_alias=True)) == asked
 
 
+def test_a_plan_and_a_campaign_of_before_there_were_other_workloads_are_read():
+    asked = campaign({"benchmarks": ["IS"]})
+    plan = plan_run(asked, lab_of(), seed=1)
+    earlier = json.loads(plan.model_dump_json(by_alias=True))
+    for launch in earlier["launches"]:
+        launch["kernel"] = {name: value for name, value in launch.pop("workload").items() if name != "kind"}
+    assert set(earlier["launches"][0]["kernel"]) == {"benchmark", "problem_class", "ranks", "repetitions", "program"}
+    assert RunPlan.model_validate(earlier) == plan
+    stored = json.loads(asked.model_dump_json(by_alias=True))
+    (table,) = stored.pop("workloads")
+    assert (
+        Campaign.model_validate({**stored, "npb": [{name: one for name, one in table.items() if name != "kind"}]})
+        == asked
+    )
+
+
+def test_kernels_are_a_kind_of_workload():
+    by_kind = campaign_of(
+        {"campaign": {"blocks": 2}, "workload": [{"kind": "npb", "benchmarks": ["IS"]}]}, "kernels.toml"
+    )
+    assert by_kind == campaign({"benchmarks": ["IS"]})
+
+
 def test_a_kernel_is_told_which_interface_leads_into_the_fabric():
     plan = plan_run(campaign({"benchmarks": ["IS"]}), lab_of(), seed=1)
     launch = next(one for one in plan.launches if one.fabric == "myrinet")
@@ -132,10 +155,10 @@ def test_a_kernel_is_told_which_interface_leads_into_the_fabric():
     assert tokens[tokens.index("--output") + 1] == f"/run/{KERNEL_RECORDS}"
 
 
-def launch_of_cg() -> tuple[LaunchOfKernel, RunPlan]:
+def launch_of_cg() -> tuple[LaunchOfWorkload, RunPlan]:
     plan = plan_run(campaign({"benchmarks": ["CG"], "class": "S", "ranks": [2]}), lab_of(), seed=1)
     launch = next(one for one in plan.launches if one.fabric == "myrinet")
-    return LaunchOfKernel(launch.launch_id, "myrinet", plan.cells[0]), plan
+    return LaunchOfWorkload(launch.launch_id, "myrinet", plan.cells[0]), plan
 
 
 def record(lines: list[bytes]) -> KernelRecord:
@@ -200,5 +223,4 @@ def test_what_rank_0_sent_must_have_crossed_the_fabric(interfaces: dict[str, tup
 def test_a_wrong_result_is_no_failed_launch():
     plan = plan_run(campaign({"benchmarks": ["IS"]}), lab_of(), seed=1)
     start = start_of(plan.launches[0], plan)
-    assert isinstance(start, OwnKernel)
     assert [start.is_well(code) for code in (0, 1, 2, 3, None)] == [True, True, False, False, False]

@@ -44,7 +44,7 @@ def extension(blocks: int) -> Extension:
 def test_the_launches_of_a_kernel_and_of_the_measurer_on_all_fabrics_follow_one_another():
     for block in range(6):
         launches = [launch for launch in plan().launches if launch.block == block]
-        subjects = [launch.kernel.name if launch.kernel else "" for launch in launches]
+        subjects = [launch.workload.name if launch.workload else "" for launch in launches]
         runs = [(subject, len(list(group))) for subject, group in groupby(subjects)]
         assert sorted(subject for subject, _ in runs) == ["", "cg.W.4", "ep.W.4", "is.W.4"]
         assert {length for _, length in runs} == {3}

@@ -313,3 +313,22 @@ def test_a_congestor_may_load_the_fabric_and_nothing_else():
     assert violations(record(Layer.TCP, Pattern.PINGPONG, congestor=congestor, eth1=(many, many))) == ()
     elsewhere = record(Layer.TCP, Pattern.PINGPONG, congestor=congestor, eth1=(many, many), eth0=(many, many))
     assert "eth0 carried" in violations(elsewhere)[0]
+
+
+def of_unseen_program(fabric: Fabric, **interfaces: tuple[int, int]) -> Proof:
+    """A program that nobody knows the payload of, counted from outside for half a minute."""
+    made = record(Layer.MPI, Pattern.WORKLOAD, **interfaces)
+    end = made.cells[0].end
+    assert end is not None
+    made.cells[0].end = end.model_copy(update={"seconds": 30.0})
+    return prove_path(made, fabric).verdict
+
+
+def test_a_program_of_unknown_payload_must_have_talked_over_the_fabric_more_than_over_any_other():
+    emulated = NETWORK.model_copy(update={"is_emulated": True})
+    for fabric, misled in ((NETWORK, Proof.UNKNOWN), (emulated, Proof.REFUTED)):
+        assert of_unseen_program(fabric, eth1=(900_000, 900_000), eth0=(20_000, 9_000)) is Proof.PROVEN
+        assert of_unseen_program(fabric, eth1=(2_000, 2_000), eth0=(20_000, 9_000)) is Proof.PROVEN
+        assert of_unseen_program(fabric, eth1=(4_014, 3_854), eth0=(3_215_278, 2_645_881)) is misled
+        assert of_unseen_program(fabric, eth1=(0, 0), eth0=(20_000, 9_000)) is misled
+        assert of_unseen_program(fabric, eth1=(900, 900), eth0=(90_000_000, 0)) is Proof.REFUTED

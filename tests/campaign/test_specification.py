@@ -114,7 +114,7 @@ def test_a_file_that_is_not_there_is_an_error_of_usage(tmp_path: Path):
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("campaign-*.toml")), ids=lambda path: path.stem)
 def test_every_example_is_a_campaign(path: Path):
     found = read_campaign(path)
-    assert found.experiments or found.npb
+    assert found.experiments or found.workloads
 
 
 def test_there_are_examples():

@@ -66,6 +66,15 @@ def kernel(**fields: object) -> dict[str, object]:
     return {"benchmark": "IS", "problem_class": "S", "ranks": 2, "repetitions": 1, "program": "own", **fields}
 
 
+def application(*command: str, **fields: object) -> dict[str, object]:
+    figure = {"name": "t", "regex": "(x)", "unit": "s", "better": "lower"}
+    return {
+        "kind": "command",
+        "ranks": 2,
+        "application": {"name": "bad", "command": command, "figure": [figure], **fields},
+    }
+
+
 def first(change: dict[str, object]) -> Edit:
     return lambda data: data["plan"]["launches"][0].update(change)
 
@@ -107,6 +116,10 @@ def test_a_launch_can_name_no_other_place(tmp_path: Path, local: Testbed, launch
         (first({"kernel": kernel(problem_class="../../x")}), "problem_class"),
         (first({"kernel": kernel(benchmark="sh")}), "benchmark"),
         (first({"kernel": kernel(program="/a\0b")}), "program"),
+        (first({"workload": {"kind": "none", "ranks": 2}}), "found 'none'"),
+        (first({"workload": application("a\0b")}), "command"),
+        (first({"workload": application("a", files={"../../x": "y"})}), "files"),
+        (first({"workload": application("a", files={"launch.json": "y"})}), "fabricbench's own"),
         (lambda data: data["plan"]["launches"].append(data["plan"]["launches"][0]), "planned 2 times"),
         (lambda data: data["plan"]["fabrics"][0].update(interface="../../x"), "interface"),
         (lambda data: data["plan"]["fabrics"][0].update(mpi_environment={"A=B": "c"}), "mpi_environment"),
@@ -137,6 +150,8 @@ def test_a_plan_that_asks_for_our_own_programs_is_resumed_whoever_wrote_it(
     ("change", "shown"),
     [
         (first({"kernel": kernel(program="/tmp/evil")}), "is.S.x or is.S.2 of the folder /tmp/evil"),
+        (first({"workload": application("sh", "-c", "evil")}), "application bad: sh -c evil"),
+        (first({"workload": application("true", environment={"X": "$HOME"})}), "every rank gets X='$HOME'"),
         (lambda data: data["plan"]["fabrics"][0].update(mpi_environment={"LD_PRELOAD": "/e.so"}), "LD_PRELOAD=/e.so"),
         (
             lambda data: data["plan"]["fabrics"][1].update(mpi_arguments=["-launcher-exec", "/e"]),

@@ -11,6 +11,7 @@ from fabricbench.cli import app
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Pattern
 from fabricbench.patterns import PATTERNS, why_impossible
+from fabricbench.workload.registry import WORKLOADS
 
 
 def listed(*arguments: str) -> str:
@@ -49,6 +50,15 @@ def test_a_kernel_in_detail_may_run_alone_and_takes_any_path_as_its_program():
     text = listed("npb")
     assert "ranks      1 or more; all there are if a campaign does not say" in text
     assert "program = own (any text)" in text
+
+
+def test_the_kinds_of_workload_are_listed_with_their_keys():
+    text = listed("workloads")
+    assert "npb      the eight kernels" in text
+    assert "keys: benchmarks, class, ranks, repetitions, program" in text
+    kinds = json.loads(listed("workloads", "--json"))["workloads"]
+    assert [one["kind"] for one in kinds] == list(WORKLOADS)
+    assert {"command", "figure", "files", "success"} <= set(kinds[1]["keys"])
 
 
 def test_programs_get_the_whole_table():

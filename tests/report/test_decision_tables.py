@@ -15,9 +15,9 @@ from fabricbench.analysis.findings import (
     SystemCost,
     WeighedTest,
 )
-from fabricbench.report.decision_tables import decision_lines, decision_tables
+from fabricbench.chapters.decision import decision_lines, decision_tables
+from fabricbench.report import markdown
 from fabricbench.report.first_screen import build_screen
-from fabricbench.report.formats import markdown
 from fabricbench.report.html import render_html
 from fabricbench.report.terminal import render_terminal
 from support.example_findings import small_findings

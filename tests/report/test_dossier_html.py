@@ -12,8 +12,8 @@ from itertools import pairwise
 import pytest
 from jinja2 import UndefinedError
 
-from fabricbench.report.figures import FIGURES, present
-from fabricbench.report.figures.theme import UNDECIDED
+from fabricbench.report.drawing.theme import UNDECIDED
+from fabricbench.report.figures import builders, present
 from fabricbench.report.html import _environment, _text, render_html
 from fabricbench.report.palette import OKABE_ITO
 from support.example_findings import (
@@ -95,11 +95,11 @@ def test_no_id_is_there_twice_and_every_reference_leads_somewhere(page: Page):
 
 def test_every_figure_has_a_table_a_caption_and_a_title(page: Page):
     figures = [attributes["data-figure"] for attributes in page.all("figure")]
-    assert sorted(map(str, figures)) == sorted(FIGURES)
+    assert sorted(map(str, figures)) == sorted(builders())
     inside = Counter(tag for tag, _, ancestors in page.elements if "figure" in ancestors)
     numbers = [item for item in page.all("details") if item.get("class") == "numbers"]
     assert inside["table"] == inside["figcaption"] == len(numbers) == len(figures)
-    assert {f"table-{name}" for name in FIGURES} <= set(page.ids)
+    assert {f"table-{name}" for name in builders()} <= set(page.ids)
 
 
 def test_headings_descend_without_a_gap(page: Page):

@@ -18,10 +18,10 @@ from fabricbench.analysis.findings import (
 )
 from fabricbench.errors import UsageError
 from fabricbench.model import Metric
-from fabricbench.report.figures import FIGURES, build, draw, paper_spec, present
-from fabricbench.report.figures.axes import decade_ticks, ratio_domain, ratio_ticks, size_channel, value_channel
-from fabricbench.report.figures.figure import Panel, Spec
-from fabricbench.report.figures.theme import AHEAD_OPACITY, UNDECIDED
+from fabricbench.report.drawing.axes import decade_ticks, ratio_domain, ratio_ticks, size_channel, value_channel
+from fabricbench.report.drawing.figure import Panel, Spec
+from fabricbench.report.drawing.theme import AHEAD_OPACITY, UNDECIDED
+from fabricbench.report.figures import build, builders, draw, paper_spec, present
 from fabricbench.report.formats import FORMATS, FigureFormat, Format
 from fabricbench.report.palette import OKABE_ITO, colour_range, shape_range
 from support.example_findings import (
@@ -34,7 +34,7 @@ from support.example_findings import (
 )
 
 
-@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("name", builders())
 def test_a_figure_is_valid_vega_lite_and_an_altair_chart(name: str):
     chart = draw(name, small_findings())
     assert isinstance(chart, alt.ConcatChart)
@@ -45,7 +45,7 @@ def test_a_figure_is_valid_vega_lite_and_an_altair_chart(name: str):
 def test_every_figure_is_there_with_its_table_and_caption(make: Callable[[], Findings]):
     findings = make()
     figures = present(findings, is_interactive=True)
-    assert list(figures) == list(FIGURES)
+    assert list(figures) == list(builders())
     for figure in figures.values():
         assert figure.panels
         assert figure.table.rows

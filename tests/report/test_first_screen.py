@@ -7,9 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from fabricbench.analysis.findings import Findings, Grade, Severity
-from fabricbench.analysis.findings import Warning as FindingsWarning
-from fabricbench.report.figures.theme import UNDECIDED
+from fabricbench.analysis.findings import Caution, Findings, Grade, Severity
+from fabricbench.report.drawing.theme import UNDECIDED
 from fabricbench.report.first_screen import build_screen
 from fabricbench.report.formats import FORMATS, Format
 from fabricbench.report.html import render_html
@@ -141,10 +140,7 @@ def test_warnings_stand_by_severity_and_what_both_fabrics_share_is_one_line():
 
 def test_one_subject_with_several_parts_is_named_once():
     (group,) = grouped(
-        [
-            FindingsWarning(severity=Severity.NOTE, subject=f"myrinet: {part}", text="same")
-            for part in ("tcp", "udp", "ip")
-        ]
+        [Caution(severity=Severity.NOTE, subject=f"myrinet: {part}", text="same") for part in ("tcp", "udp", "ip")]
     )
     assert group.subject == "myrinet: tcp, udp and ip"
 

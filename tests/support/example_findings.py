@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from fabricbench.analysis.findings import (
+    Caution,
     CellKey,
     CellSummary,
     Changes,
@@ -26,7 +27,6 @@ from fabricbench.analysis.findings import (
     LadderStep,
     Severity,
 )
-from fabricbench.analysis.findings import Warning as FindingsWarning
 from fabricbench.model import Layer, Metric, Pattern, Receive
 from fabricbench.testbed.wire import Wire
 from support.example_comparisons import MARGIN, compared, crossovers_of, curves_of
@@ -156,7 +156,7 @@ def hostile_findings() -> Findings:
     evil = "</script><script>alert(1)</script><img src=x onerror=alert(2)>&\"'|`*"
     text = small_findings().model_dump_json()
     whole = Findings.model_validate_json(text.replace('"myrinet"', json.dumps(f"my{evil}")))
-    warning = FindingsWarning(severity=Severity.INVALID, subject=evil, text=evil)
+    warning = Caution(severity=Severity.INVALID, subject=evil, text=evil)
     return whole.model_copy(
         update={
             "title": evil,

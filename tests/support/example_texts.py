@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from fabricbench.analysis.findings import Severity
-from fabricbench.analysis.findings import Warning as FindingsWarning
+from fabricbench.analysis.findings import Caution, Severity
 
 WARNINGS = (
-    FindingsWarning(
+    Caution(
         severity=Severity.INVALID,
         subject="launch b03-myrinet",
         text="2.1 % of its bytes went over ctl0 and not over myrinet: the launch is left out of every number.",
     ),
-    FindingsWarning(
+    Caution(
         severity=Severity.WARNING,
         subject="fast-ethernet: udp stream",
         text="0.64 % of the datagrams were lost at the switch's port buffer; throughput counts what arrived.",
     ),
-    FindingsWarning(
+    Caution(
         severity=Severity.NOTE,
         subject="inventory",
         text="The CPU frequency governor cannot be read on n0 to n3; a changing clock rate widens the intervals.",
@@ -27,20 +26,18 @@ LATE_TEXT = (
 )
 FEW_TEXT = "6 launches are too few for an interval of p99.9."
 BUSY_WARNINGS = (
-    FindingsWarning(severity=Severity.WARNING, subject="fast-ethernet: tcp ping-pong", text=FEW_TEXT),
-    FindingsWarning(severity=Severity.WARNING, subject="myrinet: tcp ping-pong", text=FEW_TEXT),
-    FindingsWarning(
-        severity=Severity.NOTE, subject="inventory", text="The CPU frequency governor cannot be read on n0 to n3."
-    ),
-    FindingsWarning(
+    Caution(severity=Severity.WARNING, subject="fast-ethernet: tcp ping-pong", text=FEW_TEXT),
+    Caution(severity=Severity.WARNING, subject="myrinet: tcp ping-pong", text=FEW_TEXT),
+    Caution(severity=Severity.NOTE, subject="inventory", text="The CPU frequency governor cannot be read on n0 to n3."),
+    Caution(
         severity=Severity.INVALID,
         subject="myrinet: mpi stream",
         text="up to 949 % of the line rate: impossible, do not use these rates.",
     ),
-    FindingsWarning(severity=Severity.INVALID, subject="fast-ethernet", text=LATE_TEXT),
-    FindingsWarning(severity=Severity.INVALID, subject="myrinet", text=LATE_TEXT),
+    Caution(severity=Severity.INVALID, subject="fast-ethernet", text=LATE_TEXT),
+    Caution(severity=Severity.INVALID, subject="myrinet", text=LATE_TEXT),
     *(
-        FindingsWarning(
+        Caution(
             severity=Severity.WARNING,
             subject=f"myrinet: mpi {operation}",
             text=f"launches of {operation} scatter by {30 + number} % between blocks: more blocks, or a quieter host.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import stat
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,8 +11,11 @@ import pytest
 
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.native import native_file
-from fabricbench.workload.counted import MPI_LINE, mpi_library, rank_line
+from fabricbench.testbed.model import Fabric
+from fabricbench.workload.adapter import Output, Place
+from fabricbench.workload.counted import AROUND, MPI_LINE, mpi_library, rank_line
 from fabricbench.workload.npb import PROGRAM
+from fabricbench.workload.npb_adapter import KernelStart
 from fabricbench.workload.official_npb import find_official, official_program, parse_official
 
 CG = """
@@ -258,3 +262,29 @@ def test_another_folder_is_not_looked_in_and_an_unknown_kernel_is_refused(
         find_official("cg", "A", 4, tmp_path / "elsewhere")
     with pytest.raises(UsageError, match="no NPB kernel 'hpl'"):
         find_official("hpl", "A", 4)
+
+
+def test_an_official_program_is_counted_from_outside_and_what_it_prints_is_its_record(tmp_path: Path):
+    folder, directory = tmp_path / "official", tmp_path / "launch"
+    directory.mkdir()
+    program = make_program(folder / "cg.S.x")
+    start = KernelStart(benchmark="CG", problem_class="S", ranks=4, program=str(folder))
+    tokens = start.tokens(Place(directory, Fabric(name="net", interface="eth1")))
+    assert tokens[-2:] == ["--", str(program)]
+    assert str(directory / AROUND) in tokens
+    output = Output(directory, directory / "stdout.log", directory / "stderr.log")
+    assert start.parse(output) is None
+    output.stdout.write_text(told([0, 1, 2, 3]))
+    around = {"exit_code": 0, "started_unix_ns": 1, "finished_unix_ns": 2}
+    (directory / AROUND).write_text(json.dumps({**around, "interfaces": {"eth1": {"sent": 5, "received": 7}}}))
+    parsed = start.parse(output)
+    assert parsed is not None
+    assert [(one.name, one.unit) for one in parsed.figures] == [
+        ("time", "s"),
+        ("Mop/s total", "Mop/s"),
+        ("Mop/s a process", "Mop/s"),
+    ]
+    assert parsed.told.interfaces["eth1"].received == 7
+    assert "leader_bytes" not in parsed.told.values
+    assert [start.is_well(code) for code in (0, 1, None)] == [True, False, False]
+    assert list(start.beyond()) == [f"kernel {start.name}: a program cg.S.x or cg.S.4 of the folder {folder}"]

@@ -1,46 +1,36 @@
-"""From runs to findings: calls each part of the analysis once, in order."""
+"""From runs to findings: calls each part of the analysis once, in order, and every chapter."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from fabricbench.analysis.caution import Material, find_warnings
-from fabricbench.analysis.caution.material import named
-from fabricbench.analysis.change import is_change
-from fabricbench.analysis.comparing import Pairing, all_pairs, compare_all, pair
-from fabricbench.analysis.congestion import find_congestions
+from fabricbench.analysis.caution import find_warnings
+from fabricbench.analysis.comparing import Pairing, all_pairs, check_levels, compare_all, error_of_look, pair
 from fabricbench.analysis.crossovers import cell_key, find_crossovers
-from fabricbench.analysis.decide import find_decision
-from fabricbench.analysis.effects import Compared, Doubt, choose_rows
-from fabricbench.analysis.findings import Comparison, FabricFacts, Findings, NetworkMap, Reference, Replication
+from fabricbench.analysis.effects import Compared, Doubt
+from fabricbench.analysis.findings import Comparison, FabricFacts, Findings, Reference, Replication
 from fabricbench.analysis.headline import write_headline
 from fabricbench.analysis.instrument import doubt_of, impossible, impossible_launches, tolerated
-from fabricbench.analysis.kernels import find_kernels
 from fabricbench.analysis.ladder import build_ladder
+from fabricbench.analysis.material import Material
 from fabricbench.analysis.measured import CellMeasured, Side, read_sides
-from fabricbench.analysis.method import CONGESTION, KERNELS, MAPS, ONE_WAY, OPERATIONS, TURNS_AND_FLOODS, method
-from fabricbench.analysis.network_map import confirmation_of, network_maps
+from fabricbench.analysis.method import method
 from fabricbench.analysis.next_steps import next_steps
-from fabricbench.analysis.one_way import find_one_ways
-from fabricbench.analysis.operations import find_coefficients, find_operations, find_start_ups
 from fabricbench.analysis.reproduce import reproduce, testbed_arguments
 from fabricbench.analysis.summary import distribution, summarise
-from fabricbench.analysis.topologies import find_topologies
-from fabricbench.analysis.wording import enumeration, percent
+from fabricbench.analysis.wording import enumeration, named, percent
+from fabricbench.chapters import find_all
 from fabricbench.errors import UsageError
 from fabricbench.quantity import count, with_ranges
 from fabricbench.record.decision_table import DecisionTable, decision_of
 from fabricbench.record.store import Run, StoredLaunch
-from fabricbench.statistics.looks import level_of_look
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 """Of the first sides; the 27th is AA, as columns of spreadsheets are."""
 
 DEFAULT_MARGIN = 0.02
 DEFAULT_CONFIDENCE = 0.95
-
-PARAGRAPHS = (TURNS_AND_FLOODS, CONGESTION, OPERATIONS, ONE_WAY, MAPS, KERNELS)
-"""What the method says of each part that a run may have or not, in the order of the parts."""
 
 
 def analyse(
@@ -75,10 +65,13 @@ def analyse(
     crossovers = find_crossovers(pairings, cells, confidence)
     ladder = build_ladder(sides, confidence)
     distributions = [one for side in sides for cell in side.cells.values() if (one := distribution(side, cell))]
-    maps = _maps(sides)
-    warnings = find_warnings(Material(sides, pairings, cells, ladder, distributions, maps, margin, confidence))
-    kernels = find_kernels(sides, pairings, cells, confidence, reference)
     manifest = every_run[0].manifest
+    weights = decision or decision_of(manifest)
+    material = Material(
+        sides, pairings, cells, ladder, distributions, margin, confidence, level, reference=reference, decision=weights
+    )
+    found, paragraphs = find_all(material)
+    warnings = find_warnings(replace(material, maps=found.get("maps", ())))
     launches = [launch for side in sides for launch in side.launches]
     invalid = sum(len(side.invalid) for side in sides)
     samples = sum(cell.pooled.size for side in sides for cell in side.cells.values())
@@ -88,10 +81,6 @@ def analyse(
         else max(len(side.blocks) for side in sides)
     )
     headline = write_headline(Compared(sides, pairings, cells, curves, crossovers, ladder, margin, level, judge))
-    topologies, congestions = find_topologies(sides, confidence), find_congestions(sides, confidence)
-    operations, one_ways = find_operations(sides, confidence), find_one_ways(sides, confidence)
-    found = (topologies, congestions, operations, one_ways, maps, kernels)
-    more = [text for text, those in zip(PARAGRAPHS, found, strict=True) if those]
     return Findings(
         title=_title(sides, pairings),
         run_directories=tuple(str(run.path) for run in every_run),
@@ -117,7 +106,7 @@ def analyse(
                     run_directory=every_run[0].path,
                     blocks=blocks,
                     doubts=headline.evidence if headline.in_doubt else (),
-                    has_workload=kernels is not None,
+                    has_workload=any(found.get(name) is not None for name in ("kernels", "applications")),
                     testbed=testbed_arguments(manifest),
                 ),
                 "reproduce": tuple(line for run in every_run for line in reproduce(run)),
@@ -130,31 +119,16 @@ def analyse(
         crossovers=tuple(crossovers),
         ladder=tuple(ladder),
         distributions=tuple(distributions),
-        topologies=tuple(topologies),
-        congestions=tuple(congestions),
-        operations=tuple(operations),
-        coefficients=tuple(find_coefficients(cells)),
-        start_ups=tuple(find_start_ups(sides, confidence)),
-        one_ways=tuple(one_ways),
-        maps=tuple(maps),
-        kernels=kernels,
-        decision=find_decision(
-            sides,
-            decision or decision_of(manifest),
-            level,
-            rows=[row.key for row in choose_rows(sides, ladder) if row.is_leading],
-        )
-        if not is_change(pairings)
-        else None,
         warnings=tuple(warnings),
         method=method(
             margin,
             confidence,
             replication=pairings[0].replication if pairings else Replication.BLOCKS,
             seed=manifest.seed,
-            more=more,
+            more=paragraphs,
         ),
         inventory=manifest.inventory,
+        **found,
     )
 
 
@@ -205,23 +179,6 @@ def _cautioned(cells: Sequence[Comparison], sides: Sequence[Side]) -> list[Compa
     return [noted(one) for one in cells]
 
 
-def check_levels(margin: float, confidence: float) -> None:
-    """Raise UsageError unless both are shares that the statistics can use."""
-    if not 0.0 < margin < 1.0:
-        raise UsageError(f"the margin is {margin:g}", hint="give a share between 0 and 1, `--margin 2%` say")
-    if not 0.5 <= confidence < 1.0:
-        raise UsageError(
-            f"the confidence is {confidence:g}", hint="give a share from 0.5 to below 1, `--confidence 0.95` say"
-        )
-
-
-def error_of_look(runs: Sequence[Run], error: float, *, ahead: int = 0) -> float:
-    """Return what this look at the runs may spend of the error, or one `ahead` of it: blocks that were added made a look each."""
-    earlier = sum(max(len(run.looks) - 1, 0) for run in runs)
-    is_final = all(run.is_final for run in runs)
-    return level_of_look(range(1, earlier + 2 + (0 if is_final else ahead)), error, is_final=is_final)
-
-
 def arrange(sides: Sequence[Side], baseline: str | None, *, is_one_run: bool) -> list[Side]:
     """Return the sides with the baseline first; it is A of all its pairs."""
     if not is_one_run:
@@ -241,21 +198,6 @@ def arrange(sides: Sequence[Side], baseline: str | None, *, is_one_run: bool) ->
 def pairings_of(sides: Sequence[Side], *, is_one_run: bool) -> list[Pairing]:
     """Return who is compared with whom: every two fabrics of a run, each fabric before with itself after."""
     return all_pairs(sides) if is_one_run else [pair(a, b) for a, b in zip(sides[::2], sides[1::2], strict=True)]
-
-
-def _maps(sides: Sequence[Side]) -> list[NetworkMap]:
-    """Return the matrices of each side under its name; of several runs a side, those of the first that has any."""
-    of_runs: dict[int, tuple[NetworkMap, ...]] = {}
-    found = []
-    for side in sides:
-        for run in side.runs:
-            if id(run) not in of_runs:
-                of_runs[id(run)] = network_maps(run, confirmation=confirmation_of(run))
-            mine = [one for one in of_runs[id(run)] if one.fabric == side.fabric.name]
-            found += [one.model_copy(update={"fabric": side.name}) for one in mine]
-            if mine:
-                break
-    return found
 
 
 def _title(sides: Sequence[Side], pairings: Sequence[Pairing]) -> str:

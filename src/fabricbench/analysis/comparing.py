@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 from fabricbench.analysis.findings import CellKey, Comparison, Replication, Verdict
 from fabricbench.analysis.gaps import mispaired_blocks
 from fabricbench.analysis.measured import Side, clock_deviation, in_order
+from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Metric
 from fabricbench.quantity import count
+from fabricbench.record.store import Run
 from fabricbench.statistics.correction import benjamini_hochberg
 from fabricbench.statistics.decision import (
     DECISIONS,
@@ -26,6 +28,7 @@ from fabricbench.statistics.decision import (
     decision_codes,
     p_values_of,
 )
+from fabricbench.statistics.looks import level_of_look
 from fabricbench.statistics.ratios import Ratios, paired_ratios, run_means, unpaired_ratios
 from fabricbench.statistics.skew import find_slow_modes, guarded, pooled, unseen_share
 
@@ -33,6 +36,23 @@ Floats = NDArray[np.float64]
 
 SURVIVORS_SHARE = 0.1
 """Of a side's launches: where more gave nothing, those that are left are no sample of what a user gets, and it wins nothing."""
+
+
+def check_levels(margin: float, confidence: float) -> None:
+    """Raise UsageError unless both are shares that the statistics can use."""
+    if not 0.0 < margin < 1.0:
+        raise UsageError(f"the margin is {margin:g}", hint="give a share between 0 and 1, `--margin 2%` say")
+    if not 0.5 <= confidence < 1.0:
+        raise UsageError(
+            f"the confidence is {confidence:g}", hint="give a share from 0.5 to below 1, `--confidence 0.95` say"
+        )
+
+
+def error_of_look(runs: Sequence[Run], error: float, *, ahead: int = 0) -> float:
+    """Return what this look at the runs may spend of the error, or one `ahead` of it: blocks that were added made a look each."""
+    earlier = sum(max(len(run.looks) - 1, 0) for run in runs)
+    is_final = all(run.is_final for run in runs)
+    return level_of_look(range(1, earlier + 2 + (0 if is_final else ahead)), error, is_final=is_final)
 
 
 @dataclass(frozen=True)
@@ -289,7 +309,8 @@ def _comparison(
         variant=key.variant,
         message_bytes=None if is_curve else key.message_bytes,
         metric=key.metric,
-        unit=key.metric.unit,
+        unit=(key.workload.unit if key.workload is not None else "") or key.metric.unit,
+        workload=key.workload,
         fabric_a=pairing.a.name,
         fabric_b=pairing.b.name,
         **({} if is_curve else _levels(pairing, key)),

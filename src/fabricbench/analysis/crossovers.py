@@ -36,6 +36,7 @@ def cell_key(comparison: Comparison) -> CellKey:
         message_bytes=comparison.message_bytes or 0,
         metric=comparison.metric,
         variant=comparison.variant,
+        workload=comparison.workload,
     )
 
 

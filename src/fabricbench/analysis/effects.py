@@ -8,7 +8,7 @@ comparisons (exceptions, folded rows), and to the one claim of breadth.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log
 
@@ -28,7 +28,7 @@ from fabricbench.analysis.findings import (
     Verdict,
     is_basic,
 )
-from fabricbench.analysis.kernels import kernel_of
+from fabricbench.analysis.kernels import on_most_ranks, work_of
 from fabricbench.analysis.measured import CellMeasured, Side, clock_deviation, log_of
 from fabricbench.analysis.ranking import ranks
 from fabricbench.analysis.wording import difference, size_text
@@ -123,9 +123,9 @@ class ErrorRates:
 
 def row_name(key: CellKey | Comparison) -> str:
     """Return what a cell is, as users say it: `TCP throughput, 256 KiB`, `IS.W on 4 ranks`, `MPI allreduce, 1 KiB`."""
-    kernel = kernel_of(key)
-    if kernel is not None:
-        return str(kernel)
+    work = work_of(key)
+    if work is not None:
+        return str(work)
     layer = layer_name(key.layer)
     basic = {Pattern.PINGPONG: "round trip", Pattern.STREAM: "throughput"}
     words = " ".join(
@@ -148,7 +148,7 @@ def choose_rows(sides: Sequence[Side], ladder: Sequence[LadderStep]) -> list[Row
     everything = list(dict.fromkeys(key for side in sides for key in side.cells if key.layer is not Layer.MEMORY))
     keys = [key for key in everything if all(key in side.cells for side in sides)]
     asked = [key for key in everything if all(key in side.cells or _was_asked(side, key) for side in sides)]
-    loads = _kernels(asked)
+    loads = on_most_ranks(asked)
     met = [key for layer in MET_BY_USERS for key in _key_cells(keys, asked, layer, ladder)]
     below = [layer for layer in reversed(Layer) if layer not in MET_BY_USERS]
     lower = [key for layer in below for key in _key_cells(keys, keys, layer, ladder)]
@@ -168,17 +168,6 @@ def _was_asked(side: Side, key: CellKey) -> bool:
     return key.layer in side.fabric.layers and any(
         what.startswith(f"{key.layer} {key.pattern}") for what, _, _ in side.failed
     )
-
-
-def _kernels(keys: Iterable[CellKey]) -> list[CellKey]:
-    """Return each kernel on its most ranks."""
-    most: dict[tuple[str, str, str], tuple[int, CellKey]] = {}
-    for key in keys:
-        kernel = kernel_of(key)
-        if kernel is not None:
-            name = (kernel.program, kernel.problem_class, kernel.benchmark)
-            most[name] = max(most.get(name, (0, key)), (kernel.ranks, key), key=lambda found: found[0])
-    return [key for _, key in most.values()]
 
 
 def _key_cells(
@@ -224,7 +213,7 @@ def _operations(keys: Sequence[CellKey]) -> list[CellKey]:
 
 
 def _has_tail(sides: Sequence[Side], key: CellKey, tail: float) -> bool:
-    if key.metric is not Metric.ROUND_TRIP_TIME or kernel_of(key) is not None:
+    if key.metric is not Metric.ROUND_TRIP_TIME or key.workload is not None:
         return False
     fewest = min(side.cells[key].pooled.size / max(len(side.blocks), 1) for side in sides)
     return fewest >= SAMPLES_OF_TAIL[tail]
@@ -277,7 +266,7 @@ def effect_of(
     told += [note for one in known for note in one.notes]
     return Effect(
         what=row.what,
-        layer=None if kernel_of(row.key) is not None else row.key.layer,
+        layer=None if row.key.workload is not None else row.key.layer,
         metric=row.key.metric,
         is_typical=not is_tail,
         readings=tuple(_reading(side, row, levels.get(side.name), doubts[side.name]) for side in sides),
@@ -449,4 +438,6 @@ def _tail_ratio(row: Row, pairing: Pairing) -> LogRatio | None:
 
 def key_parts(one: CellKey | Comparison) -> tuple[object, ...]:
     """Return what tells one cell from another, alike for a key and for a comparison."""
-    return tuple(getattr(one, name) for name in ("layer", "pattern", "receive", "message_bytes", "metric", "variant"))
+    return tuple(
+        getattr(one, name) for name in ("layer", "pattern", "receive", "message_bytes", "metric", "variant", "workload")
+    )

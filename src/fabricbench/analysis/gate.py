@@ -23,8 +23,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from fabricbench.analysis.analysing import check_levels, error_of_look
-from fabricbench.analysis.comparing import number, survivors
+from fabricbench.analysis.comparing import check_levels, error_of_look, number, survivors
 from fabricbench.analysis.findings import CellKey, Replication
 from fabricbench.analysis.measured import Side, cell_name, clock_deviation, in_order, read_sides
 from fabricbench.errors import UsageError
@@ -188,7 +187,7 @@ def _cell(
         key=key,
         old=float(np.nanmedian(a.cells[key].launch_values)),
         new=float(np.nanmedian(b.cells[key].launch_values)),
-        unit=key.metric.unit,
+        unit=(key.workload.unit if key.workload is not None else "") or key.metric.unit,
         slowdown=ratio,
         slowdown_low=number(low),
         slowdown_high=number(high),

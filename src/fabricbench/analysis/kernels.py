@@ -6,7 +6,6 @@ kernel tells of itself, rates and the split of its time, comes from its own reco
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -25,6 +24,7 @@ from fabricbench.analysis.findings import (
     Reference,
     Sensitivity,
     SpeedUp,
+    WorkloadName,
 )
 from fabricbench.analysis.measured import Floats, Side, read_sides
 from fabricbench.errors import UsageError
@@ -35,9 +35,6 @@ from fabricbench.record.store import Run, StoredLaunch
 from fabricbench.statistics.order import median_interval
 from fabricbench.statistics.ratios import paired_ratios
 
-VARIANT = re.compile(
-    r"(?P<benchmark>[A-Z]+)\.(?P<problem_class>[A-Z]) (?P<ranks>\d+) ranks?(,program=(?P<program>.*))?"
-)
 ORDER = ("EP", "MG", "CG", "FT", "IS", "LU", "SP", "BT")
 
 
@@ -62,8 +59,31 @@ def find_kernels(
 
 def kernel_of(key: CellKey | Comparison) -> KernelName | None:
     """Return the kernel that a cell is; None if it is another kind of cell."""
-    found = VARIANT.fullmatch(key.variant) if key.pattern is Pattern.NPB else None
-    return None if found is None else KernelName(**{name: text for name, text in found.groupdict().items() if text})
+    if key.workload is None or key.pattern is not Pattern.NPB:
+        return None
+    known = {name: str(value) for name, value in key.workload.parameters}
+    return KernelName(
+        benchmark=known["benchmark"],
+        problem_class=known["class"],
+        ranks=key.workload.ranks,
+        program=known.get("program", "own"),
+    )
+
+
+def work_of(key: CellKey | Comparison) -> KernelName | WorkloadName | None:
+    """Return the kernel or the application that a cell is; None if it is no workload."""
+    return kernel_of(key) or key.workload
+
+
+def on_most_ranks(keys: Iterable[CellKey]) -> list[CellKey]:
+    """Return each workload on the most ranks that it was run on; cells of none are left out."""
+    most: dict[object, tuple[int, CellKey]] = {}
+    for key in keys:
+        if key.workload is not None:
+            subject = (key.pattern, key.workload.parameters)
+            if subject not in most or key.workload.ranks > most[subject][0]:
+                most[subject] = (key.workload.ranks, key)
+    return [key for _, key in most.values()]
 
 
 def reference_run(run: Run) -> Reference:
@@ -81,7 +101,7 @@ def reference_run(run: Run) -> Reference:
             found = (kernel.ranks, float(np.nanmedian(cell.launch_values)) * 1e-9)
             fewest[name] = min(fewest.get(name, found), found)
     if not fewest:
-        raise UsageError(f"no kernel was run in {run.path}", hint="give a run of a campaign with [[npb]]")
+        raise UsageError(f"no kernel was run in {run.path}", hint="give a run of a campaign with kernels of NPB")
     return Reference(
         name=run.manifest.testbed.name,
         source=f"run {run.path}, each kernel on its fewest ranks",

@@ -17,10 +17,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fabricbench.analysis.findings import CellKey
+from fabricbench.analysis.findings import CellKey, WorkloadName
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Metric, Pattern, Receive
-from fabricbench.patterns import PATTERNS
+from fabricbench.patterns import PATTERNS, Family
 from fabricbench.record.integrity import data_hash
 from fabricbench.record.launch import CellLateness
 from fabricbench.record.probe_plan import PlanCongestor
@@ -137,7 +137,7 @@ class Side:
         return _blocks(self.launches)
 
     def launches_of(self, block: int) -> list[str]:
-        """Return the names of a block's launches: one that measures, and one of each kernel."""
+        """Return the names of a block's launches: one that measures, and one of each workload."""
         return [launch.launch_id for launch in self.launches if launch.block == block]
 
     def launches_of_run(self, run: int) -> list[StoredLaunch]:
@@ -386,14 +386,21 @@ def _add(
 
 def key_of(row: dict[str, Any]) -> CellKey:
     """Return the cell of a row of `Run.cells`."""
+    pattern = Pattern(str(row["pattern"]))
     return CellKey(
         layer=Layer(str(row["layer"])),
-        pattern=Pattern(str(row["pattern"])),
+        pattern=pattern,
         receive=Receive(str(row["receive"])),
         message_bytes=int(str(row["message_bytes"])),
         metric=Metric(str(row["metric"])),
         variant=str(row["variant"]),
+        workload=_workload(row) if PATTERNS[pattern].family is Family.WORKLOAD else None,
     )
+
+
+def _workload(row: dict[str, Any]) -> WorkloadName:
+    parameters: dict[str, str | int | float] = json.loads(row["parameters"] or "{}")
+    return WorkloadName(ranks=len(row["ranks"] or ()), parameters=tuple(parameters.items()))
 
 
 def _facts(row: dict[str, Any]) -> CellFacts:

@@ -90,53 +90,11 @@ launches of its difference to the layer below in the same launch. A layer's thro
 Memory is the control: no fabric changes it.
 """
 
-TURNS_AND_FLOODS = """
-Where many ranks take part, a sample is what all of them did: a turn with neighbours lasts from when the last rank was
-done with the one before until the last is done with it; of a flood, it is a window of time with what arrived at all
-receivers. What a logical channel should get is the payload rate of a full-duplex link, headers, preamble, gap and
-padding counted, over the channels in the busiest direction of the busiest link; acknowledgements are left out. Fairness
-is Jain's index.
-"""
-
-CONGESTION = """
-A congestion impact factor is congested over isolated of times, isolated over congested of rates, within each launch and
-in full precision; the number is the geometric mean over launches, with the t interval of the logarithms. An idle
-congestor is the control.
-"""
-
-OPERATIONS = """
-A call of an MPI operation begins on all ranks at a time that their clocks agree on, no barrier before it, and lasts as
-long as on the slowest rank (Hoefler and Belli, SC'15; Hunold and Carpen-Amarie, IEEE TPDS, 2016); calls in which some
-rank came later than is usual, or than a call takes, are kept, marked and not counted. Barrier start is the time after a
-barrier before each call, averaged over ranks, as OSU prints it; back to back that of a call in a plain loop, as IMB
-prints it. Bus bandwidth is as the NCCL tests define it, overlap as IMB-NBC does.
-"""
-
-ONE_WAY = """
-One-way latencies are read from clocks that the ranks share, where that can be proven, or that were synchronised with a
-linear model of drift (Hunold and Carpen-Amarie, CLUSTER 2018): then each is known to half the shortest round trip of
-the synchronisation, summed over its hierarchy, and no better.
-"""
-
-MAPS = """
-A map models the logarithms of all pairs' medians by a level and few causes (nodes, directions, pairs), found by
-orthogonal matching pursuit and the extended Bayesian information criterion (Chen and Chen, 2008); each cause has to be
-slower than the margin by a corrected t test, and to be found again by a second measurement before it is more than a
-suspect.
-"""
-
-KERNELS = """
-Kernels of the NAS Parallel Benchmarks time what their specification times, verify against its values, and count its
-operations (NAS-95-020 and the official programs' counts). A kernel's gain is the paired ratio of its times on the
-slower and the faster network. By how much one gains more than the next is the ratio of their gains, paired by block
-too; these intervals hold together, and where one holds 1, the order of the two is not settled.
-"""
-
 
 def method(
     margin: float, confidence: float, *, replication: Replication, seed: int, more: Iterable[str] = ()
 ) -> tuple[str, ...]:
-    """Return the paragraphs for what is repeated; `more` are those on what the report has besides."""
+    """Return the paragraphs for what is repeated; `more` are those of its chapters."""
     facts = {
         "level": percent(confidence),
         "error": percent(1.0 - confidence),

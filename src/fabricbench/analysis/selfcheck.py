@@ -23,8 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from fabricbench.analysis.analysing import check_levels
-from fabricbench.analysis.comparing import number
+from fabricbench.analysis.comparing import check_levels, number
 from fabricbench.analysis.findings import CellKey
 from fabricbench.analysis.measured import Side, clock_deviation, in_order, read_sides
 from fabricbench.errors import UsageError

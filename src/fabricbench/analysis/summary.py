@@ -7,6 +7,7 @@ import numpy as np
 from fabricbench.analysis.findings import CellSummary, Distribution, Interval
 from fabricbench.analysis.instrument import doubt_of, impossible, tolerated, wire_shares
 from fabricbench.analysis.measured import CellMeasured, Side
+from fabricbench.model import Metric
 from fabricbench.record.values import mean_rate
 from fabricbench.statistics.order import Estimate, median_interval
 from fabricbench.statistics.shape import log_edges
@@ -48,6 +49,8 @@ def summarise(side: Side, cell: CellMeasured, confidence: float) -> CellSummary:
 
 
 def _mean_rate(cell: CellMeasured) -> float:
+    if cell.key.metric is Metric.WORK_RATE:
+        return float(cell.pooled.size / (1.0 / cell.pooled).sum())
     found = mean_rate(cell.key.metric, cell.key.message_bytes, cell.total_bytes, cell.total_ns)
     assert found is not None  # noqa: S101 - a cell without time has no value and is not here
     return found
@@ -56,6 +59,17 @@ def _mean_rate(cell: CellMeasured) -> float:
 def interval(estimate: Estimate) -> Interval:
     """Return an estimate as findings carry it."""
     return Interval(value=estimate.value, low=estimate.low, high=estimate.high)
+
+
+def over_launches(values: np.ndarray[tuple[int], np.dtype[np.float64]], confidence: float) -> Interval | None:
+    """Return the median over launches with its interval; None where no launch has a value."""
+    return None if np.isnan(values).all() else interval(median_interval(values, confidence))
+
+
+def scaled(one: Interval, factor: float) -> Interval:
+    """Return an interval times a positive factor."""
+    low, high = (None if bound is None else bound * factor for bound in (one.low, one.high))
+    return Interval(value=one.value * factor, low=low, high=high)
 
 
 def distribution(side: Side, cell: CellMeasured) -> Distribution | None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fabricbench.analysis.effects import MET_BY_USERS
 from fabricbench.analysis.findings import CellKey, LeftOut, is_basic
-from fabricbench.analysis.kernels import kernel_of
+from fabricbench.analysis.kernels import kernel_of, on_most_ranks, work_of
 from fabricbench.analysis.measured import Side, in_order
 from fabricbench.analysis.wording import enumeration, named_cell
 from fabricbench.model import Metric
@@ -76,8 +76,8 @@ class Weighed:
 
 def name_of(key: CellKey) -> str:
     """Return a test as a reader calls it: `IS.W on 4 ranks`, `tcp round trip of 64 B`."""
-    kernel = kernel_of(key)
-    return named_cell(key, key.message_bytes) if kernel is None else str(kernel)
+    work = work_of(key)
+    return named_cell(key, key.message_bytes) if work is None else str(work)
 
 
 def usual_tests(sides: Sequence[Side]) -> list[CellKey]:
@@ -87,7 +87,7 @@ def usual_tests(sides: Sequence[Side]) -> list[CellKey]:
     all fabrics have.
     """
     shared = sorted(set.intersection(*(set(side.cells) for side in sides)) if sides else set(), key=in_order)
-    chosen = _most_ranks([key for key in shared if kernel_of(key) is not None])
+    chosen = on_most_ranks(shared)
     for layer in MET_BY_USERS:
         for metric, pick in ((Metric.ROUND_TRIP_TIME, min), (Metric.THROUGHPUT, max)):
             fitting = [key for key in shared if is_basic(key) and (key.layer, key.metric) == (layer, metric)]
@@ -150,10 +150,12 @@ def _matching(one: Weight, measured: Sequence[CellKey]) -> list[CellKey]:
         named = [(key, kernel) for key in measured if (kernel := kernel_of(key)) is not None]
         of_name = [key for key, it in named if (it.benchmark, it.problem_class) == (benchmark, problem_class)]
         return (
-            _most_ranks(of_name)
+            on_most_ranks(of_name)
             if ranks is None
             else [key for key, it in named if key in of_name and it.ranks == ranks]
         )
+    if one.workload is not None:
+        return on_most_ranks(key for key in measured if key.workload is not None and key.workload.name == one.workload)
     fitting = [
         key
         for key in measured
@@ -164,18 +166,6 @@ def _matching(one: Weight, measured: Sequence[CellKey]) -> list[CellKey]:
     ]
     plain = [key for key in fitting if not key.variant]
     return plain or fitting
-
-
-def _most_ranks(keys: Sequence[CellKey]) -> list[CellKey]:
-    """Return each kernel, class and program on the most ranks that it was run on."""
-    most: dict[tuple[str, str, str], tuple[int, CellKey]] = {}
-    for key in keys:
-        kernel = kernel_of(key)
-        if kernel is not None:
-            name = (kernel.benchmark, kernel.problem_class, kernel.program)
-            if name not in most or kernel.ranks > most[name][0]:
-                most[name] = (kernel.ranks, key)
-    return [key for _, key in most.values()]
 
 
 def _performance(key: CellKey, sides: Sequence[Side], blocks: Sequence[int]) -> Floats:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fabricbench.analysis.findings import BASIC_PATTERNS, CellKey, Comparison, Verdict
 from fabricbench.model import Metric, Pattern
 from fabricbench.patterns import PATTERNS
-from fabricbench.quantity import format_bit_s, format_bytes, format_message_s, format_seconds
+from fabricbench.quantity import format_bit_s, format_bytes, format_message_s, format_seconds, format_work
 
 FACTOR_FROM = 1.5
 """From here up a difference reads as `3.1 times`, below as a percentage."""
@@ -20,11 +20,15 @@ MOST_DECIMALS = 3
 WIDE = 10.0
 """An interval whose ends differ this many times gets digits that suit each end."""
 
+MOST_NAMED = 4
+"""Cells or launches that a warning names before it says how many more there are."""
+
 METRIC_WORDS = {
     Metric.ROUND_TRIP_TIME: "round trip",
     Metric.OPERATION_TIME: "time",
     Metric.THROUGHPUT: "throughput",
     Metric.MESSAGE_RATE: "message rate",
+    Metric.WORK_RATE: "rate",
 }
 
 
@@ -55,7 +59,8 @@ def value_text(metric: Metric, value: float, digits: int = 3) -> str:
     """Return a value in the unit that suits it: `71.2 µs`, `94.1 Mbit/s`."""
     if metric.is_time:
         return format_seconds(value * 1e-9, digits)
-    return format_message_s(value, digits) if metric is Metric.MESSAGE_RATE else format_bit_s(value, digits)
+    formats = {Metric.MESSAGE_RATE: format_message_s, Metric.WORK_RATE: format_work}
+    return formats.get(metric, format_bit_s)(value, digits)
 
 
 def instead(metric: Metric, better: float, worse: float) -> str:
@@ -64,6 +69,8 @@ def instead(metric: Metric, better: float, worse: float) -> str:
     for digits in (4, 5):
         if texts[0] == texts[1]:
             texts = [value_text(metric, value, digits) for value in (better, worse)]
+    if metric is Metric.WORK_RATE:  # its unit stands in the name of its row
+        return " instead of ".join(texts)
     (first, unit), (_, other) = (text.rsplit(" ", 1) for text in texts)
     return f"{first if unit == other else texts[0]} instead of {texts[1]}"
 
@@ -184,3 +191,11 @@ def enumeration(items: Sequence[str]) -> str:
 def percent(share: float) -> str:
     """Return a share as a percentage with three significant digits: `2 %`, `0.346 %`."""
     return f"{100.0 * share:.3g} %"
+
+
+def named(names: Sequence[str]) -> str:
+    """Return the first few names and how many more there are."""
+    few = list(dict.fromkeys(names))
+    if len(few) <= MOST_NAMED:
+        return enumeration(few)
+    return f"{', '.join(few[:MOST_NAMED])} and {len(few) - MOST_NAMED} more"

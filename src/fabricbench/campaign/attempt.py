@@ -82,6 +82,7 @@ class Keeper:
         plan = self._plan.probe_plan(launch)
         replace_text(directory / PLAN_FILE, plan.model_dump_json(by_alias=True, indent=1) + "\n")
         start = start_of(launch, self._plan)
+        start.stage(directory)
         fabric, ranks = self._plan.fabric(launch.fabric), self._plan.ranks_of(launch)
         command = self._launcher.command(fabric, start.program(directory), directory, ranks)
         return Attempt(launch, directory, start, command, plan.patience_seconds, self._launcher.switches())
@@ -108,6 +109,7 @@ class Keeper:
         summary = write_launch(
             directory,
             record,
+            workload=written.workload,
             kernel=written.kernel,
             facts=LaunchFacts(
                 block=launch.block,

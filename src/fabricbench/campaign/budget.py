@@ -77,7 +77,7 @@ def fit_budget(
     """Return how to fit the cells into the budget; UsageError where not even the least fits.
 
     `blocks` is what the campaign asks for, or, with `is_blocks_fixed`, the user: then it stays. `fixed_seconds` is what a block
-    takes beside its cells and cannot be shortened: its kernels.
+    takes beside its cells and cannot be shortened: its workloads.
     """
     own = {cell.probe.id: cell.probe.stopping.maximum_seconds for cell in cells}
     least = {cell.probe.id: min(own[cell.probe.id], _least_seconds(cell, fabrics)) for cell in cells}
@@ -111,12 +111,12 @@ def fit_budget(
 
 
 def _refuse(budget_seconds: float, blocks: int, shortest: float, cells: int, fixed_seconds: float) -> NoReturn:
-    what = f"{cells} tests{' and the kernels' if fixed_seconds else ''}" if cells else "the kernels"
+    what = f"{cells} tests{' and the workloads' if fixed_seconds else ''}" if cells else "the workloads"
     raise UsageError(
         f"a budget of {format_duration(budget_seconds)} is too small: {blocks} blocks of {what} "
         f"take at least {format_duration(blocks * shortest)}",
         hint=f"raise --budget, or measure fewer {'blocks, ' if blocks > FEWEST_BLOCKS else ''}layers or sizes"
-        f"{', or smaller kernels' if fixed_seconds else ''}",
+        f"{', or smaller workloads' if fixed_seconds else ''}",
     )
 
 

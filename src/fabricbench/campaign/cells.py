@@ -45,7 +45,7 @@ def plan_cells(campaign: Campaign, testbed: Testbed) -> CellPlan:
     planner = _Planner(campaign, testbed)
     for number, experiment in enumerate(campaign.experiments, start=1):
         planner.add(number, experiment)
-    if not campaign.npb:  # kernels run on every fabric with MPI
+    if not campaign.workloads:  # they run on every fabric with MPI
         planner.refuse_idle_fabrics()
     return CellPlan(cells=tuple(planner.cells), notes=(*planner.missing_layers(), *dict.fromkeys(planner.notes)))
 

@@ -246,7 +246,7 @@ class Execution:
     def _growth(self, attempt: Attempt, limit_s: float) -> Growth:
         """Return what shows that a launch beyond its limit is slow and not hung; the measurer itself gives up a rank sooner."""
         silent_s = limit_s
-        if attempt.launch.kernel is None and attempt.patience_seconds is not None:
+        if attempt.launch.workload is None and attempt.patience_seconds is not None:
             silent_s = min(attempt.patience_seconds + ABORT_SECONDS, limit_s)
         return Growth(attempt.start.outputs(attempt.directory), silent_s, SLOW_FACTOR * limit_s)
 

@@ -53,17 +53,17 @@ class Failure:
     @property
     def what(self) -> str:
         """What was started."""
-        kernel = self.launch.kernel
-        return "the measurer" if kernel is None else f"kernel {kernel.benchmark}.{kernel.problem_class}"
+        workload = self.launch.workload
+        return "the measurer" if workload is None else workload.title
 
     @property
     def _trial(self) -> tuple[object, ...]:
-        """What was tried: a launch, or a kernel in a block; whether that can be started is one question on all fabrics."""
-        kernel = self.launch.kernel
-        return (self.launch.launch_id,) if kernel is None else (self.launch.block, kernel.name)
+        """What was tried: a launch, or a workload in a block; whether that can be started is one question on all fabrics."""
+        workload = self.launch.workload
+        return (self.launch.launch_id,) if workload is None else (self.launch.block, workload.name)
 
     def is_like(self, other: Failure) -> bool:
-        """Tell whether two attempts, not of the same launch or kernel of a block, failed to start in the same way.
+        """Tell whether two attempts, not of the same launch or workload of a block, failed to start in the same way.
 
         The exit code does not count, nor do the words of the ranks: both depend on which of them MPI's starter reached first.
         """

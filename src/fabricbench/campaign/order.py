@@ -7,22 +7,23 @@ to be run again, all of them are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from random import Random
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
-from fabricbench.campaign.kernels import KernelStart
 from fabricbench.record.manifest import PlannedLaunch
+from fabricbench.workload.adapter import Start
+from fabricbench.workload.registry import AnyStart
 
 CLOSE_SECONDS = 600.0
 """Halves that begin within ten minutes count as measured together: the same load and the same temperature, nearly always."""
 
 CLOSE_FACTOR = 3.0
-"""And within so many times what the whole group is estimated to take: a group of long kernels is never closer than that."""
+"""And within so many times what the whole group is estimated to take: a group of long workloads is never closer than that."""
 
 
 LAUNCH_ID = r"^b[0-9]{2,9}-[A-Za-z0-9][A-Za-z0-9._-]*$"
@@ -37,14 +38,23 @@ def _goes_nowhere_up(launch_id: str) -> str:
 class LaunchPlan(PlannedLaunch):
     """One start of a program: its place in the order, its fabric, its cells in their order.
 
-    It is the measurer that is started, and with `kernel` that kernel. `launch_id` names its directory, and no other place.
+    It is the measurer that is started, and with `workload` that one. `launch_id` names its directory, and no other place.
     """
 
     launch_id: Annotated[str, Field(pattern=LAUNCH_ID, max_length=200), AfterValidator(_goes_nowhere_up)]
     token: int = Field(ge=0, lt=2**32)
     cells: tuple[int, ...] = Field(min_length=1)
     estimated_seconds: float = Field(ge=0, allow_inf_nan=False)
-    kernel: KernelStart | None = None
+    workload: AnyStart | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _earlier_plans_had_kernels(cls, data: Any) -> Any:
+        if isinstance(data, Mapping) and "kernel" in data:
+            kernel = data["kernel"]
+            data = {name: value for name, value in data.items() if name != "kernel"}
+            return data if kernel is None else {**data, "workload": kernel}
+        return data
 
 
 @dataclass(frozen=True)
@@ -54,12 +64,12 @@ class Half:
     fabric: str
     cells: tuple[int, ...]
     estimated_seconds: float
-    kernel: KernelStart | None = None
+    workload: Start | None = None
 
     @property
     def subject(self) -> str:
-        """What is measured, alike on every fabric: the name of the kernel; empty for the measurer."""
-        return "" if self.kernel is None else self.kernel.name
+        """What is measured, alike on every fabric: the name of the workload; empty for the measurer."""
+        return "" if self.workload is None else self.workload.name
 
 
 @dataclass(frozen=True)
@@ -118,8 +128,8 @@ def order_blocks(halves: Sequence[Half], blocks: Iterable[int], seed: int) -> It
 def _launch(half: Half, block: int, position: int, seed: int) -> LaunchPlan:
     name = f"b{block:02d}-{half.fabric}"
     token, cells = 0, list(half.cells)
-    if half.kernel is not None:
-        name += f"-{half.kernel.name}"
+    if half.workload is not None:
+        name += f"-{half.workload.name}"
     else:
         random = Random(f"{seed} block {block} {half.fabric}")  # noqa: S311
         random.shuffle(cells)
@@ -132,17 +142,17 @@ def _launch(half: Half, block: int, position: int, seed: int) -> LaunchPlan:
         token=token,
         cells=tuple(cells),
         estimated_seconds=half.estimated_seconds,
-        kernel=half.kernel,
+        workload=half.workload,
     )
 
 
 def halves_of(launches: Sequence[LaunchPlan], fabrics: Sequence[str]) -> list[Half]:
     """Return what each block of a plan starts, as its first block has it: `order_blocks` makes the same blocks of it, and more."""
     first = [launch for launch in launches if launch.block == launches[0].block]
-    halves = [Half(one.fabric, tuple(sorted(one.cells)), one.estimated_seconds, one.kernel) for one in first]
-    # As the plan had them before any shuffling: the measurer first, then kernels by their cell; fabrics as the testbed has them.
+    halves = [Half(one.fabric, tuple(sorted(one.cells)), one.estimated_seconds, one.workload) for one in first]
+    # As the plan had them before any shuffling: the measurer first, then workloads by their cell; fabrics as the testbed has them.
     return sorted(
-        halves, key=lambda half: (half.kernel is not None, half.kernel and half.cells, fabrics.index(half.fabric))
+        halves, key=lambda half: (half.workload is not None, half.workload and half.cells, fabrics.index(half.fabric))
     )
 
 
@@ -152,7 +162,7 @@ def groups_of(launches: Sequence[LaunchPlan]) -> list[list[Group]]:
     for block, of_block in groupby(launches, key=lambda launch: launch.block):
         found: dict[str, list[LaunchPlan]] = {}
         for launch in of_block:
-            found.setdefault("" if launch.kernel is None else launch.kernel.name, []).append(launch)
+            found.setdefault("" if launch.workload is None else launch.workload.name, []).append(launch)
         blocks.append([Group(block, subject, tuple(group)) for subject, group in found.items()])
     return blocks
 

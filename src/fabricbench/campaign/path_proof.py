@@ -10,8 +10,8 @@ which is neither.
 What the payload on that host is, depends on the pattern. Two ranks: what the samples imply. Turns: a message to and from each
 neighbour in each. Floods and matrices: the channels that begin or end on that host. MPI operations choose their own algorithm, so
 that only something must have moved: half a message a call, which is less than any of them gets along with. Of a kernel that is
-what its rank 0 handed to MPI for others. A congestor may add to
-the fabric's interface whatever it likes, and to no other.
+what its rank 0 handed to MPI for others; of a program that does not tell, something, and more than went over any other.
+A congestor may add to the fabric's interface whatever it likes, and to no other.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from fabricbench.model import Layer, Model, Pattern
 from fabricbench.patterns import PATTERNS, Family
 from fabricbench.quantity import format_bytes
-from fabricbench.record.kernel_cells import LEADER_BYTES
 from fabricbench.record.lines import Cell, CellEnd, Header, InterfaceBytes, Quantity, is_rdma_port
 from fabricbench.record.provenance import Proof
 from fabricbench.record.reading import ChannelNumbers, Record
+from fabricbench.record.workload_cells import LEADER_BYTES
 from fabricbench.testbed.model import Fabric
 
 CONTROL_SHARE = 0.05
@@ -136,6 +136,9 @@ def _prove_cell(cell: Cell, end: CellEnd, payload: Payload, interface: str | Non
     moved = max(end.measured * cell.bytes_per_sample, payload.total)
     violations = list(_elsewhere(what, others, moved, _span_seconds(end)))
     unknown = "" if end.interfaces else f"{what}: no interface was counted"
+    is_unseen = (
+        PATTERNS[cell.pattern].family is Family.WORKLOAD and LEADER_BYTES not in end.values and len(cell.ranks) > 1
+    )
     if fabric.has_interface and cell.layer is not Layer.MEMORY:
         missing = list(_missing(what, counted, payload, carried))
         if not counted or (interface is not None and interface not in ways):
@@ -145,6 +148,10 @@ def _prove_cell(cell: Cell, end: CellEnd, payload: Payload, interface: str | Non
             unknown = f"{what}: {', '.join(counted)} did not carry it, and what {uncounted} carries cannot be counted"
         else:
             violations += missing
+            if is_unseen and (doubt := _rather_elsewhere(what, ", ".join(counted), carried, others)):
+                # A lab has no housekeeping: what is elsewhere there is the program's.
+                violations += [doubt] if fabric.is_emulated and not violations else []
+                unknown = "" if violations else doubt
     return CellProof(
         cell=cell.id,
         layer=cell.layer,
@@ -232,6 +239,17 @@ def _missing(what: str, ways: Iterable[str], payload: Payload, carried: Interfac
     ):
         if found < least * (1 - MISSING_SHARE):
             yield f"{what}: {', '.join(ways)} {direction} {found} B, but the payload is {least} B: it went another way"
+
+
+def _rather_elsewhere(what: str, interface: str, carried: InterfaceBytes, others: dict[str, int]) -> str:
+    """Return why a program that nobody knows the payload of may have talked over another interface; empty if it has not."""
+    mine = carried.sent + carried.received
+    if not mine:
+        return f"{what}: {interface} carried nothing"
+    name, most = max(others.items(), key=lambda each: each[1], default=("", 0))
+    if most <= max(mine, CONTROL_BYTES):
+        return ""
+    return f"{what}: {name} carried {most} B and {interface} only {mine} B"
 
 
 def _elsewhere(what: str, others: dict[str, int], moved: int, seconds: float) -> Iterable[str]:

@@ -1,6 +1,6 @@
 """The plan of a run: every launch, in the order in which it is to be started, and what each measures. Pure: no clock, no files.
 
-Blocks hold one launch on each fabric and one of each kernel on each, in random order, those that are compared next to each other
+Blocks hold one launch on each fabric and one of each workload on each, in random order, those that are compared next to each other
 (`order`); the cells of a launch are in random order too, so that drift and neighbours hit all fabrics and cells alike (Hoefler and
 Belli 2015; Hunold and Carpen-Amarie 2015). All randomness comes from the seed.
 """
@@ -15,10 +15,10 @@ from pydantic import model_validator
 from fabricbench.campaign.budget import fit_budget, unscaled
 from fabricbench.campaign.cells import PlannedCell, plan_cells, window_messages
 from fabricbench.campaign.estimate import START_SECONDS, launch_seconds, patience_of, patience_seconds
-from fabricbench.campaign.kernels import PlannedKernel, plan_kernels
 from fabricbench.campaign.noise import Noise, usual_noise
 from fabricbench.campaign.order import Half, LaunchPlan, halves_of, order_blocks
 from fabricbench.campaign.specification import FEWEST_BLOCKS, MOST_BLOCKS, Campaign
+from fabricbench.campaign.workloads import PlannedWorkload, expected_seconds, plan_workloads
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
 from fabricbench.record.decision_table import prices_of
@@ -82,7 +82,7 @@ class RunPlan(Model):
 
     def ranks_of(self, launch: LaunchPlan) -> int:
         """Return how many ranks a launch starts."""
-        return self.ranks if launch.kernel is None else launch.kernel.ranks
+        return self.ranks if launch.workload is None else launch.workload.ranks
 
     def probe_plan(self, launch: LaunchPlan) -> ProbePlan:
         """Return what the measurer is told in that launch."""
@@ -123,10 +123,10 @@ def plan_run(
     if campaign.decision is not None:  # what cannot be weighed is to be said now, not after hours of measuring
         prices_of(campaign.decision, testbed.fabrics)
     cell_plan = plan_cells(campaign, testbed)
-    kernel_plan = plan_kernels(campaign, testbed, len(cell_plan.cells))
-    kernels = kernel_plan.kernels
+    workload_plan = plan_workloads(campaign, testbed, len(cell_plan.cells))
+    workloads = workload_plan.workloads
     asked = blocks if blocks is not None else campaign.blocks
-    fixed = sum(_kernel_seconds(one, testbed.fabric(fabric)) for one in kernels for fabric in one.fabrics)
+    fixed = sum(_workload_seconds(one, testbed.fabric(fabric)) for one in workloads for fabric in one.fabrics)
     scaling = (
         unscaled(asked)
         if budget_seconds is None
@@ -145,11 +145,11 @@ def plan_run(
         campaign=campaign.name,
         seed=seed,
         blocks=scaling.blocks,
-        ranks=1 + max(rank for probe in _probes(cells) or _probes(kernels) for rank in _ranks(probe)),
+        ranks=1 + max(rank for probe in _probes(cells) or _probes(workloads) for rank in _ranks(probe)),
         fabrics=testbed.fabrics,
-        cells=(*_probes(cells), *_probes(kernels)),
-        launches=tuple(order_blocks(_halves(cells, kernels, testbed), range(scaling.blocks), seed)),
-        notes=(*cell_plan.notes, *kernel_plan.notes, *scaling.notes),
+        cells=(*_probes(cells), *_probes(workloads)),
+        launches=tuple(order_blocks(_halves(cells, workloads, testbed), range(scaling.blocks), seed)),
+        notes=(*cell_plan.notes, *workload_plan.notes, *scaling.notes),
     )
 
 
@@ -189,26 +189,26 @@ def _check_not_too_many(blocks: int) -> None:
         raise UsageError(f"{blocks} blocks are too many", hint=f"at most {MOST_BLOCKS}")
 
 
-def _probes(planned: Iterable[PlannedCell | PlannedKernel]) -> tuple[PlanProbe, ...]:
+def _probes(planned: Iterable[PlannedCell | PlannedWorkload]) -> tuple[PlanProbe, ...]:
     return tuple(one.probe for one in planned)
 
 
-def _kernel_seconds(kernel: PlannedKernel, fabric: Fabric) -> float:
-    return START_SECONDS + kernel.start.expected_seconds(fabric)
+def _workload_seconds(workload: PlannedWorkload, fabric: Fabric) -> float:
+    return START_SECONDS + expected_seconds(workload.start, fabric)
 
 
 def _ranks(probe: PlanProbe) -> tuple[int, ...]:
     return (*probe.ranks, *(probe.congestor.ranks if probe.congestor is not None else ()))
 
 
-def _halves(cells: tuple[PlannedCell, ...], kernels: tuple[PlannedKernel, ...], testbed: Testbed) -> list[Half]:
+def _halves(cells: tuple[PlannedCell, ...], workloads: tuple[PlannedWorkload, ...], testbed: Testbed) -> list[Half]:
     halves = []
     for fabric in testbed.fabrics:
         carried = [cell.probe for cell in cells if fabric.name in cell.fabrics]
         if carried:
             halves.append(Half(fabric.name, tuple(probe.id for probe in carried), launch_seconds(carried, fabric)))
-    for kernel in kernels:
-        for name in kernel.fabrics:
-            seconds = _kernel_seconds(kernel, testbed.fabric(name))
-            halves.append(Half(name, (kernel.probe.id,), seconds, kernel.start))
+    for workload in workloads:
+        for name in workload.fabrics:
+            seconds = _workload_seconds(workload, testbed.fabric(name))
+            halves.append(Half(name, (workload.probe.id,), seconds, workload.start))
     return halves

@@ -12,7 +12,6 @@ from pathlib import Path
 from fabricbench import __version__
 from fabricbench.campaign.events import Event, NodesAsked, Notice
 from fabricbench.campaign.inventory import NodeAnswer, ask_nodes
-from fabricbench.campaign.npb_table import OWN
 from fabricbench.campaign.plan import RunPlan
 from fabricbench.campaign.starts import PROBE, start_of
 from fabricbench.campaign.venue import OwnLab, Standing, Twins, Venue
@@ -21,7 +20,6 @@ from fabricbench.testbed.doctor import find_mpi
 from fabricbench.testbed.model import Launcher, Lost
 from fabricbench.testbed.preflight import Needed, judge
 from fabricbench.testbed.preflight_result import Finding, Preflight, told
-from fabricbench.workload.npb import PROGRAM as NPB
 
 SKIPPED = Preflight(is_skipped=True)
 
@@ -90,8 +88,8 @@ def _of_lost(lost: Lost) -> Finding:
 
 def _needed(plan: RunPlan | None, *, with_mpi: bool) -> Needed:
     """Return what must be on each node: the programs of ours that the plan starts, as they are here."""
-    kernels = () if plan is None else tuple(one.kernel.program for one in plan.launches if one.kernel)
-    names = [PROBE, *([NPB] if OWN in kernels else [])]
+    workloads = [one.workload for one in plan.launches if one.workload] if plan is not None else []
+    names = list(dict.fromkeys((PROBE, *(name for one in workloads for name in one.native_programs))))
     programs = {str(native_file(name)): f"{name} {__version__}" for name in names}
     return Needed(
         version=__version__,

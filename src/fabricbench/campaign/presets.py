@@ -6,7 +6,6 @@ of a UDP datagram in one frame of MTU 1500; powers of two show the curve between
 
 from __future__ import annotations
 
-from fabricbench.campaign.npb_table import NpbTable
 from fabricbench.campaign.pattern_presets import COLLECTIVES, CONGESTION, EVERY_PATTERN, MAP, ONE_WAY
 from fabricbench.campaign.preset_parts import (
     DATAGRAM_LAYERS,
@@ -22,6 +21,7 @@ from fabricbench.campaign.preset_parts import (
 from fabricbench.campaign.specification import Campaign, Congestor, Experiment
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Pattern
+from fabricbench.workload.npb_adapter import NpbTable
 
 MEMORY_SECONDS = 0.02
 """Of the control, which no fabric touches: a copy of 4 MiB takes a millisecond."""
@@ -168,7 +168,7 @@ NPB = Campaign(
     description="the eight kernels of the NAS Parallel Benchmarks, class W, on as many nodes as each takes",
     blocks=6,
     unfit="leave out",
-    npb=(NpbTable(classes=("W",)),),
+    workloads=(NpbTable(classes=("W",)),),
 )
 
 PRESETS = {

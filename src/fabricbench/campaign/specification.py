@@ -9,19 +9,19 @@
     pattern = "pingpong"
     message_bytes = ["8B", "64B", "1KiB"]
 
-Beside or instead of experiments it may hold kernels, `[[npb]]` (`npb_table`), and `[decision]` says what all this is measured for
-(`record.decision_table`). What a campaign does not say, `plan` decides; what a fabric cannot carry, `limits` knows; what a pattern
-is and may be told, `fabricbench.patterns`.
+Beside or instead of experiments it may hold kernels and applications, `[[workload]]` (`workload.adapter`), and `[decision]` says
+what all this is measured for (`record.decision_table`). What a campaign does not say, `plan` decides; what a fabric cannot carry,
+`limits` knows; what a pattern is and may be told, `fabricbench.patterns`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from fabricbench.campaign.npb_table import NpbTable
 from fabricbench.campaign.parameters import Value, check_parameters
 from fabricbench.configuration import read_table, validated
 from fabricbench.model import Layer, Model, Pattern, Receive
@@ -29,6 +29,9 @@ from fabricbench.patterns import PATTERNS, Family
 from fabricbench.quantity import Bytes, Seconds, Share, parse_seconds
 from fabricbench.record.decision_table import DecisionTable, Weight
 from fabricbench.record.probe_plan import Stopping
+from fabricbench.workload.adapter import WorkloadTable
+from fabricbench.workload.npb_adapter import NpbTable
+from fabricbench.workload.registry import AnyTable
 
 FEWEST_BLOCKS = 2
 """One block has no replication: nothing can be said about how far a repetition would differ."""
@@ -214,62 +217,76 @@ class CampaignTable(Model):
 
 
 class Campaign(CampaignTable):
-    """Experiments and kernels, the number of blocks that each is repeated in, and how they weigh in a decision."""
+    """Experiments and workloads, the number of blocks that each is repeated in, and how they weigh in a decision."""
 
     experiments: tuple[Experiment, ...] = ()
-    npb: tuple[NpbTable, ...] = ()
+    workloads: tuple[AnyTable, ...] = ()
     decision: DecisionTable | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _earlier_campaigns_had_kernels(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping) or "npb" not in data:
+            return data
+        kernels = [{"kind": "npb", **one} for one in data["npb"] or ()]
+        rest = {name: value for name, value in data.items() if name != "npb"}
+        return {**rest, "workloads": (*kernels, *rest.get("workloads", ()))}
 
     @model_validator(mode="after")
     def _asks_for_something(self) -> Campaign:
-        if not self.experiments and not self.npb:
-            raise ValueError("experiments: missing, a campaign needs one, or kernels")
+        if not self.experiments and not self.workloads:
+            raise ValueError("experiments: missing, a campaign needs one, or workloads")
         return self
 
     @model_validator(mode="after")
     def _weighs_what_it_measures(self) -> Campaign:
-        _check_weights(self.decision, self.experiments, self.npb)
+        _check_weights(self.decision, self.experiments, self.workloads)
         return self
 
 
 class CampaignFile(Model):
-    """A campaign file: one `[campaign]`, an `[[experiment]]` for each experiment, `[[npb]]` for kernels, perhaps `[decision]`."""
+    """A campaign file: one `[campaign]`, an `[[experiment]]` or `[[workload]]` for each, perhaps `[decision]`.
+
+    `[[npb]]` is a workload of that kind.
+    """
 
     campaign: CampaignTable
     experiment: tuple[Experiment, ...] = ()
     npb: tuple[NpbTable, ...] = ()
+    workload: tuple[AnyTable, ...] = ()
     decision: DecisionTable | None = None
 
     @model_validator(mode="after")
     def _asks_for_something(self) -> CampaignFile:
-        if not self.experiment and not self.npb:
-            raise ValueError("experiment: missing, it is required (or [[npb]])")
+        if not self.experiment and not self.workloads:
+            raise ValueError("experiment: missing, it is required (or [[workload]])")
         return self
 
     @model_validator(mode="after")
     def _weighs_what_it_measures(self) -> CampaignFile:
-        _check_weights(self.decision, self.experiment, self.npb)
+        _check_weights(self.decision, self.experiment, self.workloads)
         return self
+
+    @property
+    def workloads(self) -> tuple[WorkloadTable, ...]:
+        """All of them."""
+        return (*self.npb, *self.workload)
 
 
 def _check_weights(
-    decision: DecisionTable | None, experiments: tuple[Experiment, ...], kernels: tuple[NpbTable, ...]
+    decision: DecisionTable | None, experiments: tuple[Experiment, ...], workloads: tuple[WorkloadTable, ...]
 ) -> None:
     """Raise ValueError where a weight is for something that the campaign does not measure: a slip that a run would be wasted on."""
     for number, one in enumerate(decision.weight if decision is not None else (), start=1):
-        if not _is_asked_for(one, experiments, kernels):
+        if not _is_asked_for(one, experiments, workloads):
             raise ValueError(f"decision.weight[{number}]: {one.what} is not measured by this campaign")
 
 
-def _is_asked_for(one: Weight, experiments: tuple[Experiment, ...], kernels: tuple[NpbTable, ...]) -> bool:
+def _is_asked_for(one: Weight, experiments: tuple[Experiment, ...], workloads: tuple[WorkloadTable, ...]) -> bool:
     if one.kernel is not None:
-        benchmark, problem_class, ranks = one.kernel
-        return any(
-            benchmark in table.benchmarks
-            and problem_class in table.classes
-            and (ranks is None or table.ranks == ALL or ranks in table.ranks)
-            for table in kernels
-        )
+        return any(isinstance(table, NpbTable) and table.has(*one.kernel) for table in workloads)
+    if one.workload is not None:
+        return any(one.workload in table.names for table in workloads)
     return any(
         one.layer in experiment.layers
         and one.pattern is experiment.pattern
@@ -288,5 +305,7 @@ def campaign_of(data: dict[str, Any], source: str) -> Campaign:
     table = data.get("campaign", {})
     if isinstance(table, dict):
         data = {**data, "campaign": {"name": Path(source).stem, **table}}
-    file = validated(data, CampaignFile, source)
-    return Campaign(**file.campaign.model_dump(), experiments=file.experiment, npb=file.npb, decision=file.decision)
+    file = validated(data, CampaignFile, source, {"folder": Path(source).parent})
+    return Campaign(
+        **file.campaign.model_dump(), experiments=file.experiment, workloads=file.workloads, decision=file.decision
+    )

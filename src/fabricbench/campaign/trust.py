@@ -1,9 +1,9 @@
 """Whether to start what a plan asks for: a run directory may come from anybody, and `resume` starts programs.
 
-Most of a plan chooses among what this installation starts anyway. What goes beyond that (programs of a folder, variables and
-arguments of MPI, another starter, machines reached over ssh) is started without asking only where this user's fabricbench wrote
-the plan. A seal beside it tells that: an HMAC-SHA256 (RFC 2104) over the plan's bytes, whose key never leaves this user's state
-directory.
+Most of a plan chooses among what this installation starts anyway. What goes beyond that (programs of a folder, commands of
+applications, variables and arguments of MPI, another starter, machines reached over ssh) is started without asking only where this
+user's fabricbench wrote the plan. A seal beside it tells that: an HMAC-SHA256 (RFC 2104) over the plan's bytes, whose key never
+leaves this user's state directory.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from shlex import join, quote
 
-from fabricbench.campaign.npb_table import OFFICIAL, OWN
 from fabricbench.campaign.run_directory import PLAN, SEAL, RunDirectory, StoredPlan
 from fabricbench.campaign.starts import start_of
 from fabricbench.errors import EnvironmentLacks, FabricbenchError, UsageError
@@ -61,11 +60,8 @@ def check_trust(directory: RunDirectory, stored: StoredPlan, *, is_trusted: bool
 
 def beyond_this_installation(stored: StoredPlan) -> Iterator[str]:
     """Yield in words what a plan starts, sets or reaches that this installation would not by itself."""
-    kernels = {launch.kernel.name: launch.kernel for launch in stored.plan.launches if launch.kernel is not None}
-    for kernel in kernels.values():
-        if kernel.program not in (OWN, OFFICIAL):
-            what = f"{kernel.benchmark.lower()}.{kernel.problem_class}"
-            yield f"kernel {kernel.name}: a program {what}.x or {what}.{kernel.ranks} of the folder {quote(kernel.program)}"
+    workloads = [launch.workload for launch in stored.plan.launches if launch.workload is not None]
+    yield from dict.fromkeys(line for workload in workloads for line in workload.beyond())
     for fabric in stored.plan.fabrics:
         for name, value in fabric.mpi_environment.items():
             yield f"fabric {fabric.name}: every rank gets {name}={quote(value)}"
@@ -82,7 +78,7 @@ def beyond_this_installation(stored: StoredPlan) -> Iterator[str]:
 
 def _commands(directory: RunDirectory, stored: StoredPlan) -> Iterator[str]:
     """Yield the command of a launch of each kind, as far as it can be told here."""
-    kinds = {(one.fabric, one.kernel and one.kernel.name): one for one in reversed(stored.plan.launches)}
+    kinds = {(one.fabric, one.workload and one.workload.name): one for one in reversed(stored.plan.launches)}
     for launch in list(reversed(kinds.values()))[:MOST_COMMANDS]:
         with suppress(FabricbenchError):
             folder = directory.path / "launches" / launch.launch_id

@@ -5,9 +5,10 @@ from __future__ import annotations
 from fabricbench.analysis.findings import BASIC_PATTERNS, Replication
 from fabricbench.analysis.gate import GateCell, GateReport, GateVerdict
 from fabricbench.analysis.wording import percent
-from fabricbench.cli.tables import Format, Table, as_csv, as_json, as_markdown, as_text, bounded_text, value_text
+from fabricbench.cli.tables import Format, as_csv, as_json, bounded_text, value_text
 from fabricbench.errors import GateFailed, Inconclusive
 from fabricbench.quantity import count, format_bytes
+from fabricbench.table import as_markdown, as_text, table
 
 COLUMNS = ("fabric", "what", "old", "new", "slowdown, interval unadjusted", "verdict")
 
@@ -29,8 +30,8 @@ def render(report: GateReport, form: Format) -> str:
     )
     told = [one for one in report.cells if one.verdict is not GateVerdict.PASSED]
     told.sort(key=lambda one: (one.verdict is not GateVerdict.REGRESSED, -one.slowdown))
-    table = Table(title, COLUMNS, [_row(one) for one in told])
-    text = (as_markdown if form is Format.MARKDOWN else as_text)(table) if told else title
+    shown = table(COLUMNS, [_row(one) for one in told], title=title)
+    text = (as_markdown if form is Format.MARKDOWN else as_text)(shown) if told else title
     missing = [f"not in all runs: {name}" for name in report.unmatched]
     return "\n".join([text, *missing, "", *decides(report), *limits(report)])
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from fabricbench.analysis.findings import BASIC_PATTERNS, Comparison, Findings, Verdict
-from fabricbench.cli.tables import Format, Table, as_csv, as_json, as_markdown, as_text, bounded_text, value_text
+from fabricbench.cli.tables import Format, as_csv, as_json, bounded_text, value_text
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.quantity import format_bytes
 from fabricbench.report.first_screen import build_screen
 from fabricbench.report.words import counted, place_words
+from fabricbench.table import Table, as_markdown, as_text, table
 
 
 def render(findings: Findings, form: Format) -> str:
@@ -57,7 +58,7 @@ def _table(layer: Layer, pair: tuple[str, str], comparisons: Sequence[Comparison
         ),
     )
     has_ways = len({one.receive for one in comparisons}) > 1
-    return Table(f"{layer.value}{control}", columns, [_row(one, has_ways=has_ways) for one in order])
+    return table(columns, [_row(one, has_ways=has_ways) for one in order], title=f"{layer.value}{control}")
 
 
 def _row(one: Comparison, *, has_ways: bool) -> tuple[str, ...]:

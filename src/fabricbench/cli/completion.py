@@ -36,10 +36,12 @@ def fabrics(incomplete: str) -> list[str]:
 
 
 def measurable(incomplete: str) -> list[str]:
-    """Return the patterns, operations and layers."""
+    """Return the patterns, operations and layers, and the word for all workloads."""
     from fabricbench.model import Layer, Pattern  # noqa: PLC0415
 
-    return _beginning((*(pattern.value for pattern in Pattern), *(layer.value for layer in Layer)), incomplete)
+    return _beginning(
+        (*(pattern.value for pattern in Pattern), *(layer.value for layer in Layer), "workloads"), incomplete
+    )
 
 
 def labs(incomplete: str) -> list[str]:

@@ -19,7 +19,9 @@ def register(app: typer.Typer) -> None:
         name: Annotated[
             str | None,
             typer.Argument(
-                metavar="[NAME]", autocompletion=completion.measurable, help="A pattern, an operation or a layer."
+                metavar="[NAME]",
+                autocompletion=completion.measurable,
+                help="A pattern, an operation or a layer, or `workloads`.",
             ),
         ] = None,
         json_: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
@@ -27,7 +29,7 @@ def register(app: typer.Typer) -> None:
             Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")
         ] = None,
     ) -> None:
-        """List the layers, patterns and operations that can be measured, or tell one of them in detail.
+        """List the layers, patterns, operations and kinds of workload that can be measured, or tell one of them in detail.
 
         Example: `fabricbench list`, `fabricbench list chaos` or `fabricbench list tcp --json`
         """

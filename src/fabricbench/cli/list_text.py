@@ -35,6 +35,7 @@ METRICS = {
     Metric.OPERATION_TIME: "time",
     Metric.THROUGHPUT: "throughput",
     Metric.MESSAGE_RATE: "message rate",
+    Metric.WORK_RATE: "rate of work",
 }
 
 SAMPLES = {
@@ -65,12 +66,16 @@ CHANNELS = {
 }
 """Logical channels in use at once among n ranks: the mean logical-channel throughput is the throughput over this."""
 
+WORKLOADS_NAME = "workloads"
+
 WIDTH, INDENT = 110, 13
 IN_PAIRS = (Pattern.BISECTION, Pattern.MESSAGE_RATE)
 
 
 def as_text(name: str | None) -> str:
     """Return the list, or one of its entries in detail; UsageError for a name that is none."""
+    if name == WORKLOADS_NAME:
+        return "\n".join(_workloads()) + "\n"
     lines = _overview() if name is None else _detail(_find(name))
     return "\n".join(lines) + "\n"
 
@@ -82,10 +87,39 @@ def as_data(name: str | None) -> str:
             "layers": [_layer_data(layer) for layer in Layer],
             "patterns": [_pattern_data(facts) for facts in PATTERNS.values()],
         }
+    elif name == WORKLOADS_NAME:
+        data = {"workloads": _workload_data()}
     else:
         found = _find(name)
         data = _layer_data(found) if isinstance(found, Layer) else _pattern_data(PATTERNS[found])
     return json.dumps(data, indent=2) + "\n"
+
+
+def _workloads() -> Iterator[str]:
+    yield "Workloads: [[workload]] of a campaign, each with its kind and the keys of that kind"
+    kinds = _workload_data()
+    widest = max(len(one["kind"]) for one in kinds)
+    for one in kinds:
+        yield f"  {one['kind']:{widest}}  {one['summary']}"
+        yield fill(
+            f"keys: {', '.join(one['keys'])}",
+            WIDTH,
+            initial_indent=" " * (widest + 4),
+            subsequent_indent=" " * (widest + 4),
+        )
+
+
+def _workload_data() -> list[dict[str, Any]]:
+    from fabricbench.workload.registry import WORKLOADS  # noqa: PLC0415 - patterns are listed without loading what it needs
+
+    return [
+        {
+            "kind": one.name,
+            "summary": one.summary,
+            "keys": [field.alias or name for name, field in one.table.model_fields.items() if name != "kind"],
+        }
+        for one in WORKLOADS.values()
+    ]
 
 
 def _find(name: str) -> Layer | Pattern:
@@ -110,6 +144,7 @@ def _overview() -> Iterator[str]:
         for facts in (one for one in PATTERNS.values() if one.family is family):
             yield f"  {facts.pattern:{widest}}  {METRICS[facts.metric]:12}  {facts.summary}{_defaults(facts)}"
     yield ""
+    yield "`fabricbench list workloads` tells which kinds of kernels and applications [[workload]] of a campaign may have."
     yield "`fabricbench list NAME` tells one of them in detail: its exact metric, its parameters, and which layers can carry it."
 
 

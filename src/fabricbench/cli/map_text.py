@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from fabricbench.analysis.findings import MapVerdict, NetworkMap, Slow
-from fabricbench.cli.tables import Format, Table, as_csv, as_json, as_markdown, as_text, value_text
+from fabricbench.cli.tables import Format, as_csv, as_json, value_text
 from fabricbench.quantity import format_bytes
+from fabricbench.table import Table, as_markdown, as_text, table
 
 NOTHING = "There is no matrix in this run: measure one with the campaign `map`, or give --testbed."
 
@@ -56,7 +57,7 @@ def _table(one: NetworkMap) -> Table:
         (host, *("" if value is None else value_text(value, one.metric) for value in row))
         for host, row in zip(one.hosts, one.matrix, strict=True)
     ]
-    return Table(f"{_subject(one)} (median of {one.launches} launches)", ("from \\ to", *one.hosts), rows)
+    return table(("from \\ to", *one.hosts), rows, title=f"{_subject(one)} (median of {one.launches} launches)")
 
 
 def _pairs(maps: Sequence[NetworkMap]) -> list[dict[str, object]]:

@@ -146,10 +146,10 @@ def _lines(prepared: Prepared, commands: dict[str, Command], allowed: float | No
     yield "launches, in this order:"
     yield from (_launch_line(launch) for launch in plan.launches)
     yield ""
-    kinds = "fabric and kernel" if any(launch.kernel for launch in plan.launches) else "fabric"
+    kinds = "fabric and workload" if any(launch.workload for launch in plan.launches) else "fabric"
     yield f"commands, one for each {kinds} (LAUNCH stands for the launch's name; --format json has them all):"
     for launch in (one for one in plan.launches if one.block == 0):
-        what = f"{launch.fabric} {launch.kernel.name}" if launch.kernel else launch.fabric
+        what = f"{launch.fabric} {launch.workload.name}" if launch.workload else launch.fabric
         yield f"  {what}: {str(commands[launch.launch_id]).replace(launch.launch_id, 'LAUNCH')}"
     yield ""
     yield "tests, by number:"
@@ -167,7 +167,7 @@ def _time_note(plan: RunPlan) -> str:
 
 
 def _ranks(plan: RunPlan) -> str:
-    """`4`, or `1 to 4` where kernels take fewer."""
+    """`4`, or `1 to 4` where workloads take fewer."""
     numbers = {plan.ranks_of(launch) for launch in plan.launches}
     return str(min(numbers)) if len(numbers) == 1 else f"{min(numbers)} to {max(numbers)}"
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from fabricbench.cli.tables import Table, as_text
 from fabricbench.model import Layer
+from fabricbench.table import as_text, table
 
 if TYPE_CHECKING:
     from fabricbench.campaign.power import GateNeed, Power
@@ -44,7 +44,7 @@ def power_lines(power: Power) -> Iterator[str]:
         for found in power.found
     ]
     columns = ("", "called faster", "named ahead", f"equal within {_percent(power.margin)}")
-    yield from as_text(Table(title, columns, rows)).splitlines()
+    yield from as_text(table(columns, rows, title=title)).splitlines()
     if any(NEVER in row[1:3] for row in rows):
         yield from _wrapped(f"{NEVER}: {NOTHING_USEFUL} is found by so few blocks of this noise.")
     yield from _left_out(power.left_out)
@@ -62,7 +62,8 @@ def gate_lines(gate: GateNeed, power: Power) -> Iterator[str]:
     rows = [(f"{kind} over {_listed(layers)}", _blocks(blocks)) for kind, layers, blocks in gate.by_kind]
     title = f"blocks that each run needs for a gate of {_percent(gate.allowed)} to pass an unchanged system with 80 %:"
     columns = ("", "blocks")
-    yield from as_text(Table(title, columns, [*rows, ("all of them at once", _blocks(gate.all_cells))])).splitlines()
+    rows.append(("all of them at once", _blocks(gate.all_cells)))
+    yield from as_text(table(columns, rows, title=title)).splitlines()
     yield from _left_out(gate.left_out)
     yield from _wrapped(
         f"Planned with the noise of {power.noise}, and as if two runs differed by nothing but their launches."

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from fabricbench.cli.output import write_output
 from fabricbench.cli.progress import RunProgress
-from fabricbench.cli.tables import Table, as_json, as_text
+from fabricbench.cli.tables import as_json
+from fabricbench.table import as_text, table
 
 if TYPE_CHECKING:
     from fabricbench.campaign.plan import RunPlan
@@ -44,15 +45,16 @@ def _text(found: Preflight) -> str:
     from fabricbench.testbed.preflight_result import told  # noqa: PLC0415
 
     fabrics = list(dict.fromkeys(name for node in found.nodes for name in node.attachments))
-    table = Table(
-        title=f"testbed {found.testbed}",
+    title = f"testbed {found.testbed}"
+    nodes = table(
         columns=("node", "host", "fabricbench", "load", *fabrics, "result"),
         rows=[
             (*_of_node(node), *(_attached(node, name) for name in fabrics), _result(found, node))
             for node in found.nodes
         ],
+        title=title,
     )
-    parts = [as_text(table) if found.nodes else table.title, *(f"  {note}" for note in found.notes)]
+    parts = [as_text(nodes) if found.nodes else title, *(f"  {note}" for note in found.notes)]
     for title, findings in (("problems:", found.errors), ("warnings:", found.warnings)):
         if findings:
             parts += ["", title, *told(findings)]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fabricbench.cli.output import write_output
-from fabricbench.cli.tables import Table, as_text
+from fabricbench.table import as_text, table
 
 if TYPE_CHECKING:
     from fabricbench.record.past_runs import PastRun
@@ -47,7 +47,7 @@ def register(app: typer.Typer) -> None:
             text = json.dumps([run.model_dump(mode="json") for run in found], indent=1)
         elif found:
             columns = ("run", "date (UTC)", "campaign", "testbed", "fabrics", "blocks", "state")
-            text = as_text(Table(f"runs in {folder.absolute()}", columns, [_row(run) for run in found]))
+            text = as_text(table(columns, [_row(run) for run in found], title=f"runs in {folder.absolute()}"))
             text += "".join(f"\n{_shown(run.path)}: {_shown(run.reason)}" for run in found if run.reason)
         else:
             text = f"no runs in {folder.absolute()}"

@@ -14,9 +14,10 @@ from fabricbench.analysis.selfcheck import (
     SelfcheckResult,
 )
 from fabricbench.analysis.wording import percent
-from fabricbench.cli.tables import Format, Table, as_csv, as_json, as_markdown, as_text
+from fabricbench.cli.tables import Format, as_csv, as_json
 from fabricbench.errors import GateFailed, Inconclusive
 from fabricbench.quantity import count
+from fabricbench.table import Table, as_markdown, as_text, table
 
 PLAIN_COLUMNS = ("fabric", "against", "launches", "tests", "that differ", "largest difference", "finds with 80 %")
 DEPENDENCE_COLUMNS = ("launches of", "launches", "lag-1 autocorrelation", "p adj.", "drift, first to last", "p adj.")
@@ -148,7 +149,7 @@ def _plain_table(found: Selfcheck) -> Table:
         )
         for one in found.plain
     ]
-    return Table("each fabric against itself, as it was measured", PLAIN_COLUMNS, rows)
+    return table(PLAIN_COLUMNS, rows, title="each fabric against itself, as it was measured")
 
 
 def _finds(ratio: float) -> str:
@@ -168,7 +169,7 @@ def _dependence_table(dependence: Sequence[Dependence]) -> Table:
         )
         for one in dependence
     ]
-    return Table("do launches, or the ratios of blocks, depend on each other?", DEPENDENCE_COLUMNS, rows)
+    return table(DEPENDENCE_COLUMNS, rows, title="do launches, or the ratios of blocks, depend on each other?")
 
 
 def _method_table(found: Selfcheck) -> Table:
@@ -176,7 +177,7 @@ def _method_table(found: Selfcheck) -> Table:
         f"a check of the method, which hides any bias: wrong verdicts in {percent(found.wrong_trials)} of trials with launches "
         f"exchanged at random (at most {percent(1 - found.confidence)} expected)"
     )
-    return Table(title, METHOD_COLUMNS, [_row(one) for one in found.results])
+    return table(METHOD_COLUMNS, [_row(one) for one in found.results], title=title)
 
 
 def _row(one: SelfcheckResult) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from fabricbench.model import Metric
 from fabricbench.printable import printable
 from fabricbench.quantity import format_bytes
 from fabricbench.record.provenance import Proof
+from fabricbench.table import as_text, table
 
 if TYPE_CHECKING:
     import polars as pl
@@ -142,11 +143,8 @@ def _text(run: Run, frame: pl.DataFrame) -> str:
         "lost",
         "failed",
     )
-    rows = [header, *(_row(row) for row in frame.iter_rows(named=True))]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
-    for row in rows:
-        cells = (text.ljust(w) if k < 4 else text.rjust(w) for k, (text, w) in enumerate(zip(row, widths, strict=True)))
-        lines.append("  ".join(cells).rstrip())
+    rows = [_row(row) for row in frame.iter_rows(named=True)]
+    lines.append(as_text(table(header, rows, range(4, len(header)))))
     reasons = sorted({f"{row['layer']}: {row['reason']}" for row in frame.iter_rows(named=True) if row["reason"]})
     return "\n".join([*lines, *(f"not measured: {reason}" for reason in reasons)]) + "\n"
 

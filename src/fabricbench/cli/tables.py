@@ -1,19 +1,16 @@
-"""How commands write tables of values: text for people, Markdown for papers, CSV and JSON for programs."""
+"""How commands write values: the formats of all that have a table (`fabricbench.table` writes those), shares, units."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from fabricbench.errors import UsageError
 from fabricbench.model import Metric
-from fabricbench.printable import one_line
-from fabricbench.quantity import format_bit_s, format_message_s, format_seconds, parse_share
+from fabricbench.quantity import format_bit_s, format_message_s, format_seconds, format_work, parse_share
+from fabricbench.table import rows_csv
 
 
 class Format(StrEnum):
@@ -25,39 +22,9 @@ class Format(StrEnum):
     MARKDOWN = "markdown"
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table with a title of its own; all rows have as many entries as there are columns."""
-
-    title: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-
-
-def as_text(table: Table) -> str:
-    """Return the table in columns of equal width, its title above."""
-    lines = [[one_line(cell) for cell in row] for row in (table.columns, *table.rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(table.columns))]
-    body = [
-        "  " + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
-    ]
-    return "\n".join([table.title, *body])
-
-
-def as_markdown(table: Table) -> str:
-    """Return the table in Markdown, its title as a heading."""
-    rows = [table.columns, ["---"] * len(table.columns), *table.rows]
-    body = ["| " + " | ".join(one_line(cell).replace("|", "\\|") for cell in row) + " |" for row in rows]
-    return "\n".join([f"### {table.title}", "", *body])
-
-
 def as_csv(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
-    """Return rows as CSV with a header; None becomes an empty field."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(columns), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue().rstrip("\n")
+    """Return rows as CSV with a header, without the last line's end; None becomes an empty field."""
+    return rows_csv(rows, columns).rstrip("\n")
 
 
 def as_json(value: Any) -> str:
@@ -77,7 +44,8 @@ def value_text(value: float, metric: Metric) -> str:
     """Return a number of a metric with the unit that suits it."""
     if metric.is_time:
         return format_seconds(value * 1e-9)
-    return format_message_s(value) if metric is Metric.MESSAGE_RATE else format_bit_s(value)
+    formats = {Metric.MESSAGE_RATE: format_message_s, Metric.WORK_RATE: format_work}
+    return formats.get(metric, format_bit_s)(value)
 
 
 def bounded_text(value: str, low: str | None, high: str | None) -> str:

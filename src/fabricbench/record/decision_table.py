@@ -8,7 +8,7 @@
     electricity_price_per_kwh = 0.30
 
     [[decision.weight]]
-    npb = "IS.W"
+    npb = "IS.W"                        # or workload = "hpl"
     weight = 3
 
     [[decision.weight]]
@@ -55,14 +55,19 @@ def _kernel(text: str | None) -> str | None:
     return None if text is None else text.upper()
 
 
-class Weight(Model):
-    """A test and how much it counts: a kernel (`npb`), or the cells of a `layer` and a `pattern`.
+def _of_pattern(pattern: Pattern) -> str:
+    return 'npb = "IS.W"' if pattern is Pattern.NPB else f'{pattern} = "hpl"'
 
-    Without ranks a kernel is that on its most ranks. Where several cells fit (no size given, two ways of receiving), they share the
-    weight equally; without a `variant` the plain cell is meant where there is one.
+
+class Weight(Model):
+    """A test and how much it counts: a kernel (`npb`), another `workload` by its name, or the cells of a `layer` and a `pattern`.
+
+    Without ranks a kernel is that on its most ranks, and so is a workload. Where several cells fit (no size given, two ways of
+    receiving), they share the weight equally; without a `variant` the plain cell is meant where there is one.
     """
 
     npb: Annotated[str | None, AfterValidator(_kernel)] = None
+    workload: str | None = None
     layer: Layer | None = None
     pattern: Pattern | None = None
     message_bytes: Bytes | None = None
@@ -75,12 +80,13 @@ class Weight(Model):
         # By value, not by what was written: a stored one has every key.
         cells = ("layer", "pattern", "message_bytes", "receive", "variant")
         given = [name for name in cells if getattr(self, name) is not None]
-        if self.npb is not None and given:
-            raise ValueError(f"npb and {', '.join(given)} are both given: write a table for each")
-        if self.npb is None and (self.layer is None or self.pattern is None):
-            raise ValueError('needed npb = "IS.W", say, or both layer and pattern')
+        works = [name for name in ("npb", "workload") if getattr(self, name) is not None]
+        if works and (given or len(works) > 1):
+            raise ValueError(f"{works[0]} and {', '.join((*works[1:], *given))} are both given: write a table for each")
+        if not works and (self.layer is None or self.pattern is None):
+            raise ValueError('needed npb = "IS.W", say, or workload = "hpl", or both layer and pattern')
         if self.pattern is not None and PATTERNS[self.pattern].family is Family.WORKLOAD:
-            raise ValueError(f'pattern: {self.pattern} is a workload; write {self.pattern} = "IS.W", say')
+            raise ValueError(f"pattern: {self.pattern} is a workload; write {_of_pattern(self.pattern)}, say")
         return self
 
     @property
@@ -93,7 +99,9 @@ class Weight(Model):
     def what(self) -> str:
         """What is weighed, as it was written: `IS.W`, `tcp pingpong 64 B`."""
         size = None if self.message_bytes is None else format_bytes(self.message_bytes)
-        return " ".join(filter(None, (self.npb, self.layer, self.pattern, size, self.receive, self.variant)))
+        return " ".join(
+            filter(None, (self.npb, self.workload, self.layer, self.pattern, size, self.receive, self.variant))
+        )
 
 
 class FabricPrice(Model):
@@ -141,6 +149,7 @@ class DecisionFile(Model):
     campaign: Any = None
     experiment: Any = None
     npb: Any = None
+    workload: Any = None
 
 
 def read_decision(path: Path) -> DecisionTable:

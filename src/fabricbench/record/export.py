@@ -9,7 +9,7 @@ import polars as pl
 from fabricbench.model import Metric
 from fabricbench.record.launch import scan_samples
 from fabricbench.record.store import CELL_NAMES, LAUNCH_NAMES, Run, quantile_name
-from fabricbench.record.values import IS_TIME, NO_VALUE, sample_value, total_rate
+from fabricbench.record.values import IS_TIME, IS_WORK, NO_VALUE, sample_value, total_rate
 
 SAMPLE_COLUMNS = (*LAUNCH_NAMES, *CELL_NAMES, "phase", "index", "time_ns", "bytes", "missed", "value", "unit")
 GRANTED = ("receive_buffer_bytes", "send_buffer_bytes")
@@ -25,7 +25,7 @@ def sample_scans(run: Run) -> Iterator[pl.LazyFrame]:
         yield (
             scan_samples(launch.directory)
             .join(
-                mine.select(*LAUNCH_NAMES, "cell", *CELL_NAMES, "operations_per_sample"),
+                mine.select(*LAUNCH_NAMES, "cell", *CELL_NAMES, "operations_per_sample", "figure_of_merit"),
                 on="cell",
                 maintain_order="left",
             )
@@ -53,6 +53,8 @@ def summary_frame(run: Run, probabilities: Sequence[float] = SUMMARY_PROBABILITI
         pl.col("launch_value").median().alias("median"),
         pl.when(IS_TIME.first())
         .then((pl.col("mean") * pl.col("n")).sum() / pl.col("n").sum())
+        .when(IS_WORK.first())
+        .then(pl.col("n").sum() / (pl.col("n") / pl.col("mean")).sum())
         .otherwise(total_rate(pl.col("total_bytes").sum(), pl.col("total_time_ns").sum()))
         .alias("mean"),
         pl.col("minimum").min(),

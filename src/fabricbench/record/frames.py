@@ -64,6 +64,7 @@ CELL_SCHEMA: Schema = {
     "congestor": pl.String,
     "begin_unix_ns": pl.Int64,
     "end_unix_ns": pl.Int64,
+    "figure_of_merit": pl.Float64,
 }
 OF_A_MEASURED_CELL = (
     "layer",
@@ -85,8 +86,12 @@ LATER_CELL_COLUMNS: dict[str, Any] = {
     "congestor": None,
     "begin_unix_ns": None,
     "end_unix_ns": None,
+    "figure_of_merit": None,
 }
 """What a run of an earlier version lacks, and what is meant where it does."""
+
+FIGURE_OF_MERIT = "figure_of_merit"
+"""In the values of a cell, and its column: what a program told of a rate of work, in the unit of its workload."""
 
 SAMPLE_SCHEMA: Schema = {
     "cell": pl.UInt32,
@@ -188,6 +193,7 @@ def _cell_row(record: CellRecord, probe: PlanProbe | None) -> dict[str, Any]:
         row |= record.end.model_dump(mode="json", include=set(CELL_SCHEMA) - AS_TEXT - {"cell"})
         interfaces = {name: count.model_dump() for name, count in record.end.interfaces.items()}
         row |= {"interfaces": json.dumps(interfaces), "values": json.dumps(record.end.values)}
+        row |= {"figure_of_merit": record.end.values.get(FIGURE_OF_MERIT)}
     return row
 
 
@@ -216,7 +222,8 @@ def variant(cell: Cell | PlanProbe) -> str:
 
     In this order, with commas between: `4 ranks` where a pattern takes any number of them, or `ranks 0 3` where they are not the
     first ones; the kernel of layer memory (`triad`) and `name=value` of every other parameter that is not at its default;
-    `beside incast tcp 64 KiB of 4 ranks` with a congestor. A kernel is called as its benchmarkers do: `IS.W 4 ranks`.
+    `beside incast tcp 64 KiB of 4 ranks` with a congestor. A kernel is called as its benchmarkers do: `IS.W 4 ranks`; any other
+    workload by its name: `hpl 4 ranks,n=800`. For people and for sorting: what a program needs to know stands in `parameters`.
     """
     if PATTERNS[cell.pattern].family is Family.WORKLOAD:
         return _workload(cell)
@@ -234,9 +241,18 @@ def variant(cell: Cell | PlanProbe) -> str:
     return ",".join(parts)
 
 
+WORKLOAD = "workload"
+"""Among the parameters of a cell: the workload's name. `figure` and `unit` are those of its primary figure of merit."""
+OF_THE_FIGURE = ("figure", "unit")
+
+
 def _workload(cell: Cell | PlanProbe) -> str:
     given = dict(cell.parameters)
-    name = f"{given.pop('benchmark')}.{given.pop('class')}"
+    if cell.pattern is Pattern.NPB:
+        name = f"{given.pop('benchmark')}.{given.pop('class')}"
+    else:
+        name = str(given.pop(WORKLOAD, "workload"))
+        given = {key: value for key, value in given.items() if key not in OF_THE_FIGURE}
     return ",".join(
         [f"{name} {len(cell.ranks)} rank{'' if len(cell.ranks) == 1 else 's'}", *_unusual(cell.pattern, given)]
     )

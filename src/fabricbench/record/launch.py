@@ -34,6 +34,7 @@ from fabricbench.record.outcome import LaunchOutcome, outcome_of, signal_name, s
 from fabricbench.record.probe_plan import plan_beside
 from fabricbench.record.provenance import Origin, Proof
 from fabricbench.record.reading import Damage, Record, read_record
+from fabricbench.record.workload_cells import WorkloadPart
 
 RECORDS = "records.jsonl"
 KERNEL_RECORDS = "kernel.jsonl"
@@ -107,8 +108,8 @@ class KernelPart(Model):
 class LaunchSummary(Model):
     """`launch.json`: the record's header, clocks, failed pairs and footer, what of it was lost, and the facts of the runner.
 
-    `channel_rows` is how many rows `channels.parquet` has; 0: there is no such file. `kernel` is there where one was run. `sha256`
-    has the hash of each Parquet file beside it; none in runs of earlier versions.
+    `channel_rows` is how many rows `channels.parquet` has; 0: there is no such file. `workload` is there where one was
+    run, and `kernel` where it was one of NPB. `sha256` has the hash of each Parquet file beside it, none in earlier versions.
     """
 
     launch_id: str
@@ -124,6 +125,7 @@ class LaunchSummary(Model):
     failed_pairs: tuple[PairFailed, ...] = ()
     footer: Footer | None
     facts: LaunchFacts = LaunchFacts()
+    workload: WorkloadPart | None = None
     kernel: KernelPart | None = None
     sha256: dict[str, str] = {}
 
@@ -180,6 +182,7 @@ def write_launch(
     lines: Record | None = None,
     *,
     facts: LaunchFacts | None = None,
+    workload: WorkloadPart | None = None,
     kernel: KernelPart | None = None,
     keep_records: bool = False,
 ) -> LaunchSummary:
@@ -197,7 +200,7 @@ def write_launch(
     record = read_record(records, plan) if lines is None else lines
     channels = channels_frame(record)
     summary = _summary(directory, record, channels.height, facts or LaunchFacts())
-    summary = summary.model_copy(update={"kernel": kernel})
+    summary = summary.model_copy(update={"workload": workload, "kernel": kernel})
     with replaced(directory / CELLS) as path:
         cells_frame(record, {probe.id: probe for probe in plan.probes} if plan is not None else {}).write_parquet(path)
     with replaced(directory / SAMPLES) as path:

@@ -41,7 +41,7 @@ from fabricbench.record.launch import (
 from fabricbench.record.lines import Phase
 from fabricbench.record.manifest import Manifest, PlannedLaunch, looks_of, paired_blocks, read_manifest, write_manifest
 from fabricbench.record.provenance import Origin, Proof, origin_of
-from fabricbench.record.values import IS_TIME, counted_samples, launch_value, rate
+from fabricbench.record.values import IS_TIME, IS_WORK, counted_samples, launch_value, rate
 
 __all__ = [
     "DamagedLaunch",
@@ -382,7 +382,7 @@ def _quantiles(directory: Path, cells: pl.DataFrame, probabilities: Sequence[flo
         .agg(spread)
         .join(named, on="cell")
         .with_columns(
-            mean=pl.when(IS_TIME).then("mean").otherwise(rate(pl.col("total_bytes"), pl.col("total_time_ns")))
+            mean=pl.when(IS_TIME | IS_WORK).then("mean").otherwise(rate(pl.col("total_bytes"), pl.col("total_time_ns")))
         )
         .select(*LAUNCH_NAMES, "cell", *CELL_NAMES, *(column.meta.output_name() for column in spread))
         .sort("cell")

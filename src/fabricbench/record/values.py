@@ -3,7 +3,7 @@
 A sample's value is its time over its operations (ns), or its bytes over its time as a rate. A launch's value is the median of its
 times, but all bytes over all time of a rate: windows of a stream arrive in bursts from a socket's buffer, at the speed of memory,
 so that the median window can be many times what the wire carries. A time of 0 ns is shorter than the clock can tell: a rate
-over it, and a median of it, is no value (null).
+over it, and a median of it, is no value (null). A rate of work is the figure that the program told, whatever its samples took.
 """
 
 from __future__ import annotations
@@ -24,6 +24,10 @@ def _is_time(metric: pl.Expr) -> pl.Expr:
     return metric.cast(pl.String).is_in([metric.value for metric in Metric if metric.is_time])
 
 
+def _is_work(metric: pl.Expr) -> pl.Expr:
+    return metric.cast(pl.String) == Metric.WORK_RATE.value
+
+
 def _scale(metric: pl.Expr, message_bytes: pl.Expr) -> pl.Expr:
     """Return what bytes over nanoseconds are multiplied by: to bit/s, or to messages of the cell's size a second."""
     of_messages = 1.0e9 / pl.max_horizontal(message_bytes, pl.lit(1))
@@ -33,7 +37,10 @@ def _scale(metric: pl.Expr, message_bytes: pl.Expr) -> pl.Expr:
 IS_TIME = _is_time(pl.col("metric"))
 """Whether the cell of a row measures a time."""
 
-VALUE_COLUMNS = ("metric", "message_bytes", "operations_per_sample")
+IS_WORK = _is_work(pl.col("metric"))
+"""Whether it measures a rate of work, of which each launch has one figure."""
+
+VALUE_COLUMNS = ("metric", "message_bytes", "operations_per_sample", "figure_of_merit")
 """What of its cell a sample must have beside it, for the expressions here."""
 
 
@@ -45,7 +52,8 @@ def rate(moved_bytes: pl.Expr, time_ns: pl.Expr) -> pl.Expr:
 def sample_value() -> pl.Expr:
     """Return a sample's value in its metric's unit, from the columns of a sample and its cell."""
     time = pl.col("time_ns") / pl.col("operations_per_sample")
-    return pl.when(IS_TIME).then(time).otherwise(rate(pl.col("bytes"), pl.col("time_ns")))
+    of_work = pl.when(IS_WORK).then(pl.col("figure_of_merit"))
+    return pl.when(IS_TIME).then(time).otherwise(pl.coalesce(of_work, rate(pl.col("bytes"), pl.col("time_ns"))))
 
 
 def launch_value() -> pl.Expr:
@@ -54,9 +62,10 @@ def launch_value() -> pl.Expr:
     For `group_by(cell).agg(...)`, beside the samples' `value` from `sample_value`.
     """
     median = pl.col("value").median()
-    of_time = pl.when(median > 0).then(median)
+    of_median = pl.when(median > 0).then(median)
     total = total_rate(pl.col("bytes").sum(), pl.col("time_ns").sum())
-    return pl.when(_is_time(pl.col("metric").first())).then(of_time).otherwise(total)
+    metric = pl.col("metric").first()
+    return pl.when(_is_time(metric) | _is_work(metric)).then(of_median).otherwise(total)
 
 
 def total_rate(total_bytes: pl.Expr, total_ns: pl.Expr) -> pl.Expr:

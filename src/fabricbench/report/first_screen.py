@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from fabricbench.analysis.findings import Changes, Effect, Findings, Grade, Interval, PairEffect, Reading, Replication
-from fabricbench.report.decision_tables import decision_lines
+from fabricbench.chapters.decision import decision_lines
 from fabricbench.report.words import (
     NOTHING,
     interval_words,

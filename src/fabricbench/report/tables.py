@@ -1,9 +1,8 @@
-"""The tables of a report as plain text cells, for HTML, Markdown and the terminal alike."""
+"""The tables that every report has, as plain text cells, for HTML, Markdown and the terminal alike."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 
 from fabricbench.analysis.findings import (
     CellSummary,
@@ -36,36 +35,7 @@ from fabricbench.report.words import (
     value_words,
     verdict_words,
 )
-
-
-@dataclass(frozen=True)
-class Table:
-    """Columns and rows of text. `numeric` columns are set flush right; of one that `is_published`, no figure is the run's own.
-
-    `undecided` rows name no leader: they are set in grey.
-    """
-
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    numeric: frozenset[int] = frozenset()
-    is_published: bool = False
-    undecided: frozenset[int] = frozenset()
-
-    def without(self, column: int) -> Table:
-        """Return the table without a column that would say the same in every row."""
-        numeric = frozenset(index - (index > column) for index in self.numeric if index != column)
-        rows = tuple(row[:column] + row[column + 1 :] for row in self.rows)
-        return replace(self, columns=self.columns[:column] + self.columns[column + 1 :], rows=rows, numeric=numeric)
-
-
-def table(
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    numeric: Sequence[int] = (),
-    undecided: Iterable[int] = (),
-) -> Table:
-    """Return a table from any sequences."""
-    return Table(tuple(columns), tuple(tuple(row) for row in rows), frozenset(numeric), undecided=frozenset(undecided))
+from fabricbench.table import Table, table
 
 
 def undecided_rows(items: Sequence[Comparison]) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rich.console import Console, Group, RenderableType
 from rich.markup import escape
@@ -12,12 +13,12 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from fabricbench import chapters
 from fabricbench.analysis.findings import CellSummary, Comparison, Findings, LadderStep, Severity, Verdict
 from fabricbench.model import Layer, Metric
 from fabricbench.printable import PrintableConsole
 from fabricbench.report.palette import terminal_colour
-from fabricbench.report.pattern_tables import AGAINST_COLUMN, SECTIONS
-from fabricbench.report.tables import Table, impossible_in
+from fabricbench.report.tables import impossible_in
 from fabricbench.report.terminal_screen import (
     AHEAD,
     EVEN,
@@ -44,6 +45,7 @@ from fabricbench.report.words import (
     value_words,
     verdict_words,
 )
+from fabricbench.table import Table
 
 BARS = "▁▂▃▄▅▆▇█"
 SIGNS = {Verdict.EQUIVALENT: EVEN, Verdict.NOT_ENOUGH_DATA: UNKNOWN, Verdict.A_AHEAD: AHEAD, Verdict.B_AHEAD: AHEAD}
@@ -52,28 +54,6 @@ WIDEST_PLOT, NARROWEST_PLOT, WIDTH_BESIDE_PLOT = 33, 12, 72
 NARROWEST = 60
 """Below this many columns a table is of no use, so it is drawn this wide and wraps."""
 GAP = 2
-LEAST = (
-    "Launches",
-    "Launches × samples",
-    "n",
-    AGAINST_COLUMN,
-    "All channels",
-    "Time of a turn",
-    "Late starts",
-    "Back to back",
-    "Barrier start",
-    "Forth + back",
-    "Alone",
-    "Congested",
-    "Impact, p99.9",
-    "Algorithm bandwidth",
-    "Half of it",
-    "Starts within",
-    "By arithmetic",
-    "Channels",
-    "Matrix",
-)
-"""Columns that a narrow terminal goes without, the first ones first; the dossier has them all."""
 SCREEN_LINES = 45
 """What the brief report may take: a terminal of 50 lines shows it with the command above and the paths below."""
 LEAST_FOR_WARNINGS = 4
@@ -111,7 +91,7 @@ def _report(findings: Findings, width: int) -> list[RenderableType]:
     if findings.warnings:
         parts += [warning_heading(findings), *warning_parts(grouped(findings.warnings))]
     parts += [*_curves(findings, width), *_ladder(findings), *_sparklines(findings)]
-    parts += _patterns(findings, width)
+    parts += _chapters(findings, width)
     if findings.crossovers:
         parts.append(_heading("Crossovers"))
         parts += [_indented(Text(crossover_words(item))) for item in findings.crossovers]
@@ -305,13 +285,17 @@ def _spark_table(findings: Findings, curves: dict[tuple[str, str], list[CellSumm
     return table
 
 
-def _patterns(findings: Findings, width: int) -> list[RenderableType]:
-    """Return the tables about patterns of many ranks, congestion, MPI operations, one-way latencies and pairs."""
+def _chapters(findings: Findings, width: int) -> list[RenderableType]:
+    """Return what each chapter says in lines and tables."""
     parts: list[RenderableType] = []
-    for title, tables_of in SECTIONS:
-        for name, content in tables_of(findings):
-            if content.rows:
-                parts += [_heading(f"{title}: {name}" if name else title), _as_rich(_fitted(content, width))]
+    for chapter in chapters.CHAPTERS:
+        shown = chapter.tables_with_rows(findings)
+        lines = chapter.lines(findings)
+        if lines:
+            parts += [_heading(chapter.title), *(_indented(Text(line)) for line in lines)]
+        for name, content in shown:
+            title = f"{chapter.title}: {name}" if name else chapter.title
+            parts += [Text() if lines and not name else _heading(title), _as_rich(_fitted(content, width))]
     return parts
 
 
@@ -322,8 +306,8 @@ def _fitted(content: Table, width: int) -> Table:
             tuple(cell.partition(" (")[0] if index in content.numeric else cell for index, cell in enumerate(row))
             for row in content.rows
         )
-        content = Table(content.columns, rows, content.numeric)
-    for name in LEAST:
+        content = replace(content, rows=rows)
+    for name in content.spare:
         if _wanted_width(content) > width and name in content.columns:
             content = content.without(content.columns.index(name))
     return content
@@ -332,7 +316,7 @@ def _fitted(content: Table, width: int) -> Table:
 def _wanted_width(content: Table) -> int:
     """Return the columns of text that a table takes if no cell breaks; headings may, between words."""
     columns = zip(content.columns, *content.rows, strict=True)
-    return sum(max(*map(len, head.split()), *map(len, cells)) + GAP for head, *cells in columns) - GAP
+    return sum(max([0, *map(len, head.split()), *map(len, cells)]) + GAP for head, *cells in columns) - GAP
 
 
 def _as_rich(content: Table) -> RichTable:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fabricbench.analysis.findings import Severity
-from fabricbench.analysis.findings import Warning as FindingsWarning
-from fabricbench.report.words import counted
+from fabricbench.analysis.findings import Caution, Severity
+from fabricbench.report.words import counted, spoken
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,7 @@ class WarningGroup:
         return spoken(self.subjects)
 
 
-def grouped(warnings: Sequence[FindingsWarning]) -> list[WarningGroup]:
+def grouped(warnings: Sequence[Caution]) -> list[WarningGroup]:
     """Return the warnings by severity, the gravest first, equal texts together in the order of their first mention."""
     subjects: dict[tuple[Severity, str], dict[str, None]] = {}
     for warning in sorted(warnings, key=lambda warning: list(Severity).index(warning.severity)):
@@ -44,8 +43,3 @@ def count_words(groups: Sequence[WarningGroup]) -> str:
     return ", ".join(
         counted(number, severity.value, plurals[severity]) for severity, number in numbers.items() if number
     )
-
-
-def spoken(words: Sequence[str]) -> str:
-    """Return `a`, `a and b`, `a, b and c`."""
-    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fabricbench.analysis.findings import CellKey, Comparison, Crossover, Findings, Interval, Verdict
 from fabricbench.model import Layer, Metric, Pattern, Receive
 from fabricbench.patterns import PATTERNS
-from fabricbench.quantity import format_bit_s, format_bytes, format_duration, format_message_s, format_seconds
+from fabricbench.quantity import (
+    format_bit_s,
+    format_bytes,
+    format_duration,
+    format_message_s,
+    format_seconds,
+    format_work,
+)
 
 MINUS = "\N{MINUS SIGN}"
 NOTHING = "–"
@@ -30,6 +38,7 @@ METRIC_WORDS = {
     Metric.OPERATION_TIME: "time of an operation",
     Metric.THROUGHPUT: "throughput",
     Metric.MESSAGE_RATE: "message rate",
+    Metric.WORK_RATE: "rate of work",
 }
 RECEIVE_WORDS = {Receive.BLOCKING: "blocking", Receive.POLLING: "polling", Receive.LIBRARY: "library"}
 LAYER_WORDS = {
@@ -67,7 +76,8 @@ def value_words(metric: Metric, value: float | None) -> str:
     if metric.is_time:
         text = format_seconds(value * 1e-9)
     else:
-        text = format_message_s(value) if metric is Metric.MESSAGE_RATE else format_bit_s(value)
+        formats = {Metric.MESSAGE_RATE: format_message_s, Metric.WORK_RATE: format_work}
+        text = formats.get(metric, format_bit_s)(value)
     return text.replace("-", MINUS)
 
 
@@ -77,7 +87,7 @@ def range_words(metric: Metric, low: float | None, high: float | None) -> str:
         return "no interval: too few launches"
     unit, scale = _unit(metric, max(abs(low), abs(high)))
     decimals = _decimals(low / scale, high / scale)
-    return f"{_number(low / scale, decimals)} to {_number(high / scale, decimals)} {unit}"
+    return f"{_number(low / scale, decimals)} to {_number(high / scale, decimals)} {unit}".rstrip()
 
 
 def interval_words(metric: Metric, interval: Interval | None) -> str:
@@ -88,12 +98,13 @@ def interval_words(metric: Metric, interval: Interval | None) -> str:
         return f"{value_words(metric, interval.value)} (no interval)"
     unit, scale = _unit(metric, max(abs(interval.low), abs(interval.high)))
     value = _number(interval.value / scale, _decimals(interval.low / scale, interval.high / scale))
-    return f"{value} {unit} ({range_words(metric, interval.low, interval.high)})"
+    return f"{f'{value} {unit}'.rstrip()} ({range_words(metric, interval.low, interval.high)})"
 
 
 def _unit(metric: Metric, value: float) -> tuple[str, float]:
     """Return the unit in which a value is written, and how many ns, bit/s or message/s it is."""
-    units = TIME_UNITS if metric.is_time else MESSAGE_UNITS if metric is Metric.MESSAGE_RATE else RATE_UNITS
+    rates = {Metric.MESSAGE_RATE: MESSAGE_UNITS, Metric.WORK_RATE: (("", 1.0),)}
+    units = TIME_UNITS if metric.is_time else rates.get(metric, RATE_UNITS)
     return next(((unit, scale) for unit, scale in units if value >= scale), units[-1])
 
 
@@ -188,6 +199,17 @@ def cell_words(key: CellKey) -> str:
     return f"{probe}, {size_words(key.message_bytes)}" if PATTERNS[key.pattern].has_size else probe
 
 
+def group_words(key: CellKey) -> str:
+    """Return `tcp incast, 4 ranks, flows=16`; how a socket waits is told where it spins."""
+    return probe_words(key.layer, key.pattern, key.receive, key.variant).replace(", blocking", "")
+
+
+def in_report_order(key: CellKey) -> tuple[int, int, str, str, int]:
+    """Sort cells as tables and figures of patterns show them: up the layers, then by pattern, variant and size."""
+    order = list(Layer).index(key.layer), list(Pattern).index(key.pattern)
+    return (*order, key.receive, key.variant, key.message_bytes)
+
+
 @dataclass(frozen=True)
 class Advantage:
     """How many times faster fabric B is than A: above 1 B is faster, whatever the metric. The ratio, turned to face one way."""
@@ -259,6 +281,11 @@ def outcome_words(verdict: Verdict, fabric_a: str, fabric_b: str, margin: float,
 def counted(number: int, noun: str, plural: str = "") -> str:
     """Return `1 more block`, `6 more blocks`."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def spoken(words: Sequence[str]) -> str:
+    """Return `a`, `a and b`, `a, b and c`."""
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def p_words(p_value: float | None) -> str:

@@ -1,1 +1,1 @@
-"""Workloads: kernels and applications that run on a fabric. Each adapter knows its program's tokens and its results."""
+"""Workloads: kernels and applications that run on a fabric. `adapter` says what one is, `registry` lists them."""

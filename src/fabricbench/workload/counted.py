@@ -1,24 +1,29 @@
-"""Runs a program and writes down what the network interfaces carried meanwhile: `python -I -S counted.py FILE PROGRAM...`.
+"""Runs a program and writes down what happened around it: `python -I -S counted.py FILE [--in FOLDER] [--set A=B] -- PROGRAM...`.
 
-For MPI programs that know nothing of fabricbench: on rank 0 this counts around the whole program, start and end included, and on
-every other rank it becomes the program. Before that it writes to stdout a line of where each rank is and, on rank 0, one of the
-MPI library: stdout reaches rank 0's host from every node, files need not. Only the standard library, and every descriptor stays
-open: some MPI starters talk to their ranks through one.
+For MPI programs that know nothing of fabricbench: on rank 0 this counts what the network interfaces carry around the whole
+program, start and end included, and on every other rank it becomes the program. Before that it enters the directory where the
+launch's files lie (rank 0 must find it, others need not), sets variables, and writes to stdout a line of where each rank is and,
+on rank 0, one of the MPI library: stdout reaches rank 0's host from every node, files need not. Only the standard library, and
+every descriptor stays open: some MPI starters talk to their ranks through one.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import time
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-COUNTERS = "interfaces.json"
+AROUND = "around.json"
+"""The file in a launch's directory that `main` writes."""
 
 Counters = dict[str, tuple[int, ...]]
 """Bytes sent and received, by the counter's name."""
@@ -77,6 +82,16 @@ def _said(command: list[str]) -> str:
     return subprocess.run(
         command, capture_output=True, text=True, errors="replace", timeout=ASK_SECONDS, check=True
     ).stdout
+
+
+def wrapped(
+    program: list[str], file: Path, directory: Path | None = None, environment: dict[str, str] | None = None
+) -> list[str]:
+    """Return the tokens that run a program under this, as each rank runs them."""
+    tokens = [sys.executable, "-I", "-S", __file__, str(file)]
+    tokens += ["--in", str(directory)] if directory is not None else []
+    tokens += [token for name, value in (environment or {}).items() for token in ("--set", f"{name}={value}")]
+    return [*tokens, "--", *program]
 
 
 def write_line(line: str) -> None:
@@ -153,32 +168,87 @@ def _number(path: Path) -> int | None:
         return None
 
 
-def read_counters(path: Path) -> dict[str, dict[str, Any]]:
-    """Return what `main` wrote, empty if it wrote nothing."""
+@dataclass(frozen=True)
+class Around:
+    """What was found around a program. `exit_code` is None where nobody saw its end."""
+
+    interfaces: dict[str, dict[str, Any]] = field(default_factory=dict)
+    exit_code: int | None = None
+    started_unix_ns: int | None = None
+    finished_unix_ns: int | None = None
+    program: str = ""
+    program_sha256: str = ""
+
+
+def read_around(path: Path) -> Around:
+    """Return what `main` wrote; nothing where it wrote nothing, or something else."""
     try:
-        found: dict[str, dict[str, Any]] = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return {}
-    return found
+        found = Around(**json.loads(path.read_text()))
+        numbers = (found.exit_code, found.started_unix_ns, found.finished_unix_ns)
+        counts = [count for each in found.interfaces.values() for count in (each["sent"], each["received"])]
+    except (OSError, ValueError, TypeError, AttributeError, KeyError):
+        return Around()
+    is_ours = all(type(one) is int for one in (*numbers, *counts)) and all(
+        isinstance(one, str) for one in (found.program, found.program_sha256)
+    )
+    return found if is_ours else Around()
+
+
+def _sha256(path: str) -> str:
+    try:
+        with Path(path).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""
+
+
+@dataclass
+class _Asked:
+    """The command line: the file to write, the directory to be in, what to set, the program."""
+
+    file: Path
+    directory: str | None
+    environment: dict[str, str]
+    command: list[str]
+
+
+def _asked(arguments: list[str]) -> _Asked:
+    end = arguments.index("--")
+    options, environment, directory = arguments[1:end], {}, None
+    for option, value in zip(options[::2], options[1::2], strict=True):
+        if option == "--in":
+            directory = value
+        else:
+            name, _, text = value.partition("=")
+            environment[name] = text
+    return _Asked(Path(arguments[0]), directory, environment, arguments[end + 1 :])
 
 
 def main(arguments: list[str]) -> int:
     """Run the program; return its exit code, 128 + N for a signal N, as a shell does."""
-    path, command = Path(arguments[0]), arguments[1:]
+    asked = _asked(arguments)
+    command = asked.command
     try:
         number = rank()
         write_line(rank_line(number, os.getpid()))
+        if asked.directory is not None and (number == 0 or Path(asked.directory).is_dir()):
+            os.chdir(asked.directory)
+        os.environ.update(asked.environment)
         if number != 0:
             os.execvp(command[0], command)  # noqa: S606 - tokens, never a shell string
         write_line(f"{MPI_LINE}{mpi_library(command[0]) or ''}\n")
+        program = shutil.which(command[0]) or command[0]
+        about = {"program": program, "program_sha256": _sha256(program), "started_unix_ns": time.time_ns()}
         before = read_traffic()
         child = os.posix_spawnp(command[0], command, os.environ)
     except OSError as error:
-        sys.stderr.write(f"{command[0]}: {error.strerror}\n")
+        sys.stderr.write(f"{error.filename or command[0]}: {error.strerror}\n")
         return CANNOT_START
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    path.write_text(json.dumps(carried_since(before)))
-    return code if code >= 0 else 128 - code
+    carried, finished = carried_since(before), time.time_ns()
+    code = code if code >= 0 else 128 - code
+    asked.file.write_text(json.dumps({**about, "finished_unix_ns": finished, "exit_code": code, "interfaces": carried}))
+    return code
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ from types import MappingProxyType
 
 from fabricbench.errors import UsageError
 from fabricbench.native import native_file
-from fabricbench.record.kernel_cells import first_wrong_check
 from fabricbench.record.kernel_reading import KernelRecord, read_kernel_record
+from fabricbench.record.workload_cells import first_wrong_check
 
 CLASSES = ("S", "W", "A", "B", "C", "D")
 """The sizes of problem that fabricbench-npb has, from the smallest."""

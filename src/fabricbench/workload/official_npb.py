@@ -17,9 +17,8 @@ from pathlib import Path
 from fabricbench.errors import EnvironmentLacks
 from fabricbench.record.kernel_lines import KernelFooter, KernelHeader, KernelRun
 from fabricbench.record.kernel_reading import KernelRecord
-from fabricbench.record.lines import RankInfo
 from fabricbench.record.reading import Damage
-from fabricbench.workload.counted import MPI_LINE, RANK_LINE
+from fabricbench.workload.adapter import ToldAround, told_around
 from fabricbench.workload.npb import find_benchmark
 from fabricbench.workload.npb_operations import official_operations
 
@@ -86,7 +85,9 @@ def parse_official(text: str, started_unix_ns: int | None = None) -> KernelRecor
         return _damaged(again[0] + 1, "a second block of results: the output is of more than one run")
     completed = COMPLETED.match(lines[begin])
     try:
-        return _record(completed["kernel"].lower() if completed else "", fields, _told(lines[:begin]), started_unix_ns)
+        return _record(
+            completed["kernel"].lower() if completed else "", fields, told_around(lines[:begin]), started_unix_ns
+        )
     except ValueError as error:  # also what pydantic raises
         return _damaged(begin + 1, f"the block of results cannot be read: {error}")
 
@@ -103,29 +104,6 @@ def _fields(lines: list[str]) -> dict[str, str]:
         if found is not None:
             fields.setdefault(found["name"], found["value"])
     return fields
-
-
-@dataclass(frozen=True)
-class _Told:
-    """What was written around the program of its ranks and its MPI library."""
-
-    ranks: tuple[RankInfo, ...]
-    mpi_library: str | None
-
-
-def _told(lines: list[str]) -> _Told:
-    ranks: dict[int, RankInfo] = {}
-    library = None
-    for line in lines:
-        if line.startswith(RANK_LINE):
-            try:
-                rank = RankInfo.model_validate_json(line.removeprefix(RANK_LINE))
-            except ValueError:
-                continue  # a line that others were written into; without it the ranks are not whole, and left out
-            ranks[rank.rank] = rank
-        elif line.startswith(MPI_LINE):
-            library = line.removeprefix(MPI_LINE).strip() or None
-    return _Told(tuple(ranks[number] for number in sorted(ranks)), library)
 
 
 @dataclass(frozen=True)
@@ -146,7 +124,7 @@ def _time(printed_seconds: float, mops: float | None, operations: float | None) 
     return _Time(printed_seconds, PRINTED_SECONDS)
 
 
-def _record(kernel: str, fields: dict[str, str], told: _Told, started_unix_ns: int | None) -> KernelRecord:
+def _record(kernel: str, fields: dict[str, str], told: ToldAround, started_unix_ns: int | None) -> KernelRecord:
     ranks = int(fields.get("Active processes", fields["Total processes"]))
     mops = _rate(fields["Mop/s total"])
     size = " x ".join(fields["Size"].replace("x", " ").split())
@@ -159,7 +137,7 @@ def _record(kernel: str, fields: dict[str, str], told: _Told, started_unix_ns: i
         kernel=kernel,
         problem_class=fields["Class"],
         rank_count=ranks,
-        ranks=told.ranks if [rank.rank for rank in told.ranks] == list(range(ranks)) else (),
+        ranks=told.all_of(ranks),
         mpi_library=told.mpi_library,
         clock_resolution_ns=time.resolution_seconds * 1e9,
         started_unix_ns=started_unix_ns,

@@ -8,53 +8,54 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from fabricbench.analysis.caution import data, machine, network, noise
-from fabricbench.analysis.caution.material import Material
-from fabricbench.analysis.findings import Severity, Warning  # noqa: A004 - the field's word
+from fabricbench.analysis.caution import machine, numbers
+from fabricbench.analysis.findings import Caution, Severity
+from fabricbench.analysis.material import Material
 from fabricbench.analysis.wording import enumeration
 
-__all__ = ["CHECKS", "Material", "find_warnings"]
+__all__ = ["CHECKS", "find_warnings"]
 
-CHECKS: tuple[Callable[[Material], Iterator[Warning]], ...] = (
-    data.invalid_launches,
-    data.foreign_launches,
-    data.unproven_launches,
-    data.dead_switches,
+CHECKS: tuple[Callable[[Material], Iterator[Caution]], ...] = (
+    numbers.invalid_launches,
+    numbers.foreign_launches,
+    numbers.unproven_launches,
+    numbers.dead_switches,
     machine.emulated,
     machine.beyond_the_wire,
     machine.memory_control,
     machine.unpaired_runs,
-    data.missing_launches,
-    data.unusual_ends,
-    data.wide_gaps,
-    noise.drifts,
-    noise.ratio_drifts,
-    noise.outlying_launches,
-    data.losses,
-    data.few_launches,
+    numbers.missing_launches,
+    numbers.unusual_ends,
+    numbers.wide_gaps,
+    numbers.drifts,
+    numbers.ratio_drifts,
+    numbers.outlying_launches,
+    numbers.losses,
+    numbers.few_launches,
     machine.ladder_order,
-    network.slow_pairs,
-    network.failed_pairs,
-    data.failed_cells,
-    network.missed_starts,
-    network.loose_starts,
-    network.uncertain_clocks,
-    noise.clock_cost,
-    noise.dependent_samples,
-    noise.two_modes,
+    machine.slow_pairs,
+    machine.failed_pairs,
+    numbers.failed_cells,
+    numbers.unequal_work,
+    machine.missed_starts,
+    machine.loose_starts,
+    machine.uncertain_clocks,
+    numbers.clock_cost,
+    numbers.dependent_samples,
+    numbers.two_modes,
     machine.random_order,
 )
 """In the order in which they are told, of warnings that are equally severe: first what touches the numbers that are shown."""
 
 
-def find_warnings(material: Material) -> list[Warning]:
+def find_warnings(material: Material) -> list[Caution]:
     """Return all warnings, the gravest first; what is said of several subjects in the same words is said once."""
     subjects: dict[tuple[Severity, str], list[str]] = {}
     for check in CHECKS:
         for one in check(material):
             subjects.setdefault((one.severity, one.text), []).append(one.subject)
     found = [
-        Warning(severity=severity, subject=enumeration(list(dict.fromkeys(names))), text=text)
+        Caution(severity=severity, subject=enumeration(list(dict.fromkeys(names))), text=text)
         for (severity, text), names in subjects.items()
     ]
     return sorted(found, key=lambda warning: list(Severity).index(warning.severity))

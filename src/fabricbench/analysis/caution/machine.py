@@ -1,4 +1,4 @@
-"""Warnings about where it was measured: the control, the order of the layers, emulation, two runs."""
+"""Warnings about where it was measured: the control, the layers, the wire, emulation, slow pairs, clocks, two runs."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fabricbench.analysis.caution.material import Material, name_of, named, warn
-from fabricbench.analysis.findings import CellKey, LadderStep, Replication, Severity, Warning  # noqa: A004 - the field's word
+from fabricbench.analysis.findings import Caution, CellKey, LadderStep, Replication, Severity
 from fabricbench.analysis.instrument import (
     TAIL_ONLY,
     Doubt,
@@ -20,18 +18,26 @@ from fabricbench.analysis.instrument import (
     lateness_of,
     times,
 )
+from fabricbench.analysis.material import Material, Tally, name_of, note_shares, warn
 from fabricbench.analysis.measured import CellMeasured, Side
-from fabricbench.analysis.wording import enumeration, faster, how_much, what
+from fabricbench.analysis.wording import enumeration, faster, how_much, named, percent, what
 from fabricbench.model import Layer
+from fabricbench.patterns import PATTERNS, Family
 from fabricbench.quantity import count, format_seconds
+from fabricbench.record.lines import RankInfo
 from fabricbench.record.provenance import Origin
 from fabricbench.record.store import StoredLaunch
 from fabricbench.statistics.ratios import MINIMUM_LAUNCHES
 
-Floats = NDArray[np.float64]
+MISSED_SHARE = 0.2
+"""Of the samples: a cell that loses more to late starts was measured while the ranks were held up."""
+LATE_SHARE = 0.1
+"""Of the time: what later starts add is no longer small beside it."""
+CLOCK_SHARE = 0.05
+"""Of the time: clocks that are known less well may be part of it. The measurer refuses those that shifted by as much."""
 
 
-def memory_control(material: Material) -> Iterator[Warning]:
+def memory_control(material: Material) -> Iterator[Caution]:
     """Memory does not depend on the fabric: a difference there means that the machine itself changed."""
     differing = [one for one in material.cells if one.layer is Layer.MEMORY and faster(one) is not None]
     if differing:
@@ -44,7 +50,7 @@ def memory_control(material: Material) -> Iterator[Warning]:
         yield warn(Severity.WARNING, "memory control", text)
 
 
-def ladder_order(material: Material) -> Iterator[Warning]:
+def ladder_order(material: Material) -> Iterator[Caution]:
     """A layer that seems faster than the one it stands on."""
     by_fabric: dict[str, LadderStep] = {}
     for step in material.ladder:
@@ -61,7 +67,7 @@ def ladder_order(material: Material) -> Iterator[Warning]:
             by_fabric[step.fabric] = step
 
 
-def emulated(material: Material) -> Iterator[Warning]:
+def emulated(material: Material) -> Iterator[Caution]:
     """Numbers from a lab, and how late its switches were."""
     names = [side.name for side in material.sides if side.fabric.is_emulated]
     if names:
@@ -82,7 +88,7 @@ def _compared(material: Material, side: Side) -> set[CellKey]:
     return {key for pairing in material.pairings if side is pairing.a or side is pairing.b for key in pairing.keys}
 
 
-def _switch(side: Side, compared: set[CellKey]) -> Iterator[Warning]:
+def _switch(side: Side, compared: set[CellKey]) -> Iterator[Caution]:
     """Tell of the cells during which the switch was late, and of no other."""
     doubts = {key: doubt for key, cell in side.cells.items() if (doubt := doubt_of(side, cell)) is not None}
     if doubts:
@@ -107,7 +113,7 @@ def _times(cell: CellMeasured, doubt: Doubt) -> str:
     return times(doubt.factor, f"the {name}" if cell.key.metric.is_time else f"the time in which {name} was measured")
 
 
-def _switch_over_its_life(side: Side) -> Iterator[Warning]:
+def _switch_over_its_life(side: Side) -> Iterator[Caution]:
     statuses = [launch.summary.facts.switches_after for launch in side.launches]
     late = [found for status in statuses for found in _lateness(status.get(side.fabric.name, status))]
     if late:
@@ -138,7 +144,7 @@ OWN_FAILURES = {
 """What the ports of an emulated switch count and no real switch would do, in words that follow `12 frames`."""
 
 
-def _emulators_own_failures(side: Side) -> Iterator[Warning]:
+def _emulators_own_failures(side: Side) -> Iterator[Caution]:
     """Tell of frames that the emulator lost or delayed wrongly by itself, which the emulated fabric would not have."""
     failures = [_own_failures(launch, side.fabric.name) for launch in side.launches]
     total = sum(failures, Counter[str]())
@@ -175,7 +181,7 @@ def _counted(status: Any) -> Counter[str] | None:
     return sum(inner, Counter[str]()) if inner else None
 
 
-def beyond_the_wire(material: Material) -> Iterator[Warning]:
+def beyond_the_wire(material: Material) -> Iterator[Caution]:
     """Tell of values that the wire does not allow: something was not measured as it seems."""
     for side in material.sides:
         reasons = {cell.key: reason for cell in side.cells.values() if (reason := impossible(side, cell)) is not None}
@@ -196,7 +202,7 @@ def beyond_the_wire(material: Material) -> Iterator[Warning]:
         yield from _launches_beyond_the_wire(side, reasons)
 
 
-def _launches_beyond_the_wire(side: Side, told: Mapping[CellKey, str]) -> Iterator[Warning]:
+def _launches_beyond_the_wire(side: Side, told: Mapping[CellKey, str]) -> Iterator[Caution]:
     """Name the launches whose own value the wire does not allow, of tests whose level it does."""
     found: dict[str, list[str]] = {}
     for key, cell in side.cells.items():
@@ -210,7 +216,7 @@ def _reasons(side: Side, keys: Sequence[CellKey], reasons: Mapping[CellKey, str]
     return named([f"{name_of(side.cells[key])} is {reasons[key]}" for key in keys])
 
 
-def unpaired_runs(material: Material) -> Iterator[Warning]:
+def unpaired_runs(material: Material) -> Iterator[Caution]:
     """One run a side: sessions differ from each other by more than their launches tell."""
     if any(pairing.replication is Replication.LAUNCHES for pairing in material.pairings):
         text = (
@@ -226,9 +232,103 @@ def unpaired_runs(material: Material) -> Iterator[Warning]:
         yield warn(Severity.WARNING, "before and after", text)
 
 
-def random_order(material: Material) -> Iterator[Warning]:
+def random_order(material: Material) -> Iterator[Caution]:
     """The seed behind the order of launches."""
     ours = [side for side in material.sides if any(launch.origin is not Origin.IMPORTED for launch in side.launches)]
     for run in {id(side.run): side.run for side in ours}.values():
         text = f"the fabrics' order within each block is random, from seed {run.manifest.seed}"
         yield warn(Severity.NOTE, f"run {run.path.name}", text)
+
+
+def slow_pairs(material: Material) -> Iterator[Caution]:
+    """Tell who is slow, that a suspect is only that until a second run confirms it, and what differs without a cause."""
+    told = set()
+    for one in material.maps:
+        for slow in one.slow:
+            if (one.fabric, slow.words) in told:
+                continue
+            told.add((one.fabric, slow.words))
+            by_how_much = f"{slow.words} ({one.layer.value} {one.pattern.value}: {percent(slow.slower)} slower)"
+            if slow.is_confirmed:
+                yield warn(Severity.WARNING, one.fabric, f"{by_how_much}, confirmed by a second run")
+            else:
+                text = f"{by_how_much}: suspected by one run, not measured again; `fabricbench map` does both"
+                yield warn(Severity.NOTE, one.fabric, text)
+        if one.is_judged and one.unnamed_words:
+            severity = Severity.WARNING if one.is_measured_again else Severity.NOTE
+            yield warn(severity, one.fabric, f"map of {one.layer.value} {one.pattern.value}: {one.unnamed_words}")
+
+
+def failed_pairs(material: Material) -> Iterator[Caution]:
+    """Tell which pairs of a map could not be measured, and why: their places are empty, or rest on fewer launches."""
+    for one in material.maps:
+        for words in one.failed_words:
+            yield warn(Severity.WARNING, one.fabric, f"map of {one.layer.value} {one.pattern.value}: {words}")
+
+
+def missed_starts(material: Material) -> Iterator[Caution]:
+    """Tell where many calls had a rank that was late for the agreed start."""
+
+    def shares(side: Side) -> dict[str, float]:
+        missed = {
+            name_of(cell): cell.counts["missed"] / (cell.counts["missed"] + cell.pooled.size)
+            for cell in side.cells.values()
+            if cell.counts["missed"]
+        }
+        return {name: share for name, share in missed.items() if share > MISSED_SHARE}
+
+    def words(found: Tally) -> str:
+        return (
+            f"in {found.tests} some rank was often late for the agreed start, most in {found.worst}: "
+            f"{found.most} of the samples, which do not count"
+        )
+
+    return note_shares(material, shares, words)
+
+
+def loose_starts(material: Material) -> Iterator[Caution]:
+    """Tell where ranks began so late that it is part of the time, and whether they shared their processors."""
+
+    def words(found: Tally) -> str:
+        return (
+            f"in {found.tests} {_who_began(found.side)} up to {found.most} of the time after the agreed start (most in "
+            f"{found.worst}), which is in it: see back to back"
+        )
+
+    return note_shares(material, lambda side: _shares(side, "start_tolerance_ns", LATE_SHARE), words)
+
+
+def uncertain_clocks(material: Material) -> Iterator[Caution]:
+    """Tell where the bound of the clocks is not small beside the time of an operation."""
+
+    def words(found: Tally) -> str:
+        return (
+            f"in {found.tests} the clocks of the ranks are known to no better than {found.most} of the time (most in "
+            f"{found.worst}): see the times after a barrier and back to back, which need no clocks that agree"
+        )
+
+    return note_shares(material, lambda side: _shares(side, "clock_error_ns", CLOCK_SHARE), words)
+
+
+def _shares(side: Side, name: str, least: float) -> dict[str, float]:
+    """Return the operations of which what was found is more than a share of the time, with the share."""
+    shares = {}
+    for cell in side.cells.values():
+        found = cell.greatest(name)
+        if PATTERNS[cell.key.pattern].family is Family.OPERATION and found is not None:
+            shares[name_of(cell)] = found / max(float(np.nanmedian(cell.launch_values)), 1.0)
+    return {cell: share for cell, share in shares.items() if share > least}
+
+
+def _who_began(side: Side) -> str:
+    """Return `ranks, 4 on 2 processors, began`, of the fullest node of a launch; the record may not tell of processors."""
+    header = next((launch.summary.header for launch in side.launches if launch.summary.header is not None), None)
+    nodes: dict[str, list[RankInfo]] = {}
+    for rank in header.ranks if header is not None else ():
+        nodes.setdefault("" if side.fabric.is_emulated else rank.host, []).append(rank)  # an emulator's are one machine
+    found = [(len(ranks), len({cpu for rank in ranks for cpu in rank.cpus})) for ranks in nodes.values()]
+    if not found or not all(processors for _, processors in found):
+        return "ranks began, as where they share processors,"
+    ranks, processors = max(found, key=lambda one: one[0] / one[1])
+    how = f"{ranks} on {count(processors, 'processor')}"
+    return f"ranks, {how}, began" if ranks > processors else "ranks, though each had a processor to itself, began"

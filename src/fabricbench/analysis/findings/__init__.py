@@ -6,13 +6,20 @@ Intervals are at `Findings.confidence`. Numbers are in the metric's unit (ns, bi
 
 from __future__ import annotations
 
+from fabricbench.analysis.findings.applications import ApplicationFindings, ApplicationOnFabric, ApplicationRatio
 from fabricbench.analysis.findings.cells import (
     BASIC_PATTERNS,
+    CellKey,
     CellSummary,
     Comparison,
     Crossover,
     Distribution,
+    Interval,
     LadderStep,
+    OfWorkload,
+    Replication,
+    Verdict,
+    WorkloadName,
     is_basic,
 )
 from fabricbench.analysis.findings.decision import (
@@ -48,13 +55,16 @@ from fabricbench.analysis.findings.patterns import (
     UnexplainedPair,
     slowness_words,
 )
-from fabricbench.analysis.findings.terms import CellKey, Interval, Replication, Verdict
-from fabricbench.analysis.findings.whole import FabricFacts, Findings, Severity, Warning  # noqa: A004 - the field's word
+from fabricbench.analysis.findings.whole import Caution, FabricFacts, Findings, Severity
 
 __all__ = [
     "BASIC_PATTERNS",
+    "ApplicationFindings",
+    "ApplicationOnFabric",
+    "ApplicationRatio",
     "BreakEven",
     "BreakEvenKind",
+    "Caution",
     "CellKey",
     "CellSummary",
     "Changes",
@@ -80,6 +90,7 @@ __all__ = [
     "LeftOut",
     "MapVerdict",
     "NetworkMap",
+    "OfWorkload",
     "OneWay",
     "Operation",
     "PairEffect",
@@ -95,8 +106,8 @@ __all__ = [
     "Topology",
     "UnexplainedPair",
     "Verdict",
-    "Warning",
     "WeighedTest",
+    "WorkloadName",
     "is_basic",
     "slowness_words",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from fabricbench.analysis.findings.terms import Interval
+from fabricbench.analysis.findings.cells import Interval
 from fabricbench.model import Model
 
 

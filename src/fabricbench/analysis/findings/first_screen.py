@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from fabricbench.analysis.findings.terms import Verdict
+from fabricbench.analysis.findings.cells import Verdict
 from fabricbench.model import Layer, Metric, Model
 
 

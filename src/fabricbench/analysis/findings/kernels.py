@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fabricbench.analysis.findings.terms import Interval, Verdict
+from fabricbench.analysis.findings.cells import Interval, Verdict
 from fabricbench.model import Model
 
 

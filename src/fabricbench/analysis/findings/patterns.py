@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from fabricbench.analysis.findings.terms import CellKey, Interval, Verdict
+from fabricbench.analysis.findings.cells import CellKey, Interval, Verdict
 from fabricbench.model import Layer, Metric, Model, Pattern
 from fabricbench.statistics.culprits import Touch
 

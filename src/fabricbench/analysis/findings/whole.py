@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import ClassVar
 
-from fabricbench.analysis.findings.cells import CellSummary, Comparison, Crossover, Distribution, LadderStep
+from pydantic import Field, JsonValue
+
+from fabricbench.analysis.findings.applications import ApplicationFindings
+from fabricbench.analysis.findings.cells import (
+    CellSummary,
+    Comparison,
+    Crossover,
+    Distribution,
+    LadderStep,
+    WithoutNone,
+)
 from fabricbench.analysis.findings.decision import DecisionFindings
 from fabricbench.analysis.findings.first_screen import Headline
 from fabricbench.analysis.findings.kernels import KernelFindings
@@ -20,6 +31,10 @@ from fabricbench.analysis.findings.patterns import (
 from fabricbench.model import Layer, Model
 
 
+def _is_empty(chapters: object) -> bool:
+    return not chapters
+
+
 class Severity(StrEnum):
     """How much a warning weighs: does it invalidate, weaken, or only inform?"""
 
@@ -28,7 +43,7 @@ class Severity(StrEnum):
     NOTE = "note"
 
 
-class Warning(Model):  # noqa: A001 - the field's word, and never used beside the built-in
+class Caution(Model):
     """Something the reader must know before believing a number."""
 
     severity: Severity
@@ -50,9 +65,10 @@ class FabricFacts(Model):
     currency: str
 
 
-class Findings(Model):
+class Findings(WithoutNone):
     """Everything that a report shows about a run, or about two runs set against each other."""
 
+    not_written: ClassVar[tuple[str, ...]] = ("applications",)
     title: str
     run_directories: tuple[str, ...]
     campaign: str
@@ -82,8 +98,11 @@ class Findings(Model):
     one_ways: tuple[OneWay, ...] = ()
     maps: tuple[NetworkMap, ...] = ()
     kernels: KernelFindings | None = None
+    applications: ApplicationFindings | None = None
     decision: DecisionFindings | None = None
-    warnings: tuple[Warning, ...]
+    chapters: dict[str, tuple[dict[str, JsonValue], ...]] = Field(default={}, exclude_if=_is_empty)
+    """What further chapters found, by name: rows of plain values (`fabricbench.chapters`)."""
+    warnings: tuple[Caution, ...]
     method: tuple[str, ...]
     """The method in words, a paragraph each, with sources."""
     inventory: dict[str, dict[str, str]]

@@ -1,71 +1,57 @@
-"""Figures from findings, for the dossier, for papers and for notebooks.
+"""Figures from findings, for the dossier, for papers and for notebooks: those of every report, and those of its chapters.
 
-In a notebook: `figures.draw("round-trip", findings)` is an `altair` chart that shows itself; `figures.FIGURES` names them all.
-A figure is added by adding a file and a line here.
+In a notebook: `figures.draw("round-trip", findings)` is an `altair` chart that shows itself; `figures.builders()` names them all.
+What a figure is, and what it is made of, is in `report.drawing`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
+from fabricbench import chapters
 from fabricbench.analysis.findings import Findings
 from fabricbench.errors import UsageError
-from fabricbench.report.figures.congestion import congestion, incast
+from fabricbench.report.drawing.figure import Builder, Figure, Panel, Spec, compose
 from fabricbench.report.figures.curves import round_trip_curves, throughput_curves
 from fabricbench.report.figures.distributions import distributions
-from fabricbench.report.figures.figure import Figure, Panel, Spec, compose
 from fabricbench.report.figures.forest import round_trip_forest, throughput_forest, verdict_forest
-from fabricbench.report.figures.heat import collectives, matrix
-from fabricbench.report.figures.kernels import kernel_ratios, kernel_split, speed_up
 from fabricbench.report.figures.ladder import ladder
-from fabricbench.report.figures.one_way import one_way
 from fabricbench.report.figures.published import published
-from fabricbench.report.figures.topologies import topologies
 
 if TYPE_CHECKING:
     import altair as alt
 
-__all__ = ["FIGURES", "Figure", "Panel", "build", "draw", "paper_spec", "present"]
+__all__ = ["Figure", "Panel", "build", "builders", "draw", "paper_spec", "present"]
 
-
-class Builder(Protocol):
-    """What each figure's file offers: the figure, or None where the findings hold nothing for it."""
-
-    def __call__(self, findings: Findings, *, is_interactive: bool = False) -> Figure | None:
-        """Build the figure; interactive ones follow the page's controls and carry no legend."""
-
-
-FIGURES: dict[str, Builder] = {
+FIRST: dict[str, Builder] = {
     "verdict": verdict_forest,
     "ladder": ladder,
     "round-trip": round_trip_curves,
     "throughput": throughput_curves,
     "round-trip-ratios": round_trip_forest,
     "throughput-ratios": throughput_forest,
-    "kernel-ratios": kernel_ratios,
-    "kernel-split": kernel_split,
-    "speed-up": speed_up,
-    "topologies": topologies,
-    "congestion": congestion,
-    "incast": incast,
-    "collectives": collectives,
-    "one-way": one_way,
-    "matrix": matrix,
-    "distributions": distributions,
-    "published": published,
 }
+LAST: dict[str, Builder] = {"distributions": distributions, "published": published}
+"""Every report has these, before and after the figures of the chapters."""
+
+
+def builders() -> dict[str, Builder]:
+    """Return what draws each figure, by its name, in the order of the report."""
+    of_chapters = {name: builder for chapter in chapters.CHAPTERS for name, builder in chapter.figures.items()}
+    return FIRST | of_chapters | LAST
 
 
 def build(name: str, findings: Findings, *, is_interactive: bool = False) -> Figure | None:
     """Return the named figure, None where the findings hold nothing for it. UsageError names the figures there are."""
-    if name not in FIGURES:
-        raise UsageError(f"there is no figure {name!r}", hint=f"choose one of {', '.join(FIGURES)}")
-    return FIGURES[name](findings, is_interactive=is_interactive)
+    known = builders()
+    if name not in known:
+        raise UsageError(f"there is no figure {name!r}", hint=f"choose one of {', '.join(known)}")
+    return known[name](findings, is_interactive=is_interactive)
 
 
 def present(findings: Findings, *, is_interactive: bool = False) -> dict[str, Figure]:
     """Return every figure that the findings hold something for, in the order of the report."""
-    built = {name: build(name, findings, is_interactive=is_interactive) for name in FIGURES}
+    built = {name: build(name, findings, is_interactive=is_interactive) for name in builders()}
     return {name: figure for name, figure in built.items() if figure is not None}
 
 
@@ -81,5 +67,7 @@ def paper_spec(name: str, findings: Findings) -> Spec:
     figure = build(name, findings)
     if figure is None:
         held = ", ".join(present(findings)) or "none"
-        raise UsageError(f"these findings hold nothing for the figure {name!r}", hint=f"figures with data: {held}")
+        needs = next((f"it needs {one.needs}; " for one in chapters.CHAPTERS if name in one.figures), "")
+        hint = f"{needs}figures with data: {held}"
+        raise UsageError(f"these findings hold nothing for the figure {name!r}", hint=hint)
     return compose(figure, findings)

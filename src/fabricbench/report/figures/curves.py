@@ -6,8 +6,8 @@ from typing import Any
 
 from fabricbench.analysis.findings import CellSummary, Crossover, Findings, is_basic
 from fabricbench.model import Layer, Metric
-from fabricbench.report.figures.axes import plotted_size, size_channel, value_channel
-from fabricbench.report.figures.encodings import (
+from fabricbench.report.drawing.axes import plotted_size, size_channel, value_channel
+from fabricbench.report.drawing.encodings import (
     CHOSEN,
     FEW_POINTS,
     HAS_INTERVAL,
@@ -19,8 +19,8 @@ from fabricbench.report.figures.encodings import (
     shape_channel,
     zoom,
 )
-from fabricbench.report.figures.figure import Figure, Panel, Spec, emulated_note, interval_note, mark, tooltip
-from fabricbench.report.figures.theme import UNDECIDED
+from fabricbench.report.drawing.figure import Figure, Panel, Spec, emulated_note, interval_note, mark, tooltip
+from fabricbench.report.drawing.theme import UNDECIDED
 from fabricbench.report.tables import summary_table
 from fabricbench.report.words import (
     LAYER_WORDS,
@@ -85,7 +85,8 @@ def _curves(findings: Findings, metric: Metric, name: str, is_interactive: bool)
     parts.append(emulated_note(findings))
     title = f"{METRIC_WORDS[metric].capitalize()} over message size"
     caption = " ".join(filter(None, parts))
-    return Figure(name, title, caption, panels, summary_table(summaries), is_switchable=True)
+    behind = summary_table(summaries)
+    return Figure(name, title, caption, panels, behind, is_switchable=True, fold_title="Lower layers")
 
 
 def _crossing_note(crossovers: list[Crossover]) -> str:
@@ -182,7 +183,8 @@ def _panel(
         layers[-1]["params"] = zoom("x", "y")
     spec: Spec = {"data": {"values": rows}, "params": reader_params(findings), "layer": layers}
     variant = f" ({key.variant})" if key.variant else ""
-    return Panel(f"{key.layer}{variant}: {LAYER_WORDS[key.layer]}", spec, {"layer": key.layer.value})
+    title, is_folded = f"{key.layer}{variant}: {LAYER_WORDS[key.layer]}", key.layer.value not in MET_BY_USERS
+    return Panel(title, spec, {"layer": key.layer.value}, is_folded=is_folded)
 
 
 def _line_rates(findings: Findings, layer: Layer) -> list[dict[str, Any]]:

@@ -7,8 +7,8 @@ from typing import Any
 
 from fabricbench.analysis.findings import Findings, LadderStep
 from fabricbench.model import Layer, Metric
-from fabricbench.report.figures.axes import value_channel
-from fabricbench.report.figures.encodings import (
+from fabricbench.report.drawing.axes import value_channel
+from fabricbench.report.drawing.encodings import (
     CHOSEN,
     HAS_INTERVAL,
     colour_channel,
@@ -17,7 +17,7 @@ from fabricbench.report.figures.encodings import (
     reader_params,
     shape_channel,
 )
-from fabricbench.report.figures.figure import Figure, Panel, Spec, emulated_note, interval_note, mark, tooltip
+from fabricbench.report.drawing.figure import Figure, Panel, Spec, emulated_note, interval_note, mark, tooltip
 from fabricbench.report.tables import ladder_table
 from fabricbench.report.words import (
     MOST_OF_A_WIRE,

@@ -16,9 +16,9 @@ from markupsafe import Markup
 
 from fabricbench.analysis.findings import Findings
 from fabricbench.printable import printable
-from fabricbench.report.comma_separated import table_csv
 from fabricbench.report.html.page import build_page, data_address
 from fabricbench.report.words import typographic
+from fabricbench.table import table_csv
 
 __all__ = ["render_html"]
 

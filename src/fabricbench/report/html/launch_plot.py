@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from markupsafe import Markup
 
 from fabricbench.analysis.findings import Reading
-from fabricbench.report.figures.theme import UNDECIDED
+from fabricbench.report.drawing.theme import UNDECIDED
 from fabricbench.report.palette import SHAPE_PATHS
 
 WIDTH, LINE_HEIGHT, EDGE = 168.0, 13.0, 8.0

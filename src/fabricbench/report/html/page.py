@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -11,25 +10,21 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
+from fabricbench import chapters
 from fabricbench.analysis.findings import Findings, Severity
+from fabricbench.chapters.chapter import Chapter, NamedTables
 from fabricbench.model import Layer, Receive
 from fabricbench.printable import printable
 from fabricbench.report.comma_separated import comparisons_csv
-from fabricbench.report.decision_tables import decision_lines, decision_tables
+from fabricbench.report.drawing.theme import DARK, LIGHT, vega_config
 from fabricbench.report.figures import Figure, present
-from fabricbench.report.figures.curves import MET_BY_USERS
-from fabricbench.report.figures.theme import DARK, LIGHT, vega_config
 from fabricbench.report.first_screen import LEVEL, Screen, build_screen, plain_times
 from fabricbench.report.html.launch_plot import launch_plot
-from fabricbench.report.kernel_tables import kernel_lines, kernel_tables
 from fabricbench.report.palette import SHAPE_PATHS, colour_range, column_of, fabric_names, shape_range
-from fabricbench.report.pattern_tables import groups_table, map_verdict, operation_table, slow_table, start_up_table
-from fabricbench.report.tables import Table, comparison_table, crossover_table, fabric_table, inventory_table, table
+from fabricbench.report.tables import comparison_table, crossover_table, fabric_table, inventory_table
 from fabricbench.report.warning_groups import WarningGroup, count_words, grouped
 from fabricbench.report.words import RECEIVE_WORDS, facts_words, size_words
-
-OPEN_STATISTIC = ": median"
-"""Of congestion: tails fold away."""
+from fabricbench.table import Table, table
 
 
 @dataclass(frozen=True)
@@ -61,13 +56,12 @@ class PlacedFigure:
     figure: Figure
     panels: tuple[PlacedPanel, ...]
     folded: tuple[PlacedPanel, ...]
-    fold_title: str
     sizes: tuple[tuple[int, str], ...]
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page about one family of patterns: figures by their names, and tables that belong to no figure."""
+    """A chapter as the page shows it: figures by their names, and tables that belong to no figure."""
 
     id: str
     entry: str
@@ -158,56 +152,33 @@ def build_page(findings: Findings) -> Page:
 
 
 def _sections(findings: Findings, figures: dict[str, Figure]) -> tuple[Section, ...]:
-    """Return the sections of patterns that the findings hold something of."""
-    operations = (
-        ("Times and bandwidths of the operations, medians over launches", operation_table(findings)),
-        ("Starting MPI", start_up_table(findings)),
+    """Return the chapters that the findings hold something of."""
+    found = (_section(chapter, findings, figures) for chapter in chapters.CHAPTERS)
+    return tuple(section for section in found if section is not None)
+
+
+def _section(chapter: Chapter, findings: Findings, figures: dict[str, Figure]) -> Section | None:
+    own = chapter.on_page
+    lines = chapter.lines(findings)
+    tables = _behind_no_figure(chapter, findings, figures) if own.tables is None else own.tables(findings)
+    if not (lines or any(name in figures for name in chapter.figures) or any(content.rows for _, content in tables)):
+        return None
+    return Section(
+        id=chapter.name.replace("-", ""),
+        entry=own.entry or chapter.title,
+        title=chapter.title,
+        figures=tuple(chapter.figures),
+        lines=(*lines, *own.lines(findings)),
+        tables=tuple(tables),
+        is_open=own.is_open,
     )
-    found = (
-        Section(
-            "decision",
-            "Decision",
-            "Decision",
-            (),
-            decision_lines(findings),
-            tuple(decision_tables(findings)),
-            is_open=True,
-        ),
-        Section(
-            "kernels",
-            "Kernels",
-            "Kernels: the NAS Parallel Benchmarks",
-            ("kernel-ratios", "kernel-split", "speed-up"),
-            lines=kernel_lines(findings),
-            tables=tuple(kernel_tables(findings)[1:]),
-            is_open=True,
-        ),
-        Section("congestion", "Congestion", "Congestion", ("congestion", "incast"), is_open=True),
-        Section(
-            "operations",
-            "MPI operations",
-            "MPI operations",
-            ("collectives",),
-            tables=operations if findings.operations else (),
-            is_open=True,
-        ),
-        Section(
-            "map",
-            "Network map",
-            "The map of the network",
-            ("matrix",),
-            lines=(map_verdict(findings.maps),) if findings.maps else (),
-            tables=(("Who is slow", slow_table(findings.maps)), ("Groups of nodes", groups_table(findings.maps))),
-            is_open=True,
-        ),
-        Section("topologies", "Many ranks", "Patterns of many ranks", ("topologies",)),
-        Section("oneway", "One-way", "One-way latency", ("one-way",)),
-    )
-    return tuple(
-        section
-        for section in found
-        if any(name in figures for name in section.figures) or any(table.rows for _, table in section.tables)
-    )
+
+
+def _behind_no_figure(chapter: Chapter, findings: Findings, figures: dict[str, Figure]) -> NamedTables:
+    """Return the tables of a chapter that none of its figures has behind it."""
+    behind = [figures[name].table for name in chapter.figures if name in figures]
+    tables = [(name or chapter.title, content) for name, content in chapter.tables(findings)]
+    return [(name, content) for name, content in tables if content not in behind]
 
 
 def panel_id(figure: str, index: int) -> str:
@@ -232,22 +203,9 @@ def _placed(figure: Figure, fabrics: tuple[Choice, ...]) -> PlacedFigure:
         )
         for index, panel in enumerate(figure.panels)
     )
-    is_open, fold_title = FOLDED_PANELS.get(figure.name, (None, ""))
-    shown = tuple(panel for panel in panels if is_open is None or is_open(panel)) or panels
+    shown = tuple(placed for placed, panel in zip(panels, figure.panels, strict=True) if not panel.is_folded) or panels
     folded = tuple(panel for panel in panels if panel not in shown)
-    return PlacedFigure(figure, shown, folded, fold_title, tuple((size, size_words(size)) for size in figure.sizes))
-
-
-def _is_met_by_users(panel: PlacedPanel) -> bool:
-    return panel.tags.get("layer") in MET_BY_USERS
-
-
-FOLDED_PANELS: dict[str, tuple[Callable[[PlacedPanel], bool], str]] = {
-    "round-trip": (_is_met_by_users, "Lower layers"),
-    "throughput": (_is_met_by_users, "Lower layers"),
-    "congestion": (lambda panel: panel.title.endswith(OPEN_STATISTIC), "Tails: p99 and p99.9"),
-}
-"""Of these figures only some panels stand open: which, and what the fold of the others is called."""
+    return PlacedFigure(figure, shown, folded, tuple((size, size_words(size)) for size in figure.sizes))
 
 
 def _choices(findings: Findings) -> tuple[Choice, ...]:

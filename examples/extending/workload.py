@@ -1,0 +1,90 @@
+"""A workload of one's own: how many random pairs a second the ranks draw together, by EP of fabricbench-npb."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Literal
+
+from fabricbench.native import native_file
+from fabricbench.record.workload_cells import Failed, Figure
+from fabricbench.workload import counted
+from fabricbench.workload.adapter import (
+    Kind,
+    LeftOut,
+    Output,
+    Parameters,
+    Parsed,
+    Place,
+    Ranks,
+    Seats,
+    Start,
+    WorkloadTable,
+    launch_name,
+    named,
+    seated,
+    told_outside,
+)
+
+RATE = Figure(name="pairs", unit="Mop/s", better="higher")
+
+
+class RandomPairsStart(Start):
+    """One launch: a size, so many ranks."""
+
+    kind: Literal["random-pairs"] = "random-pairs"
+    size: Literal["S", "W"]
+
+    @property
+    def name(self) -> str:
+        """`pairs-sizeS.4`, in names of launches."""
+        return launch_name("pairs", {"size": self.size}, self.ranks)
+
+    @property
+    def parameters(self) -> Parameters:
+        """What tells its cells apart."""
+        return named("random-pairs", self.figure, {"size": self.size})
+
+    @property
+    def figure(self) -> Figure:
+        """What fabrics are compared by."""
+        return RATE
+
+    def expected_seconds(self, line_rate_bit_s: float) -> float:
+        """Return the same for every fabric: it hardly talks."""
+        del line_rate_bit_s
+        return 10.0
+
+    def tokens(self, place: Place) -> list[str]:
+        """Return what each rank runs, behind what counts the interfaces around it."""
+        program = [str(native_file("fabricbench-npb")), "ep", "--class", self.size]
+        return counted.wrapped(program, place.directory / counted.AROUND)
+
+    def parse(self, output: Output) -> Parsed | None:
+        """Return the rate that it printed, if its result is right."""
+        if not output.stdout.exists():
+            return None
+        text = output.stdout.read_text()
+        rate = re.search(r"^ +rate +(\S+) Mop/s", text, re.MULTILINE)
+        failed = None if "verification  successful" in text else Failed("it does not verify")
+        value = float(rate[1]) if rate else None
+        told = told_outside("random-pairs", self.ranks, output, RATE, value, failed=failed)
+        return Parsed(told, (RATE.found(value),) if value is not None and failed is None else ())
+
+
+class RandomPairsTable(WorkloadTable):
+    """What people write: `[[workload]] kind = "random-pairs"`."""
+
+    kind: Literal["random-pairs"] = "random-pairs"
+    size: Literal["S", "W"] = "S"
+    ranks: Ranks = "all"
+
+    def plan(self, seats: Seats) -> Iterator[Start | LeftOut]:
+        """Yield a start for each number of ranks."""
+        counts, left_out = seated("random-pairs", self.ranks, seats, lambda _: True, "any number")
+        yield from left_out
+        for count in counts:
+            yield RandomPairsStart(size=self.size, ranks=count)
+
+
+RANDOM_PAIRS = Kind("random-pairs", "random numbers a second", RandomPairsTable, RandomPairsStart)

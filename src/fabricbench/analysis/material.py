@@ -1,0 +1,90 @@
+"""What the analysis has made of the runs before anything is concluded: what chapters are found from, and warnings told from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from fabricbench.analysis.comparing import Pairing
+from fabricbench.analysis.findings import (
+    Caution,
+    Comparison,
+    Distribution,
+    LadderStep,
+    NetworkMap,
+    Reference,
+    Severity,
+)
+from fabricbench.analysis.measured import CellMeasured, Side
+from fabricbench.analysis.wording import named_cell, percent
+from fabricbench.quantity import count
+from fabricbench.record.decision_table import DecisionTable
+
+
+@dataclass(frozen=True)
+class Material:
+    """Everything that may be looked at. `sides` are fabrics of a run, with a value of each launch for every cell that it measured.
+
+    `pairings` say which two sides are compared and how, `cells` what came of it. `confidence` is the report's; `level` is what is
+    left of it where blocks were added. `reference` and `decision` are what the user gave; `maps` are there once they are found.
+    """
+
+    sides: Sequence[Side]
+    pairings: Sequence[Pairing]
+    cells: Sequence[Comparison]
+    ladder: Sequence[LadderStep]
+    distributions: Sequence[Distribution]
+    margin: float
+    confidence: float
+    level: float
+    reference: Reference | None = None
+    decision: DecisionTable | None = None
+    maps: Sequence[NetworkMap] = ()
+
+
+def warn(severity: Severity, subject: str, text: str) -> Caution:
+    """Return a warning."""
+    return Caution(severity=severity, subject=subject, text=text)
+
+
+def name_of(cell: CellMeasured) -> str:
+    """Return how a cell is named in a warning: `udp round trip of 64 B`."""
+    return named_cell(cell.key, cell.key.message_bytes)
+
+
+@dataclass(frozen=True)
+class Tally:
+    """The tests of a side in which something takes a share that is worth a word."""
+
+    side: Side
+    shares: Mapping[str, float]
+
+    @property
+    def tests(self) -> str:
+        """`35 tests`."""
+        return count(len(self.shares), "test")
+
+    @property
+    def least(self) -> str:
+        """The smallest share."""
+        return percent(min(self.shares.values()))
+
+    @property
+    def most(self) -> str:
+        """The greatest share."""
+        return percent(max(self.shares.values()))
+
+    @property
+    def worst(self) -> str:
+        """The test with the greatest share."""
+        return max(self.shares, key=lambda name: self.shares[name])
+
+
+def note_shares(
+    material: Material, shares_of: Callable[[Side], Mapping[str, float]], words: Callable[[Tally], str]
+) -> Iterator[Caution]:
+    """Yield a note on each side on which any test has such a share: one for all of them."""
+    for side in material.sides:
+        shares = shares_of(side)
+        if shares:
+            yield warn(Severity.NOTE, side.name, words(Tally(side, shares)))

@@ -1,0 +1,107 @@
+"""From `[[workload]]` of a campaign and a testbed to what is to be run, each start a cell and a launch of its own. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fabricbench.campaign.limits import has_layer
+from fabricbench.campaign.members import Seats
+from fabricbench.campaign.specification import Campaign
+from fabricbench.errors import UsageError
+from fabricbench.model import Layer, Model, Receive
+from fabricbench.record.frames import variant
+from fabricbench.record.probe_plan import PlanProbe, Stopping
+from fabricbench.testbed.model import Fabric, Testbed
+from fabricbench.workload.adapter import Start, WorkloadTable
+from fabricbench.workload.registry import AnyStart
+
+USUAL_LINE_RATE_BIT_S = 1e9
+"""Of a fabric whose wire is not known."""
+
+
+class PlannedWorkload(Model):
+    """A workload as a cell, what starts it, and the fabrics that it is run on."""
+
+    probe: PlanProbe
+    start: AnyStart
+    fabrics: tuple[str, ...]
+
+
+class WorkloadPlan(Model):
+    """All of them, and in words what was left out and why."""
+
+    workloads: tuple[PlannedWorkload, ...]
+    notes: tuple[str, ...]
+
+
+def plan_workloads(campaign: Campaign, testbed: Testbed, first_id: int) -> WorkloadPlan:
+    """Return the workloads of a campaign on a testbed, numbered from `first_id`; UsageError where a wish cannot be carried."""
+    planned: list[PlannedWorkload] = []
+    notes: list[str] = []
+    asked_by: dict[str, int] = {}
+    for number, table in enumerate(campaign.workloads, start=1):
+        fabrics = _fabrics(campaign, testbed, table, number, notes)
+        for start in _starts(campaign, table, Seats(testbed), number, notes):
+            seconds = max(expected_seconds(start, one) for one in fabrics)
+            probe = _probe(start, first_id + len(planned), seconds)
+            if (first := asked_by.setdefault(variant(probe), number)) != number:
+                raise UsageError(
+                    f"{_what(table, number)} runs {variant(probe)} again, number {first} does already",
+                    hint="remove it from one of the two",
+                )
+            planned.append(PlannedWorkload(probe=probe, start=start, fabrics=tuple(one.name for one in fabrics)))
+    return WorkloadPlan(workloads=tuple(planned), notes=tuple(dict.fromkeys(notes)))
+
+
+def expected_seconds(start: Start, fabric: Fabric) -> float:
+    """Return how long a start takes on a fabric at most."""
+    return start.expected_seconds(fabric.wire.line_rate_bit_s if fabric.wire is not None else USUAL_LINE_RATE_BIT_S)
+
+
+def _what(table: WorkloadTable, number: int) -> str:
+    return f"[[workload]] number {number} ({table.kind})"
+
+
+def _fabrics(campaign: Campaign, testbed: Testbed, table: WorkloadTable, number: int, notes: list[str]) -> list[Fabric]:
+    having = [fabric for fabric in testbed.fabrics if has_layer(fabric, Layer.MPI)]
+    for fabric in testbed.fabrics:
+        if fabric in having:
+            continue
+        if campaign.unfit == "refuse":
+            raise UsageError(
+                f"{_what(table, number)} needs layer mpi, which fabric {fabric.name} does not have",
+                hint='take the fabric out, or write unfit = "leave out" in [campaign]',
+            )
+        notes.append(f"no workloads on {fabric.name}: it does not have layer mpi")
+    if not having:
+        raise UsageError(f"{_what(table, number)} needs a fabric with layer mpi", hint="give one to the testbed")
+    return having
+
+
+def _starts(campaign: Campaign, table: WorkloadTable, seats: Seats, number: int, notes: list[str]) -> Iterable[Start]:
+    for one in table.plan(seats):
+        if isinstance(one, Start):
+            yield one
+        elif one.is_all and campaign.unfit == "refuse":
+            raise UsageError(
+                f"{_what(table, number)}: {one.what} cannot be run: {one.why}",
+                hint='give other `ranks`, or write unfit = "leave out" in [campaign]',
+            )
+        else:
+            notes.append(f"{one.what} is left out: {one.why}")
+
+
+def _probe(start: Start, number: int, seconds: float) -> PlanProbe:
+    return PlanProbe(
+        id=number,
+        layer=Layer.MPI,
+        pattern=start.pattern,
+        message_bytes=0,
+        receive=Receive.LIBRARY,
+        ranks=tuple(range(start.ranks)),
+        warmup_samples=0,
+        stopping=Stopping(
+            minimum_samples=start.repetitions, maximum_samples=start.repetitions, maximum_seconds=seconds
+        ),
+        parameters=start.parameters,
+    )

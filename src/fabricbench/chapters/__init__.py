@@ -1,0 +1,58 @@
+"""The chapters of a report, each a file of this folder and a line here; `chapter` says what one is.
+
+`find_all` is what the analysis asks of them; the formats of `report` loop over `CHAPTERS`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fabricbench.analysis.findings import Findings
+from fabricbench.analysis.material import Material
+from fabricbench.chapters import (
+    applications,
+    congestion,
+    decision,
+    kernels,
+    network_map,
+    one_way,
+    operations,
+    topologies,
+)
+from fabricbench.chapters.chapter import Chapter
+from fabricbench.model import Model
+
+CHAPTERS: tuple[Chapter, ...] = (
+    decision.CHAPTER,
+    topologies.CHAPTER,
+    congestion.CHAPTER,
+    operations.CHAPTER,
+    one_way.CHAPTER,
+    kernels.CHAPTER,
+    applications.CHAPTER,
+    network_map.CHAPTER,
+)
+"""In the order in which every format shows them."""
+
+
+def find_all(material: Material) -> tuple[dict[str, Any], list[str]]:
+    """Return the fields of `Findings` that the chapters fill, and the paragraphs of the method on what was found.
+
+    ValueError if two chapters find something under one name: one would hide the other.
+    """
+    fields: dict[str, Any] = {}
+    others: dict[str, tuple[dict[str, Any], ...]] = {}
+    paragraphs = []
+    for chapter in CHAPTERS:
+        found = chapter.find(material)
+        for name, value in found.items():
+            if name in fields or name in others:
+                raise ValueError(f"the chapter {chapter.name} finds {name!r}, as another does")
+            if name in Findings.model_fields:
+                fields[name] = value
+            elif value:
+                rows = [value] if isinstance(value, Model) else value
+                others[name] = tuple(row.model_dump(mode="json") for row in rows)
+        if chapter.method and chapter.is_in(found):
+            paragraphs.append(chapter.method)
+    return fields | {"chapters": others}, paragraphs

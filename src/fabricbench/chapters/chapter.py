@@ -1,0 +1,96 @@
+"""What a chapter of a report is: one matter, what is found of it, and how it is shown.
+
+The file of a chapter has two halves. `find` computes: it takes what the analysis has made of the runs (`analysis.material`) and
+returns what was found as models with units in their names. The rest shows: `tables`, `figures` and `lines` take `Findings` and set
+text, plots and sentences. They compute no statistics: a test holds them to what `find` leaves in the findings.
+
+`analyse` calls every `find` and keeps what it returns: under the field of `Findings` that has its name, or else in
+`Findings.chapters` as rows of plain values. The page, Markdown, terminal, CSV and JSON show every chapter of
+`chapters.CHAPTERS`, in that order, that has anything to show; they know none by name. CONTRIBUTING.md adds one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from fabricbench.analysis.findings import Findings
+from fabricbench.analysis.material import Material
+from fabricbench.model import Model
+from fabricbench.report.drawing.figure import Builder
+from fabricbench.table import Table
+
+Found = Mapping[str, Sequence[Model] | Model | None]
+"""What was found, by name; nothing, an empty sequence or None where the runs hold nothing of it."""
+NamedTables = Sequence[tuple[str, Table]]
+"""Tables with their titles, which are empty where a chapter has one table only. One without rows is left out."""
+Records = Mapping[str, Iterable[Model | Mapping[str, Any]]]
+"""Rows at full precision by the name of their CSV file."""
+Row = TypeVar("Row", bound=Model)
+
+
+def no_tables(findings: Findings) -> NamedTables:
+    """Return none."""
+    del findings
+    return ()
+
+
+def no_lines(findings: Findings) -> Sequence[str]:
+    """Return none."""
+    del findings
+    return ()
+
+
+@dataclass(frozen=True)
+class OnPage:
+    """What the HTML page does otherwise than text.
+
+    `entry` is the chapter's name in the contents (its title if empty). `tables` replace the chapter's own, of which the page shows
+    those that none of its figures has behind it. `lines` stand on the page alone. A chapter that is not open folds away.
+    """
+
+    entry: str = ""
+    tables: Callable[[Findings], NamedTables] | None = None
+    lines: Callable[[Findings], Sequence[str]] = no_lines
+    is_open: bool = True
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """One chapter. `name` is a short one, `needs` says what a run must hold for it.
+
+    Without anything under the name `about` (default: the chapter's) among what was found, the method says nothing of it.
+    """
+
+    name: str
+    title: str
+    needs: str
+    find: Callable[[Material], Found]
+    tables: Callable[[Findings], NamedTables]
+    lines: Callable[[Findings], Sequence[str]] = no_lines
+    """Sentences above the tables."""
+    method: str = ""
+    """A paragraph with its sources; `{level}`, `{error}` and `{margin}` stand for those of the report."""
+    figures: Mapping[str, Builder] = field(default_factory=dict)
+    records: Callable[[Findings], Records] | None = None
+    """Default: what was found under the chapter's name."""
+    about: str = ""
+    on_page: OnPage = field(default_factory=OnPage)
+
+    def is_in(self, found: Found) -> bool:
+        """Whether anything was found of what the chapter is about."""
+        return bool(found.get(self.about or self.name))
+
+    def records_of(self, findings: Findings) -> Records:
+        """Return the rows for CSV files, by their names."""
+        return {self.name: findings.chapters.get(self.name, ())} if self.records is None else self.records(findings)
+
+    def tables_with_rows(self, findings: Findings) -> list[tuple[str, Table]]:
+        """Return the tables that text formats show."""
+        return [(title, content) for title, content in self.tables(findings) if content.rows]
+
+
+def rows_of(findings: Findings, name: str, kind: type[Row]) -> tuple[Row, ...]:
+    """Return the rows that a chapter without a field of its own found under a name, as the models that they were."""
+    return tuple(kind.model_validate(row) for row in findings.chapters.get(name, ()))

@@ -1,0 +1,245 @@
+"""The map of the network: the matrix of every pair of hosts, and who is slow in it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from fabricbench.analysis.findings import Findings, NetworkMap, slowness_words
+from fabricbench.analysis.material import Material
+from fabricbench.analysis.network_map import confirmation_of, network_maps
+from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, Records
+from fabricbench.report.drawing.figure import Figure, Panel, emulated_note, sentences, span_words, tooltip
+from fabricbench.report.drawing.heat import LEAST_REACH, ROW_HEIGHT, heat_spec
+from fabricbench.report.palette import OKABE_ITO
+from fabricbench.report.words import NOTHING, PATTERN_WORDS, size_words, value_words
+from fabricbench.table import Table, table
+
+METHOD = """
+A map models the logarithms of all pairs' medians by a level and few causes (nodes, directions, pairs), found by
+orthogonal matching pursuit and the extended Bayesian information criterion (Chen and Chen, 2008); each cause has to be
+slower than the margin by a corrected t test, and to be found again by a second measurement before it is more than a
+suspect.
+"""
+NOT_AGAIN = "suspected: one run, not measured again"
+UNNAMED = "cannot be named yet: no cause explains it"
+MOST_UNEXPLAINED = 10
+"""Rows of pairs without a cause in a table: the worst; every pair is in the matrix."""
+SLOW_COLOUR, FAST_COLOUR = OKABE_ITO[1], OKABE_ITO[0]
+NAMES_INSIDE = 10
+"""Hosts up to which the cells of a matrix have room for their numbers."""
+OF_A_MAP = ("fabric", "layer", "pattern", "schedule", "message_bytes")
+"""What names a map in every row that is of it."""
+
+
+def find(material: Material) -> Found:
+    """Return the matrices of each side under its name; of several runs a side, those of the first that has any."""
+    of_runs: dict[int, tuple[NetworkMap, ...]] = {}
+    found: list[NetworkMap] = []
+    for side in material.sides:
+        for run in side.runs:
+            if id(run) not in of_runs:
+                of_runs[id(run)] = network_maps(run, confirmation=confirmation_of(run))
+            mine = [one for one in of_runs[id(run)] if one.fabric == side.fabric.name]
+            found += [one.model_copy(update={"fabric": side.name}) for one in mine]
+            if mine:
+                break
+    return {"maps": tuple(found)}
+
+
+def tables(findings: Findings) -> NamedTables:
+    """Return the tables of the chapter with their titles, a matrix each at the end."""
+    return [*_page_tables(findings), *((map_words(one), matrix_table(one)) for one in findings.maps)]
+
+
+def _page_tables(findings: Findings) -> NamedTables:
+    return [("Who is slow", slow_table(findings.maps)), ("Groups of nodes", groups_table(findings.maps))]
+
+
+def lines(findings: Findings) -> Sequence[str]:
+    """Return what the matrices come to, in a sentence."""
+    return (map_verdict(findings.maps),) if findings.maps else ()
+
+
+def map_words(one: NetworkMap) -> str:
+    """Return what a matrix is of: `myrinet, tcp pairs, 64 B`."""
+    rounds = ", disjoint pairs at once" if one.schedule == "rounds" else ""
+    return f"{one.fabric}, {one.layer.value} {PATTERN_WORDS[one.pattern]}, {size_words(one.message_bytes)}{rounds}"
+
+
+def slow_table(maps: Sequence[NetworkMap]) -> Table:
+    """A row for each cause of slow pairs and each pair without one: who, by how much, and whether a second run confirmed it."""
+    named = [
+        (
+            map_words(one),
+            slow.words,
+            f"{slow.slower:.0%} ({slow.slower_low:.0%} to {slow.slower_high:.0%})".replace("%", " %"),
+            "confirmed by a second run" if slow.is_confirmed else NOT_AGAIN,
+        )
+        for one in maps
+        for slow in one.slow
+    ]
+    unnamed = [
+        (
+            map_words(one),
+            f"{one.pair_words(pair)}: {value_words(one.metric, pair.value)}",
+            by_words(pair.slower),
+            UNNAMED,
+        )
+        for one in maps
+        for pair in one.unexplained[:MOST_UNEXPLAINED]
+    ]
+    apart = [(map_words(one), one.apart_words, NOTHING, UNNAMED) for one in maps if one.apart]
+    return table(("Matrix", "Finding", "Slower by", "Grade"), [*named, *apart, *unnamed], (2,), spare=("Matrix",))
+
+
+def groups_table(maps: Sequence[NetworkMap]) -> Table:
+    """A row for each group of hosts of each matrix, and what crossing from one group to another costs."""
+    rows = [
+        (map_words(one), ", ".join(group), by_words(one.crossing, is_signed=True))
+        for one in maps
+        for group in one.groups
+        if one.crossing is not None
+    ]
+    return table(("Matrix", "Group of nodes", "Pairs across groups, against within"), rows, spare=("Matrix",))
+
+
+def by_words(slower: float, *, is_signed: bool = False) -> str:
+    """Return by how much something is slower: `20 %` or `4.6 times`, and `20 % slower` or `20 % faster` where signed."""
+    words = slowness_words(abs(slower))
+    return f"{words} {'slower' if slower >= 0 else 'faster'}" if is_signed else words
+
+
+def map_verdict(maps: Sequence[NetworkMap]) -> str:
+    """Return what the matrices come to, in a sentence."""
+    causes = [slow for one in maps for slow in one.slow]
+    if not any(one.is_judged for one in maps):
+        return "Fewer than four hosts: causes cannot be told apart, so nobody is judged."
+    unnamed = [f"{map_words(one)}: {one.unnamed_words}" for one in maps if one.unnamed_words]
+    groups = [f"{map_words(one)}: {one.groups_words}" for one in maps if one.groups_words]
+    if not causes:
+        return " ".join([*(unnamed or ["No node, pair or direction is slow."]), *groups])
+    return " ".join([_grade_words({slow.is_confirmed for slow in causes}), *unnamed, *groups])
+
+
+def _grade_words(grades: set[bool]) -> str:
+    if grades == {True}:
+        return "Named here is what a second run of the same pairs found again."
+    again = "fabricbench map measures the pairs again before it accuses anybody."
+    return f"Suspects only: {again}" if grades == {False} else f"Some are confirmed, others suspects only: {again}"
+
+
+def matrix_table(one: NetworkMap) -> Table:
+    """The matrix: a row for each host that sends, a column for each that receives."""
+    rows = [
+        (host, *(value_words(one.metric, value) for value in row))
+        for host, row in zip(one.hosts, one.matrix, strict=True)
+    ]
+    return table(("from \\ to", *one.hosts), rows, range(1, len(one.hosts) + 1))
+
+
+def pairs_table(maps: Sequence[NetworkMap]) -> Table:
+    """A row for each pair and direction of every matrix."""
+    rows = [
+        (map_words(one), source, destination, value_words(one.metric, value))
+        for one in maps
+        for source, row in zip(one.hosts, one.matrix, strict=True)
+        for destination, value in zip(one.hosts, row, strict=True)
+        if value is not None
+    ]
+    return table(("Matrix", "From", "To", "Median over launches"), rows, (3,))
+
+
+def _records(findings: Findings) -> Records:
+    maps = [(one, {name: getattr(one, name) for name in OF_A_MAP}) for one in findings.maps]
+    return {
+        "pairs": [
+            {**of, "metric": one.metric, "source": source, "destination": destination, "value": value}
+            for one, of in maps
+            for source, row in zip(one.hosts, one.matrix, strict=True)
+            for destination, value in zip(one.hosts, row, strict=True)
+            if value is not None
+        ],
+        "slow": [{**of, **slow.model_dump(mode="json")} for one, of in maps for slow in one.slow],
+        "unexplained": [{**of, **pair.model_dump(mode="json")} for one, of in maps for pair in one.unexplained],
+    }
+
+
+def matrix(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
+    """Return the matrix of every pair, a panel for each fabric and cell; whoever is slow is framed."""
+    del is_interactive  # the page needs no other figure than paper
+    if not findings.maps:
+        return None
+    panels = tuple(_matrix_panel(one) for one in findings.maps)
+    n = span_words(one.launches for one in findings.maps)
+    caption = sentences(
+        "From the host on the left to the one below, medians over launches. Orange is slower than the matrix's middle, "
+        "blue is faster; framed is what belongs to a node, pair or direction found slow (dashed: suspected).",
+        "Dotted frames: slower than the others explain, and nobody could be named."
+        if any(one.unexplained for one in findings.maps)
+        else "",
+        f"n = {n} launches.",
+        map_verdict(findings.maps),
+        emulated_note(findings),
+    )
+    return Figure("matrix", "Every pair of hosts", caption, panels, pairs_table(findings.maps))
+
+
+def _matrix_panel(one: NetworkMap) -> Panel:
+    values = sorted(value for row in one.matrix for value in row if value is not None)
+    middle = values[len(values) // 2]
+    sign = -1.0 if one.metric.is_lower_better else 1.0
+    reach = max([LEAST_REACH, *(abs(math.log(value / middle)) for value in values)])
+    rows = [
+        {
+            "label": source,
+            "column": destination,
+            "heat": sign * -math.log(value / middle) / reach,
+            "shown": value_words(one.metric, value).split(" ")[0] if len(one.hosts) <= NAMES_INSIDE else "",
+            "from": source,
+            "to": destination,
+            "median": value_words(one.metric, value),
+            "found": _found(one, source, destination),
+            "framed": _frame(one, source, destination),
+        }
+        for source, row in zip(one.hosts, one.matrix, strict=True)
+        for destination, value in zip(one.hosts, row, strict=True)
+        if value is not None
+    ]
+    hint = tooltip("from", "to", "median", "found")
+    unit = value_words(one.metric, middle).split(" ")[1]
+    spec = heat_spec(rows, list(one.hosts), list(one.hosts), (FAST_COLOUR, SLOW_COLOUR), hint, f"to (numbers: {unit})")
+    tags = {"left": one.fabric, "right": one.fabric, "layer": one.layer.value}
+    return Panel(map_words(one), spec, tags, height=max(ROW_HEIGHT * len(one.hosts), 90))
+
+
+def _found(one: NetworkMap, source: str, destination: str) -> str:
+    causes = [slow.words for slow in one.slow if slow.touches(source, destination)]
+    return "; ".join(causes) or ("cannot be named yet" if _is_unexplained(one, source, destination) else "–")
+
+
+def _frame(one: NetworkMap, source: str, destination: str) -> str:
+    """Return a cell's frame: `whole` if a second run confirmed its cause, `dashed` for a suspect, `dotted` without a cause."""
+    grades = {slow.is_confirmed for slow in one.slow if slow.touches(source, destination)}
+    if not grades:
+        return "dotted" if _is_unexplained(one, source, destination) else ""
+    return "whole" if True in grades else "dashed"
+
+
+def _is_unexplained(one: NetworkMap, source: str, destination: str) -> bool:
+    found = {(pair.source, pair.destination) for pair in one.unexplained}
+    return (source, destination) in found or (one.metric.is_lower_better and (destination, source) in found)
+
+
+CHAPTER = Chapter(
+    name="map",
+    title="The map of the network",
+    needs="every pair of nodes: the campaign map has them, and `fabricbench map`",
+    find=find,
+    about="maps",
+    method=METHOD,
+    tables=tables,
+    figures={"matrix": matrix},
+    records=_records,
+    on_page=OnPage(entry="Network map", lines=lines, tables=_page_tables),
+)

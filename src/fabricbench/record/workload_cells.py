@@ -1,0 +1,284 @@
+"""What a workload's program told, as the record of a launch: its run is a cell, its repetitions are the samples. Pure.
+
+So that whatever compares cells compares kernels and applications. A run whose result is wrong is a failed cell, with the reason,
+and is never compared; its times are kept. What a kernel of ours recorded of itself (`kernel_lines`) comes in by `as_record`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Literal
+
+import numpy as np
+
+from fabricbench.model import Metric, Model
+from fabricbench.patterns import metric_of
+from fabricbench.record.frames import FIGURE_OF_MERIT
+from fabricbench.record.kernel_lines import KernelRun
+from fabricbench.record.kernel_reading import KernelRecord
+from fabricbench.record.lines import (
+    Cell,
+    CellEnd,
+    CellFailed,
+    ClockInfo,
+    FailureCode,
+    Footer,
+    Header,
+    InterfaceBytes,
+    Phase,
+    RankInfo,
+    StopReason,
+)
+from fabricbench.record.probe_plan import PlanProbe
+from fabricbench.record.reading import Batch, CellRecord, Damage, Record
+
+LEADER_BYTES = "leader_bytes"
+"""In the values of a cell: what rank 0 handed to MPI for other ranks, over all samples. What proves the path of a kernel."""
+
+MOPS_TOTAL, MOPS_PER_PROCESS, COMMUNICATION_SHARE = "mops_total", "mops_per_process", "communication_share"
+"""In the values of a cell: medians over the repetitions, where the program tells."""
+
+OF_FIGURE = "figure."
+"""How the values of a cell name further figures of merit: `figure.HPL`."""
+
+
+class Figure(Model):
+    """A figure of merit: what a program is judged by. `unit` is the program's own, of a time always `s`."""
+
+    name: str
+    unit: str
+    better: Literal["lower", "higher"]
+
+    @property
+    def metric(self) -> Metric:
+        """What a cell measures whose primary figure this is."""
+        return Metric.OPERATION_TIME if self.better == "lower" else Metric.WORK_RATE
+
+    def found(self, value: float) -> FigureFound:
+        """Return it with a value."""
+        return FigureFound(name=self.name, unit=self.unit, better=self.better, value=value)
+
+
+class FigureFound(Figure):
+    """A figure of merit with its value in one launch."""
+
+    value: float
+
+
+class CheckFound(Model):
+    """Something of a result that must hold, in words."""
+
+    name: str
+    holds: bool
+    found: str
+    needed: str
+
+
+class WorkloadPart(Model):
+    """What a launch found of its workload, kept in `launch.json`: figures with their units, checks, and what must not differ.
+
+    `fixed` are facts that are to be the same on all fabrics, else it is not the network alone that differs: what -> fact.
+    """
+
+    kind: str
+    name: str
+    ranks: int
+    parameters: dict[str, str | int | float] = {}
+    figures: tuple[FigureFound, ...] = ()
+    checks: tuple[CheckFound, ...] = ()
+    communication_share: float | None = None
+    fixed: dict[str, str] = {}
+
+
+@dataclass(frozen=True)
+class Failed:
+    """Why a run has no value that counts: `is_wrong` where it told a result and that is wrong."""
+
+    reason: str
+    is_wrong: bool = True
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a program told of one launch, brought into one shape.
+
+    `seconds` has the time of each repetition. Of a rate `rate` is the figure and `seconds` how long the program ran. `damage` says
+    what is not whole; without any the program came to its end. `values` are further numbers of the cell.
+    """
+
+    program: str
+    mpi_library: str | None = None
+    ranks: tuple[RankInfo, ...] = ()
+    clock_resolution_ns: float | None = None
+    started_unix_ns: int | None = None
+    finished_unix_ns: int | None = None
+    has_started: bool = True
+    seconds: tuple[float, ...] = ()
+    rate: float | None = None
+    metric: Metric = Metric.OPERATION_TIME
+    values: Mapping[str, float] = field(default_factory=dict)
+    bytes_of_sample: int = 0
+    messages: int = 0
+    failed: Failed | None = None
+    damage: Sequence[Damage] = ()
+    interfaces: Mapping[str, InterfaceBytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LaunchOfWorkload:
+    """What a program does not know of its launch: its name, the fabric, and which cell of the plan it is."""
+
+    launch_id: str
+    fabric: str
+    probe: PlanProbe
+
+
+def record_of(told: Told, launch: LaunchOfWorkload) -> Record:
+    """Return the launch's record."""
+    record = Record(header=_header(told, launch) if told.has_started else None, damage=list(told.damage))
+    if not told.has_started or told.damage or not told.seconds:
+        return record
+    cell = _cell(told, launch)
+    record.cells.append(cell)
+    lasted_ns = round(sum(told.seconds) * 1e9)
+    record.footer = Footer(
+        finished_unix_ns=told.finished_unix_ns or (told.started_unix_ns or 0) + lasted_ns,
+        cells=1,
+        failed=int(cell.failed is not None),
+    )
+    return record
+
+
+def as_record(
+    kernel: KernelRecord, launch: LaunchOfWorkload, interfaces: Mapping[str, InterfaceBytes] | None = None
+) -> Record:
+    """Return the record of a kernel's launch. `interfaces` is what was counted around a program that does not count."""
+    return record_of(told_by_kernel(kernel, interfaces), launch)
+
+
+def told_by_kernel(kernel: KernelRecord, interfaces: Mapping[str, InterfaceBytes] | None = None) -> Told:
+    """Return what a kernel recorded of itself in the shape that all workloads share."""
+    header, runs = kernel.header, kernel.runs
+    if header is None:
+        return Told("", has_started=False, damage=kernel.damage)
+    wrong = next((run for run in runs if not run.verified), None)
+    is_whole = kernel.is_complete and bool(runs)
+    return Told(
+        program=f"{header.program} {header.program_version}",
+        mpi_library=header.mpi_library,
+        ranks=header.ranks,
+        clock_resolution_ns=header.clock_resolution_ns,
+        started_unix_ns=header.started_unix_ns,
+        finished_unix_ns=kernel.footer.finished_unix_ns if kernel.footer is not None else None,
+        seconds=tuple(run.seconds for run in runs) if is_whole else (),
+        values=_values(runs),
+        bytes_of_sample=round(median(_bytes_sent(run) for run in runs)) if runs else 0,
+        messages=sum(_messages(run) for run in runs),
+        failed=None
+        if wrong is None
+        else Failed(f"repetition {wrong.repetition} gave a wrong result: {first_wrong_check(wrong)}"),
+        damage=kernel.damage,
+        interfaces=dict(interfaces) if interfaces else _interfaces(runs),
+    )
+
+
+def _header(told: Told, launch: LaunchOfWorkload) -> Header:
+    return Header(
+        launch_id=launch.launch_id,
+        fabric=launch.fabric,
+        probe_version=told.program,
+        mpi_library=told.mpi_library or "not told",
+        started_unix_ns=told.started_unix_ns or 0,
+        ranks=told.ranks,
+        clock=ClockInfo(
+            name="the program's own",
+            resolution_ns=told.clock_resolution_ns or 1.0,
+            overhead_ns=0.0,
+            loop_floor_ns=0.0,
+        ),
+    )
+
+
+def _cell(told: Told, launch: LaunchOfWorkload) -> CellRecord:
+    probe = launch.probe
+    seconds = np.array([round(each * 1e9) for each in told.seconds], dtype=np.uint64)
+    is_rate = told.metric is Metric.WORK_RATE
+    record = CellRecord(
+        Cell(
+            id=probe.id,
+            layer=probe.layer,
+            pattern=probe.pattern,
+            message_bytes=probe.message_bytes,
+            receive=probe.receive,
+            metric=told.metric if is_rate else metric_of(probe.pattern),
+            ranks=probe.ranks,
+            bytes_per_sample=told.bytes_of_sample,
+            parameters=probe.parameters,
+        ),
+        [Batch(Phase.MEASURED, 0, seconds, None)],
+    )
+    if told.failed is not None:
+        record.failed = CellFailed(
+            cell=probe.id,
+            layer=probe.layer,
+            pattern=probe.pattern,
+            message_bytes=probe.message_bytes,
+            code=FailureCode.CORRUPTED if told.failed.is_wrong else FailureCode.ERROR,
+            reason=told.failed.reason,
+        )
+        return record
+    of_rate = {FIGURE_OF_MERIT: told.rate} if is_rate and told.rate is not None else {}
+    record.end = CellEnd(
+        cell=probe.id,
+        stop=StopReason.COUNT,
+        warmup=0,
+        measured=len(told.seconds),
+        seconds=sum(told.seconds),
+        sent=told.messages,
+        verified=len(told.seconds),
+        values={**told.values, **of_rate},
+        interfaces=dict(told.interfaces),
+        begin_unix_ns=told.started_unix_ns,
+        end_unix_ns=told.finished_unix_ns,
+    )
+    return record
+
+
+def first_wrong_check(run: KernelRun) -> str:
+    """Return in words what of a run's result is wrong."""
+    check = next((check for check in run.checks if not check.holds), None)
+    if check is None:
+        return "the program does not say which check failed"
+    return f"{check.name} is {check.found}, expected {check.expected} within {check.tolerance:g}"
+
+
+def _bytes_sent(run: KernelRun) -> int:
+    return sum(run.profile.bytes_sent) if run.profile is not None else 0
+
+
+def _messages(run: KernelRun) -> int:
+    return sum(sizes.number for sizes in run.profile.message_sizes) if run.profile is not None else 0
+
+
+def _values(runs: Sequence[KernelRun]) -> dict[str, float]:
+    profiles = [run.profile for run in runs if run.profile is not None]
+    numbers = {
+        MOPS_TOTAL: [run.mops_total for run in runs if run.mops_total is not None],
+        MOPS_PER_PROCESS: [run.mops_per_process for run in runs if run.mops_per_process is not None],
+        COMMUNICATION_SHARE: [profile.communication_share for profile in profiles],
+    }
+    values = {name: float(median(found)) for name, found in numbers.items() if found}
+    sent = {LEADER_BYTES: float(sum(profile.bytes_sent[0] for profile in profiles))}
+    return values | sent if profiles else values
+
+
+def _interfaces(runs: Sequence[KernelRun]) -> dict[str, InterfaceBytes]:
+    """Return what each interface carried in the timed parts of all runs."""
+    total: dict[str, InterfaceBytes] = {}
+    for run in runs:
+        for name, one in run.profile.interfaces.items() if run.profile is not None else ():
+            before = total.get(name, InterfaceBytes(sent=0, received=0))
+            total[name] = InterfaceBytes(sent=before.sent + one.sent, received=before.received + one.received)
+    return total

@@ -1,0 +1,128 @@
+"""Axes and scales that the figures share: message sizes in powers of two, times and rates with their units, ratios in times."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from fabricbench.model import Metric
+from fabricbench.report.words import METRIC_WORDS
+
+SIZE_AIR = 0.4
+"""Powers of two left free at both ends, so that the outermost points are whole."""
+EVEN_BELOW = 0.4
+"""Decades: over a range as narrow as this even steps read better than those of a logarithm."""
+SIZE_LABELS = (
+    "datum.value >= 1073741824 ? format(datum.value / 1073741824, '~g') + ' GiB'"
+    " : datum.value >= 1048576 ? format(datum.value / 1048576, '~g') + ' MiB'"
+    " : datum.value >= 1024 ? format(datum.value / 1024, '~g') + ' KiB' : datum.value + ' B'"
+)
+TIME_LABELS = (
+    "datum.value >= 1e9 ? format(datum.value / 1e9, '~g') + ' s'"
+    " : datum.value >= 1e6 ? format(datum.value / 1e6, '~g') + ' ms'"
+    " : datum.value >= 1e3 ? format(datum.value / 1e3, '~g') + ' µs' : format(datum.value, '~g') + ' ns'"
+)
+RATE_LABELS = (
+    "datum.value >= 1e9 ? format(datum.value / 1e9, '~g') + ' Gbit/s'"
+    " : datum.value >= 1e6 ? format(datum.value / 1e6, '~g') + ' Mbit/s'"
+    " : datum.value >= 1e3 ? format(datum.value / 1e3, '~g') + ' kbit/s' : format(datum.value, '~g') + ' bit/s'"
+)
+
+
+TIMES_LABELS = "format(datum.value < 1 ? 1 / datum.value : datum.value, '.4~g') + ' ×'"
+"""How many times faster, to either side: the left half tells it of the fabric on the left."""
+
+
+def labels_of(metric: Metric) -> str:
+    """Return the expression that writes an axis label with its unit."""
+    if metric.is_time:
+        return TIME_LABELS
+    if metric is Metric.WORK_RATE:
+        return "format(datum.value, '.4~g')"
+    return RATE_LABELS.replace("bit/s", "message/s") if metric is Metric.MESSAGE_RATE else RATE_LABELS
+
+
+def plotted_size(message_bytes: float) -> float:
+    """Return where a message size stands on a logarithmic axis: an empty message at 1 byte's place."""
+    return max(float(message_bytes), 1.0)
+
+
+def size_channel(sizes: Iterable[float]) -> dict[str, Any]:
+    """Return the channel of message sizes: log2, at most six labels, always the same ones for the same range."""
+    exponents = [math.log2(plotted_size(size)) for size in sizes]
+    low, high = math.floor(min(exponents)), max(math.ceil(max(exponents)), math.floor(min(exponents)) + 1)
+    step = max(1, math.ceil((high - low) / 5))
+    return {
+        "field": "size",
+        "type": "quantitative",
+        "scale": {
+            "type": "log",
+            "base": 2,
+            "nice": False,
+            "domain": [2.0 ** (low - SIZE_AIR), 2.0 ** (high + SIZE_AIR)],
+        },
+        "axis": {
+            "values": [2.0**exponent for exponent in range(low, high + 1, step)],
+            "labelExpr": SIZE_LABELS,
+            "grid": False,
+            "title": "message size",
+            "labelOverlap": True,
+        },
+    }
+
+
+def value_channel(metric: Metric, values: Sequence[float]) -> dict[str, Any]:
+    """Return the channel of times or rates: logarithmic with a little air, which a page can switch to linear."""
+    positive = [value for value in values if value > 0] or [1.0, 10.0]
+    low, high = min(positive), max(positive)
+    air = max((high / low) ** 0.06, 1.03)
+    return {
+        "field": "value",
+        "type": "quantitative",
+        "scale": {"type": "log", "domain": [low / air, high * air], "nice": False},
+        "axis": {
+            "values": decade_ticks(low / air, high * air),
+            "labelExpr": labels_of(metric),
+            "title": METRIC_WORDS[metric],
+            "labelOverlap": True,
+        },
+    }
+
+
+def decade_ticks(low: float, high: float) -> list[float]:
+    """Return tick values of a logarithmic axis: decades over a wide range, finer steps over a narrow one, even ones within half."""
+    span = math.log10(high / low)
+    if span < EVEN_BELOW:
+        step = next(size for size in nice_steps(high - low) if (high - low) / size < 5)
+        return [step * index for index in range(math.ceil(low / step), math.floor(high / step) + 1)]
+    steps: Iterable[int] = (1,) if span > 2.5 else (1, 3) if span > 1.5 else (1, 2, 5) if span > 0.6 else range(1, 10)
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    return [tick for power in powers for step in steps if low <= (tick := float(f"{step}e{power}")) <= high]
+
+
+def nice_steps(width: float) -> list[float]:
+    """Return steps of 1, 2 and 5 from a hundredth of a width up."""
+    power = math.floor(math.log10(width))
+    return [float(f"{step}e{exponent}") for exponent in (power - 2, power - 1, power) for step in (1, 2, 5)]
+
+
+def ratio_domain(ends: Iterable[float], margin: float) -> tuple[float, float]:
+    """Return bounds that hold every ratio, 1 and the margin, with air."""
+    values = [*ends, 1 / (1 + 3 * margin), 1 + 3 * margin]
+    low, high = min(values), max(values)
+    air = (high / low) ** 0.05
+    return low / air, high * air
+
+
+def ratio_ticks(low: float, high: float) -> list[float]:
+    """Return tick values for ratios, the same to both sides of 1: 1-2-5 steps over a wide range, even steps over a narrow one."""
+    reach = max(high, 1 / low)
+    if reach > 3:
+        steps = (1, 2, 5) if reach < 60 else (1,)
+        right = [float(f"{step}e{power}") for power in range(math.ceil(math.log10(reach)) + 1) for step in steps]
+    else:
+        step = next(step for step in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0) if step > (high - low) / 3.5)
+        right = [round(1 + index * step, 6) for index in range(400)]
+    both = sorted({*(1 / tick for tick in right), *right})
+    return [tick for tick in both if low <= tick <= high]

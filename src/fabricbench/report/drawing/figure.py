@@ -1,0 +1,137 @@
+"""What a figure is: panels that stand side by side, a caption, and the table behind it.
+
+Panels hold Vega-Lite as plain values, because a page needs nothing else and building sixty of them through altair takes seconds.
+`compose` puts them together for papers and notebooks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from fabricbench.analysis.findings import Findings
+from fabricbench.model import Receive
+from fabricbench.report.drawing.theme import LIGHT, PAPER_SANS, vega_config
+from fabricbench.report.words import RECEIVE_WORDS
+from fabricbench.table import Table
+
+Spec = dict[str, Any]
+"""A Vega-Lite view, layer, channel or scale."""
+
+PAPER_PANEL_WIDTH = 250
+"""Pixels: three panels side by side fill the width of a two-column page."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One plot. `tags` say what it shows (layer, receive, left and right fabric, sizes): a page hides what was not chosen.
+
+    `spec` has neither width nor title: the page gives it its column, `compose` a fixed width.
+    """
+
+    title: str
+    spec: Spec
+    tags: dict[str, str]
+    height: int = 220
+    sides: tuple[str, str] | None = None
+    """The fabrics that are faster to the left and to the right, where a panel has such sides."""
+    is_folded: bool = False
+    """Whether a page folds it away, under the figure's `fold_title`."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Panels with one caption. `is_switchable` offers log/linear; `sizes` are offered where one message size shows at a time."""
+
+    name: str
+    title: str
+    caption: str
+    panels: tuple[Panel, ...]
+    table: Table
+    is_switchable: bool = False
+    sizes: tuple[int, ...] = ()
+    fold_title: str = ""
+
+
+class Builder(Protocol):
+    """What draws a figure: the figure, or None where the findings hold nothing for it."""
+
+    def __call__(self, findings: Findings, *, is_interactive: bool = False) -> Figure | None:
+        """Build the figure; interactive ones follow the page's controls and carry no legend."""
+
+
+def emulated_note(findings: Findings) -> str:
+    """Return the sentence that goes with every figure that shows emulated numbers."""
+    emulated = [fabric.name for fabric in findings.fabrics if fabric.is_emulated]
+    if not emulated:
+        return ""
+    if len(emulated) == len(findings.fabrics):
+        return "Emulated fabrics: the lab's switches, not hardware."
+    return f"Emulated: {', '.join(emulated)}."
+
+
+def interval_note(findings: Findings, launches: Iterable[int] | None = None) -> str:
+    """Return how the intervals came to be, with n: of `launches`, or of all cells."""
+    n = span_words((summary.launches for summary in findings.summaries) if launches is None else launches)
+    if all(summary.median.low is None for summary in findings.summaries):
+        return f"n = {n} launches a point: too few for {findings.confidence * 100:g} % intervals."
+    return f"n = {n} launches a point; {findings.confidence * 100:g} % nonparametric intervals over launches."
+
+
+def receive_note(findings: Findings, receive: Receive) -> str:
+    """Return how a probe receives where the findings hold more than one way, else nothing: it goes without saying."""
+    ways = {summary.key.receive for summary in findings.summaries} - {Receive.LIBRARY}
+    return RECEIVE_WORDS[receive] if len(ways) > 1 and receive is not Receive.LIBRARY else ""
+
+
+def span_words(counts: Iterable[int]) -> str:
+    """Return `10`, or `3 to 10`."""
+    ordered = sorted(set(counts)) or [0]
+    return str(ordered[0]) if len(ordered) == 1 else f"{ordered[0]} to {ordered[-1]}"
+
+
+def sentences(*parts: str) -> str:
+    """Return a caption from its parts, the empty ones left out."""
+    return " ".join(filter(None, parts))
+
+
+def mark(
+    kind: str,
+    encoding: Mapping[str, Any],
+    *,
+    rows: Sequence[Mapping[str, Any]] | None = None,
+    keep: Sequence[str] = (),
+    **look: Any,
+) -> Spec:
+    """Return one layer: a mark with its look, what it encodes, its own rows where it has some, and filters."""
+    spec: Spec = {"mark": {"type": kind, **look}, "encoding": dict(encoding)}
+    if rows is not None:
+        spec["data"] = {"values": list(rows)}
+    if keep:
+        spec["transform"] = [{"filter": test} for test in keep]
+    return spec
+
+
+def tooltip(*fields: str) -> list[Spec]:
+    """Return a tooltip that shows fields of text, each under its own name."""
+    return [{"field": field, "type": "nominal"} for field in fields]
+
+
+def compose(figure: Figure, findings: Findings, *, columns: int = 3) -> Spec:
+    """Put the panels of a figure side by side for paper, under a title that says when numbers are emulated."""
+    columns = min(columns, len(figure.panels))
+    panels = [
+        {**panel.spec, "width": PAPER_PANEL_WIDTH, "height": panel.height, "title": panel.title}
+        for panel in figure.panels
+    ]
+    params = list({param["name"]: param for panel in panels for param in panel.pop("params", [])}.values())
+    subtitle = [line for line in (interval_note(findings), emulated_note(findings)) if line]
+    return {
+        "title": {"text": figure.title, "subtitle": subtitle, "fontSize": 16, "offset": 16},
+        "params": params,
+        "concat": panels,
+        "columns": columns,
+        "spacing": 28,
+        "config": {**vega_config(LIGHT, PAPER_SANS), "background": LIGHT.background},
+    }

@@ -1,0 +1,327 @@
+"""What a workload is: two models and the few things that a campaign, a launch and a report ask of them.
+
+A *table* is what people write, `[[workload]] kind = "NAME"` of a campaign. Its `plan` turns it into *starts*: one for each cell,
+that is each combination of parameters and ranks. A start is all that a launch needs, and what `plan.json` keeps: so it holds
+everything that the program must be told, and nothing that has to be read elsewhere. It says
+
+    name, title, parameters, figure     what it is called, what tells its cells apart, what it is judged by
+    tokens, files, environment          what every rank runs, what must lie in the launch's directory, which variables are set
+    expected_seconds                    how long it takes at most on a healthy fabric: limits and budgets follow
+    is_well, outputs, parse             how it ends, what grows while it runs, and what it told when it was over
+
+`parse` returns figures of merit, checks that must hold, the share of communication where the program tells, and what must be
+the same on all fabrics. Where ranks run, how MPI is told to use a fabric, blocks, pairing, intervals and verdicts are none of a
+workload's business.
+
+To add one: a file with both models and a `Workload`, and one line in `registry`.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Protocol
+
+from pydantic import BeforeValidator, Field
+
+from fabricbench.model import Model, Pattern
+from fabricbench.record.kernel_reading import KernelRecord
+from fabricbench.record.lines import InterfaceBytes, RankInfo
+from fabricbench.record.reading import Damage
+from fabricbench.record.workload_cells import CheckFound, Failed, Figure, FigureFound, Told
+from fabricbench.testbed.model import Fabric
+from fabricbench.workload.counted import AROUND, MPI_LINE, RANK_LINE, read_around
+
+Parameters = dict[str, str | int | float]
+
+MOST_OF_A_NAME = 100
+"""Letters of a start's name: it is part of the name of a launch's directory."""
+
+
+class Seats(Protocol):
+    """The places of a testbed: rank i is on node i modulo the nodes, which fill up in turn."""
+
+    number: int
+    """Nodes, or on one machine the ranks that it seats."""
+    of_workload: int
+    of_workload_in_words: str
+    """`one on a node, and it has 4 nodes`."""
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What was asked for and cannot be run here, and why. `is_all`: nothing of it is left."""
+
+    what: str
+    why: str
+    is_all: bool
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a launch takes place: its directory, and the fabric that its MPI is told to use."""
+
+    directory: Path
+    fabric: Fabric
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where a launch has left what it wrote: its directory, and the logs in it."""
+
+    directory: Path
+    stdout: Path
+    stderr: Path
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """What a launch told: `told` becomes its record and its cell, the rest is kept beside it.
+
+    `figures` has the primary one first; none where the run failed. `kernel` is the record of a program of ours.
+    """
+
+    told: Told
+    figures: tuple[FigureFound, ...] = ()
+    checks: tuple[CheckFound, ...] = ()
+    communication_share: float | None = None
+    fixed: Mapping[str, str] = field(default_factory=dict)
+    kernel: KernelRecord | None = None
+
+
+class Start(Model, ABC):
+    """What one launch starts: a program on so many ranks, on the first of the nodes, and around again where there are more ranks."""
+
+    has_kinds: ClassVar[bool] = True
+    pattern: ClassVar[Pattern] = Pattern.WORKLOAD
+    kind: str
+    ranks: int = Field(ge=1)
+    repetitions: int = Field(default=1, ge=1)
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Its name within a block, as names of launches have it: letters, digits, `.`, `_` and `-`."""
+
+    @property
+    def title(self) -> str:
+        """How people are told of it."""
+        return f"workload {self.name}"
+
+    @property
+    @abstractmethod
+    def parameters(self) -> Parameters:
+        """What tells its cell apart, besides the ranks: columns of every table, `workload` first. See `named`."""
+
+    @property
+    @abstractmethod
+    def figure(self) -> Figure:
+        """The primary figure of merit: what fabrics are compared by."""
+
+    @abstractmethod
+    def expected_seconds(self, line_rate_bit_s: float) -> float:
+        """Return how long it takes at most, generously; a launch that takes far longer counts as hung."""
+
+    @abstractmethod
+    def tokens(self, place: Place) -> list[str]:
+        """Return the tokens that each rank runs; EnvironmentLacks where there is no such program."""
+
+    def files(self) -> Mapping[str, str]:
+        """Return the texts to be written into the launch's directory, by their names, before it starts."""
+        return {}
+
+    def environment(self) -> Mapping[str, str]:
+        """Return the variables that are set for every rank, besides those of the fabric."""
+        return {}
+
+    def is_well(self, exit_code: int | None) -> bool:
+        """Tell whether an exit code means that the program came to its end, whatever its result."""
+        return exit_code == 0
+
+    def outputs(self, output: Output) -> tuple[Path, ...]:
+        """Return the files that grow while it runs: what tells a slow run from a hung one."""
+        return (output.stdout,)
+
+    @abstractmethod
+    def parse(self, output: Output) -> Parsed | None:
+        """Return what the program told; None where it told nothing. Raises nothing on whatever it wrote."""
+
+    @property
+    def native_programs(self) -> tuple[str, ...]:
+        """The programs of this installation that it starts: every node must have the same build."""
+        return ()
+
+    def beyond(self) -> Iterator[str]:
+        """Yield in words what it starts that this installation would not by itself: what a stranger's plan must be trusted for."""
+        yield from ()
+
+
+class WorkloadTable(Model, ABC):
+    """`[[workload]]` of a campaign: what is to be run, each combination a launch of its own in every block on every fabric."""
+
+    has_kinds: ClassVar[bool] = True
+    kind: str
+
+    @abstractmethod
+    def plan(self, seats: Seats) -> Iterator[Start | LeftOut]:
+        """Yield what is to be started, one for each cell, and what the testbed cannot seat."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names that its cells have as `workload`: what a decision may weigh."""
+        return (self.kind,)
+
+
+class Workload(Protocol):
+    """A kind of workload: its two models under its name."""
+
+    @property
+    def name(self) -> str:
+        """The `kind` in campaigns."""
+
+    @property
+    def summary(self) -> str:
+        """What it is, in one line: `fabricbench list workloads` shows it."""
+
+    @property
+    def table(self) -> type[WorkloadTable]:
+        """What people write."""
+
+    @property
+    def start(self) -> type[Start]:
+        """What a launch starts."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A `Workload` as a value."""
+
+    name: str
+    summary: str
+    table: type[WorkloadTable]
+    start: type[Start]
+
+
+def _read_ranks(value: Any) -> Any:
+    numbers = (value,) if isinstance(value, int) else value
+    if numbers == "all" or (
+        isinstance(numbers, list | tuple) and numbers and all(type(one) is int and one >= 1 for one in numbers)
+    ):
+        return numbers if numbers == "all" else tuple(dict.fromkeys(numbers))
+    raise ValueError(f'found {value!r}, needed "all", or numbers of ranks such as [1, 4]')
+
+
+Ranks = Annotated[Literal["all"] | tuple[int, ...], BeforeValidator(_read_ranks)]
+"""What people write for ranks: numbers, or the most that there is room for."""
+
+
+def seated(
+    what: str, ranks: Literal["all"] | tuple[int, ...], seats: Seats, takes: Callable[[int], bool], rule: str
+) -> tuple[list[int], list[LeftOut]]:
+    """Return the numbers of ranks to run on, those asked for that the program `takes` and the testbed seats, and what is left out.
+
+    `rule` says in words which numbers it takes: `powers of two`.
+    """
+    possible = [count for count in range(1, seats.of_workload + 1) if takes(count)]
+    if ranks == "all":
+        refused, counts = ([] if possible else [seats.of_workload]), possible[-1:]
+    else:
+        refused, counts = [count for count in ranks if count not in possible], [one for one in ranks if one in possible]
+    if not refused:
+        return counts, []
+    why = f"{what} takes {rule} of ranks, {seats.of_workload_in_words}"
+    return counts, [LeftOut(f"{what} on {', '.join(map(str, refused))} ranks", why, is_all=not counts)]
+
+
+def named(workload: str, figure: Figure, parameters: Mapping[str, str | int | float]) -> Parameters:
+    """Return the parameters of a cell: the workload's name, its own, and of a rate what is measured in which unit."""
+    of_rate = {"figure": figure.name, "unit": figure.unit} if figure.better == "higher" else {}
+    return {"workload": workload, **parameters, **of_rate}
+
+
+def launch_name(name: str, parameters: Mapping[str, str | int | float], ranks: int) -> str:
+    """Return `hpl-n800.4`: the name of a start, short and of letters that a directory may have, different for different cells."""
+    whole = "-".join([name, *(f"{key}{value}" for key, value in parameters.items())])
+    plain = re.sub(r"[^A-Za-z0-9._-]|[.]{2,}", "-", whole)
+    if plain != whole or len(plain) > MOST_OF_A_NAME:
+        mark = sha256(repr((name, *parameters.items())).encode()).hexdigest()[:6]
+        plain = f"{plain[:MOST_OF_A_NAME]}-{mark}"
+    return f"{plain}.{ranks}"
+
+
+def told_outside(
+    program: str,
+    ranks: int,
+    output: Output,
+    figure: Figure,
+    value: float | None,
+    *,
+    failed: Failed | None = None,
+    values: Mapping[str, float] | None = None,
+) -> Told:
+    """Return what is known of a program that was `counted.wrapped` and whose primary figure is `value` (a time in seconds).
+
+    None, or a reason in `failed`, makes a failed cell; a program that nobody saw come to its end makes no whole record.
+    """
+    around = read_around(output.directory / AROUND)
+    text = output.stdout.read_text(errors="replace") if output.stdout.exists() else ""
+    about = told_around(text.splitlines())
+    begin, end = around.started_unix_ns, around.finished_unix_ns
+    lasted = max((end or 0) - (begin or 0), 1) * 1e-9
+    is_time = figure.metric.is_time
+    is_at_end = around.exit_code is not None
+    if failed is None and value is None:
+        failed = Failed(f"it told no {figure.name}", is_wrong=False)
+    return Told(
+        program=program,
+        mpi_library=about.mpi_library,
+        ranks=about.all_of(ranks),
+        started_unix_ns=begin,
+        finished_unix_ns=end,
+        has_started=is_at_end or bool(program_lines(text)),
+        seconds=(value if is_time and value is not None else lasted,),
+        rate=None if is_time else value,
+        metric=figure.metric,
+        values=values or {},
+        failed=failed,
+        damage=() if is_at_end else (Damage(line=1, reason="nobody saw the program come to its end"),),
+        interfaces={name: InterfaceBytes(**each) for name, each in around.interfaces.items()},
+    )
+
+
+def program_lines(stdout: str) -> list[str]:
+    """Return the lines that a program itself wrote, of a log that begins with those of `counted`."""
+    marks = (RANK_LINE, MPI_LINE)
+    return [one for line in stdout.splitlines() if (one := line.strip()) and not one.startswith(marks)]
+
+
+@dataclass(frozen=True)
+class ToldAround:
+    """What `counted` wrote around a program of its ranks and its MPI library."""
+
+    ranks: tuple[RankInfo, ...]
+    mpi_library: str | None
+
+    def all_of(self, number: int) -> tuple[RankInfo, ...]:
+        """Return the ranks where so many are told, each once; else nothing: who is missing may be anywhere."""
+        return self.ranks if [rank.rank for rank in self.ranks] == list(range(number)) else ()
+
+
+def told_around(lines: Iterable[str]) -> ToldAround:
+    """Read the lines that `counted` wrote to stdout before the program's own."""
+    ranks: dict[int, RankInfo] = {}
+    library = None
+    for line in lines:
+        if line.startswith(RANK_LINE):
+            try:
+                rank = RankInfo.model_validate_json(line.removeprefix(RANK_LINE))
+            except ValueError:
+                continue  # a line that others were written into; without it the ranks are not whole, and left out
+            ranks[rank.rank] = rank
+        elif line.startswith(MPI_LINE):
+            library = line.removeprefix(MPI_LINE).strip() or None
+    return ToldAround(tuple(ranks[number] for number in sorted(ranks)), library)

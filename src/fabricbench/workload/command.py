@@ -1,0 +1,290 @@
+r"""Any MPI program as a workload, described in TOML: in a campaign, or in an application file that people share.
+
+[[workload]]
+kind = "command"
+name = "hpl"
+command = ["xhpl"]                     # {ranks} ({rows} x {columns}), {nodes}, {directory}, {interface}, {input}, any parameter
+ranks = [4]                            # default "all"
+admits = "any number"                  # or "even numbers", "powers of two", "squares"
+expect_seconds = "60s"                 # generously: far beyond it a launch counts as hung
+environment = { OMP_NUM_THREADS = "1" }
+
+[workload.parameters]                  # of lists every combination is a launch of its own, in every block on every fabric
+n = [1000, 2000]
+
+[workload.files]                       # written into the directory where rank 0 starts; placeholders as in the command
+"HPL.dat" = "..."
+
+[[workload.figure]]                    # the first one is the primary one: what fabrics are compared by
+name = "HPL"
+regex = 'WR.*\s(\S+)$'                # with one group, of each line
+unit = "GFLOP/s"                       # of a time: s, ms, us, ns, min or h
+better = "higher"                      # or "lower", which the primary figure may be only where it is a time
+select = "last"                        # of several matches; or first, max, min, mean, median, sum; default "only"
+file = "stdout"                        # or "stderr", or a file that the program writes beside its input
+
+[workload.success]
+found = ['PASSED']                     # each must be somewhere in the output
+absent = ['FAILED']
+exit_codes = [0]
+
+[[workload.verify]]                    # a number that is known, and how near it the result must be
+name = "energy"
+regex = 'E = (\S+)'
+reference = -4.62
+relative = 1e-6                        # without a reference it must be the same on every fabric
+
+`application = "hpl.toml"` takes all of it from a file beside the campaign; what stands beside `application` comes before what the
+file says. A figure of the name "communication" in % explains and is not compared: the share of the ranks' time in MPI.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from itertools import product
+from math import isqrt
+from pathlib import Path
+from shlex import join, quote
+from types import MappingProxyType
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
+
+from fabricbench.configuration import did_you_mean, read_table
+from fabricbench.errors import EnvironmentLacks, UsageError
+from fabricbench.native import native_file
+from fabricbench.record.workload_cells import Figure
+from fabricbench.workload import counted
+from fabricbench.workload.adapter import (
+    Kind,
+    LeftOut,
+    Output,
+    Parameters,
+    Parsed,
+    Place,
+    Ranks,
+    Seats,
+    Start,
+    WorkloadTable,
+    launch_name,
+    named,
+    seated,
+)
+from fabricbench.workload.application import Application, Reading, as_tuple
+
+ADMITS: Mapping[str, Callable[[int], bool]] = MappingProxyType(
+    {
+        "any number": lambda _: True,
+        "even numbers": lambda ranks: ranks % 2 == 0,
+        "powers of two": lambda ranks: ranks & (ranks - 1) == 0,
+        "squares": lambda ranks: isqrt(ranks) ** 2 == ranks,
+    }
+)
+"""The numbers of ranks that a program may take."""
+
+PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
+BUILT_IN = ("ranks", "nodes", "rows", "columns", "directory", "interface", "input")
+
+Value = str | int | float
+ParameterName = Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")]
+
+
+def filled(text: str, values: Mapping[str, Value]) -> str:
+    """Return a text with its placeholders replaced; what is in braces and no name of ours stays as it is."""
+    return PLACEHOLDER.sub(lambda found: str(values.get(found[1], found[0])), text)
+
+
+def grid(ranks: int) -> tuple[int, int]:
+    """Return the most square grid of ranks, no more rows than columns."""
+    rows = next(rows for rows in range(isqrt(ranks), 0, -1) if ranks % rows == 0)
+    return rows, ranks // rows
+
+
+class CommandStart(Start):
+    """One command on so many ranks with one value for each parameter."""
+
+    kind: Literal["command"] = "command"
+    application: Application
+    values: dict[str, Value] = {}
+    nodes: int | None = None
+    """How many nodes the ranks are on; None: one on each."""
+
+    @property
+    def name(self) -> str:
+        """`hpl-n1000.4`."""
+        return launch_name(self.application.name, self.values, self.ranks)
+
+    @property
+    def title(self) -> str:
+        """`application hpl`."""
+        return f"application {self.application.name}"
+
+    @property
+    def parameters(self) -> Parameters:
+        """Its own, with the application's name."""
+        return named(self.application.name, self.figure, self.values)
+
+    @property
+    def figure(self) -> Figure:
+        """The first one."""
+        return self.application.figure[0].figure
+
+    def expected_seconds(self, line_rate_bit_s: float) -> float:
+        """Return what the application expects, on whichever fabric."""
+        del line_rate_bit_s
+        return self.application.expect_seconds
+
+    def tokens(self, place: Place) -> list[str]:
+        """Return the command in the launch's directory, behind what counts the interfaces around it."""
+        values = self._placeholders(place)
+        program, *arguments = (filled(token, values) for token in self.application.command)
+        environment = {name: filled(text, values) for name, text in self.application.environment.items()}
+        return counted.wrapped(
+            [str(_found(program, self.application.name)), *arguments],
+            place.directory / counted.AROUND,
+            place.directory,
+            environment,
+        )
+
+    def files(self) -> Mapping[str, str]:
+        """Return the input files."""
+        values = self._placeholders()
+        return {name: filled(text, values) for name, text in self.application.files.items()}
+
+    def _placeholders(self, place: Place | None = None) -> dict[str, Value]:
+        rows, columns = grid(self.ranks)
+        files = tuple(self.application.files)
+        known: dict[str, Value] = {
+            "ranks": self.ranks,
+            "nodes": self.nodes or self.ranks,
+            "rows": rows,
+            "columns": columns,
+        }
+        if place is not None:
+            known["directory"] = str(place.directory)
+            if place.fabric.interface is not None:
+                known["interface"] = place.fabric.interface
+            elif "{interface}" in "".join((*self.application.command, *self.application.environment.values())):
+                raise EnvironmentLacks(
+                    f"application {self.application.name} is told {{interface}}, and fabric {place.fabric.name} has no name of one",
+                    hint="name the interface in the testbed, or take it out of the application",
+                )
+        if files:
+            known["input"] = files[0]
+        return known | self.values
+
+    def is_well(self, exit_code: int | None) -> bool:
+        """Tell by the exit codes that it may end with."""
+        return exit_code in self.application.success.exit_codes
+
+    def parse(self, output: Output) -> Parsed | None:
+        """Return what the output holds of figures, success and numbers to be verified."""
+        around = counted.read_around(output.directory / counted.AROUND)
+        if not output.stdout.exists() or (around.exit_code is None and not output.stdout.stat().st_size):
+            return None
+        return Reading(self.application, self.ranks, output, around).parsed()
+
+    def beyond(self) -> Iterator[str]:
+        """Yield the command: any program at all."""
+        yield f"{self.title}: {join(self.application.command)}"
+        for name, text in self.application.environment.items():
+            yield f"{self.title}: every rank gets {name}={quote(text)}"
+
+
+def _found(program: str, application: str) -> Path:
+    found = shutil.which(program)
+    if found is None and program.startswith("fabricbench-"):
+        found = str(native_file(program))
+    if found is None:
+        raise EnvironmentLacks(
+            f"application {application} needs {program}, which is not {'there' if '/' in program else 'on PATH'}",
+            hint="install it, or write its whole path as the first word of `command`",
+        )
+    return Path(found).absolute()
+
+
+class CommandTable(WorkloadTable, Application):
+    """An application with what it is run with. `application` names a file that has the rest."""
+
+    kind: Literal["command"] = "command"
+    application: str | None = None
+    """The file that has the rest; None once it is read."""
+    ranks: Ranks = "all"
+    parameters: dict[ParameterName, Annotated[tuple[Value, ...], BeforeValidator(as_tuple)]] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_the_file(cls, data: Any, info: ValidationInfo) -> Any:
+        if not isinstance(data, Mapping) or data.get("application") is None:
+            return data
+        given = {name: value for name, value in data.items() if name != "application"}
+        path = _beside_the_campaign(data["application"], info)
+        try:
+            file = read_table(path)
+        except UsageError as error:
+            raise ValueError(f"application: {error.message}") from None
+        unknown = [name for name in file if name not in (*Application.model_fields, "parameters", "ranks")]
+        if unknown:
+            guess = did_you_mean(unknown[0], [*Application.model_fields, "parameters", "ranks"])
+            raise ValueError(f"application: {path} has an unknown key {unknown[0]!r}{guess}")
+        merged = {name: {**file.get(name, {}), **given.get(name, {})} for name in ("parameters", "environment")}
+        return {**file, **given, **merged}
+
+    @model_validator(mode="after")
+    def _placeholders_have_values(self) -> CommandTable:
+        known = [*BUILT_IN, *self.parameters]
+        for text in (*self.command, *self.environment.values()):
+            for name in PLACEHOLDER.findall(text):
+                if name not in known or (name == "input" and not self.files):
+                    raise ValueError(
+                        f"{{{name}}} has no value{did_you_mean(name, known)}; there are {', '.join(known)}"
+                    )
+        used = {name for text in self.templates for name in PLACEHOLDER.findall(text)}
+        for name, values in self.parameters.items():
+            if name in (*BUILT_IN, "workload", "figure", "unit"):
+                raise ValueError(f"parameters: {name} is a name of fabricbench's own; needed another one")
+            if name not in used:
+                raise ValueError(
+                    f"parameters: {name} changes nothing: write {{{name}}} into the command, a file or a variable"
+                )
+            if not values or len(set(values)) < len(values):
+                raise ValueError(f"parameters: {name} is {list(values)}, needed at least one value, each once")
+        return self
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The application's."""
+        return (self.name,)
+
+    def plan(self, seats: Seats) -> Iterator[Start | LeftOut]:
+        """Yield a start for each number of ranks and each combination of parameters."""
+        counts, left_out = seated(self.name, self.ranks, seats, ADMITS[self.admits], self.admits)
+        yield from left_out
+        application = Application.model_validate({name: getattr(self, name) for name in Application.model_fields})
+        for ranks in counts:
+            for values in product(*self.parameters.values()):
+                yield CommandStart(
+                    application=application,
+                    ranks=ranks,
+                    values=dict(zip(self.parameters, values, strict=True)),
+                    nodes=min(ranks, seats.number),
+                )
+
+
+def _beside_the_campaign(name: Any, info: ValidationInfo) -> Path:
+    """Return the path of an application file: beside the campaign that names it, else as it stands."""
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"application: found {name!r}, needed the path of a TOML file")
+    folder = (info.context or {}).get("folder")
+    beside = Path(folder) / Path(name).expanduser() if folder is not None else Path(name).expanduser()
+    return beside if beside.exists() else Path(name).expanduser()
+
+
+COMMAND = Kind(
+    "command",
+    "any MPI program, described in TOML: its command, its input, what to read from its output",
+    CommandTable,
+    CommandStart,
+)

@@ -1,0 +1,52 @@
+"""The kinds of workload, one line each, and how what was written of one (a campaign, a plan) finds its model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, SerializeAsAny, ValidationInfo
+
+from fabricbench.configuration import did_you_mean
+from fabricbench.workload.adapter import Start, Workload, WorkloadTable
+from fabricbench.workload.command import COMMAND
+from fabricbench.workload.npb_adapter import NPB
+
+WORKLOADS: dict[str, Workload] = {
+    kind.name: kind
+    for kind in (
+        NPB,
+        COMMAND,
+    )
+}
+"""By the `kind` that campaigns name."""
+
+
+def _workload_of(data: Mapping[str, Any]) -> Workload:
+    kind = data.get("kind")
+    if kind is None:
+        raise ValueError(f'kind: missing, it is required; write kind = "{next(iter(WORKLOADS))}", say')
+    if kind not in WORKLOADS:
+        known = list(WORKLOADS)
+        raise ValueError(f"kind: found {kind!r}, needed one of {', '.join(known)}{did_you_mean(str(kind), known)}")
+    return WORKLOADS[kind]
+
+
+def _table(value: Any, info: ValidationInfo) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    return _workload_of(value).table.model_validate(value, context=info.context)
+
+
+def _start(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    known = {"kind": NPB.name, **value}  # until there were other workloads, a plan had nothing but kernels of NPB
+    return _workload_of(known).start.model_validate(known)
+
+
+AnyTable = Annotated[SerializeAsAny[WorkloadTable], BeforeValidator(_table)]
+"""A table of whichever kind it names."""
+
+AnyStart = Annotated[SerializeAsAny[Start], BeforeValidator(_start)]
+"""A start of whichever kind it names."""

@@ -1,0 +1,146 @@
+"""What is said of applications, in runs whose truth is known: a rate that is half on the slow fabric, another result there."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fabricbench.analysis import analyse
+from fabricbench.analysis.findings import Findings, Verdict
+from fabricbench.campaign.plan import plan_run
+from fabricbench.campaign.specification import campaign_of
+from fabricbench.chapters.applications import application_ratio_table, application_table
+from fabricbench.lab import parse_fabrics
+from fabricbench.lab.topology import plan_lab
+from fabricbench.record.launch import LaunchFacts, write_launch
+from fabricbench.record.manifest import Manifest, PlannedLaunch, write_manifest
+from fabricbench.record.store import Run
+from fabricbench.record.workload_cells import Failed, LaunchOfWorkload, Told, WorkloadPart, record_of
+from fabricbench.report.comma_separated import findings_csv
+
+BLOCKS = 12
+LU = {
+    "kind": "command",
+    "name": "lu",
+    "command": ["lu", "{n}"],
+    "parameters": {"n": [800]},
+    "figure": [
+        {"name": "LU", "regex": "(x)", "unit": "MFLOP/s", "better": "higher"},
+        {"name": "solve", "regex": "(x)", "unit": "ms", "better": "lower"},
+    ],
+}
+
+
+def application_run(path: Path, *, wrong_on: str = "", energies: tuple[str, str] = ("1", "1")) -> Run:
+    """Blocks on two fabrics: 400 and 800 MFLOP/s, a solution in 0.3 and 0.1 s, half the time in MPI, one percent of noise."""
+    testbed = plan_lab("four", 4, parse_fabrics("fast-ethernet,myrinet"), [0, 1]).testbed()
+    weighed = {"decision": {"weight": [{"workload": "lu"}]}}
+    campaign = campaign_of({"campaign": {"blocks": BLOCKS}, "workload": [LU], **weighed}, "lu.toml")
+    plan = plan_run(campaign, testbed, seed=1)
+    random = np.random.default_rng(3)
+    planned = tuple(PlannedLaunch(**one.model_dump(include=set(PlannedLaunch.model_fields))) for one in plan.launches)
+    path.mkdir()
+    manifest = Manifest(campaign_name="lu", testbed=testbed, seed=1, planned=planned)
+    write_manifest(path, manifest.model_copy(update={"campaign": campaign.model_dump(mode="json")}))
+    for launch in plan.launches:
+        start = launch.workload
+        assert start is not None
+        is_slow = launch.fabric == "fast-ethernet"
+        rate = float((400.0 if is_slow else 800.0) * np.exp(random.normal(0.0, 0.01)))
+        solve = float((0.3 if is_slow else 0.1) * np.exp(random.normal(0.0, 0.01)))
+        told = Told(
+            program="lu",
+            seconds=(5.0,),
+            rate=rate,
+            metric=start.figure.metric,
+            values={"figure.solve": solve, "communication_share": 0.5},
+            failed=Failed("wrong result: residual") if launch.fabric == wrong_on else None,
+            started_unix_ns=launch.block * 10**10,
+            finished_unix_ns=launch.block * 10**10 + 1,
+        )
+        directory = path / "launches" / launch.launch_id
+        directory.mkdir(parents=True)
+        solved = start.figure.model_copy(update={"name": "solve", "unit": "s", "better": "lower"})
+        write_launch(
+            directory,
+            record_of(told, LaunchOfWorkload(launch.launch_id, launch.fabric, plan.cells[launch.cells[0]])),
+            facts=LaunchFacts(block=launch.block, position=launch.position),
+            workload=WorkloadPart(
+                kind="command",
+                name=start.name,
+                ranks=start.ranks,
+                parameters=start.parameters,
+                figures=(start.figure.found(rate), solved.found(solve)) if told.failed is None else (),
+                fixed={"energy": energies[is_slow]},
+            ),
+        )
+    return Run.open(path)
+
+
+@pytest.fixture(scope="module")
+def findings(tmp_path_factory: pytest.TempPathFactory) -> Findings:
+    return analyse([application_run(tmp_path_factory.mktemp("applications") / "run")])
+
+
+def test_a_rate_is_compared_as_a_rate_and_a_further_time_explains(findings: Findings):
+    assert findings.applications is not None
+    rate, solve = findings.applications.ratios
+    assert (rate.figure, rate.better, rate.worse, rate.verdict) == ("LU", "myrinet", "fast-ethernet", Verdict.B_FASTER)
+    assert rate.times == pytest.approx(2.0, rel=0.02)
+    assert rate.low is not None
+    assert rate.high is not None
+    assert rate.low < 2.0 < rate.high
+    assert (solve.figure, solve.better, solve.verdict) == ("solve", "myrinet", None)
+    assert solve.times == pytest.approx(3.0, rel=0.02)
+    (cell,) = findings.cells
+    assert (cell.metric, cell.unit, cell.value_b) == ("work_rate", "MFLOP/s", pytest.approx(800, rel=0.02))
+    assert cell.verdict is Verdict.B_FASTER
+
+
+def test_the_first_screen_names_it_with_its_unit_and_the_sentence_says_who_is_faster(findings: Findings):
+    (effect,) = findings.headline.effects
+    assert effect.what == "lu, n=800, on 4 ranks (MFLOP/s)"
+    assert "myrinet" in findings.headline.sentence
+    assert findings.decision is not None
+    assert findings.decision.tests[0].what == effect.what
+
+
+def test_tables_have_every_figure_with_its_unit_and_the_share_of_communication(findings: Findings):
+    rows = application_table(findings).rows
+    assert [(row[0], row[1], row[2], row[4]) for row in rows] == [
+        ("lu, n=800, on 4 ranks (MFLOP/s)", "fast-ethernet", "LU", "50.0 %"),
+        ("lu, n=800, on 4 ranks (MFLOP/s)", "myrinet", "LU", "50.0 %"),
+        ("lu, n=800, on 4 ranks (MFLOP/s)", "fast-ethernet", "solve", "–"),
+        ("lu, n=800, on 4 ranks (MFLOP/s)", "myrinet", "solve", "–"),
+    ]
+    assert all(("MFLOP/s (" if row[2] == "LU" else " s (") in row[3] for row in rows)
+    assert [row[4] for row in application_ratio_table(findings).rows] == ["myrinet faster", "explains"]
+
+
+def test_csv_has_parameters_as_columns(findings: Findings):
+    tables = findings_csv(findings)
+    (named,) = csv.DictReader(io.StringIO(tables["comparisons"]))
+    assert (named["ranks"], named["parameters"]) == ("4", "workload=lu;n=800;figure=LU;unit=MFLOP/s")
+    assert "lu" in tables["applications"]
+    assert "2." in tables["application-ratios"] or "1.9" in tables["application-ratios"]
+
+
+def test_a_wrong_result_is_never_compared(tmp_path: Path):
+    found = analyse([application_run(tmp_path / "run", wrong_on="fast-ethernet")])
+    assert found.applications is not None
+    assert {one.fabric for one in found.applications.results} == {"myrinet"}
+    assert not found.cells
+    assert any("wrong result: residual" in warning.text for warning in found.warnings)
+
+
+def test_work_that_was_not_the_same_on_all_fabrics_is_a_warning(tmp_path: Path):
+    found = analyse([application_run(tmp_path / "run", energies=("-4.62", "-4.63"))])
+    assert any(
+        "its energy is not the same in all launches (-4.62 on myrinet; -4.63 on fast-ethernet)" in one.text
+        or "its energy is not the same in all launches (-4.63 on fast-ethernet; -4.62 on myrinet)" in one.text
+        for one in found.warnings
+    )

@@ -1,0 +1,51 @@
+"""The workload of CONTRIBUTING.md: one file, and one line in the registry."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from fabricbench.analysis import analyse
+from fabricbench.campaign.plan import plan_run
+from fabricbench.campaign.run import start_run
+from fabricbench.campaign.specification import campaign_of
+from fabricbench.campaign.venue import Standing
+from fabricbench.record.store import Run
+from fabricbench.testbed.local import local_testbed
+from fabricbench.workload.registry import WORKLOADS
+
+EXAMPLE = Path(__file__).parents[2] / "examples/extending/workload.py"
+
+
+@pytest.fixture
+def example(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("extending_workload", EXAMPLE)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, spec.name, module)  # its models look their annotations up there
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.mpi
+def test_a_workload_that_is_listed_is_planned_run_and_compared_as_every_other(
+    example: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setitem(WORKLOADS, example.RANDOM_PAIRS.name, example.RANDOM_PAIRS)
+    campaign = campaign_of(
+        {"campaign": {"blocks": 2}, "workload": [{"kind": "random-pairs", "ranks": [2]}]}, "own.toml"
+    )
+    venue = Standing(given=local_testbed())
+    start_run(tmp_path / "run", campaign, venue, plan_run(campaign, venue.testbed(), seed=1), notify=lambda _: None)
+    run = Run.open(tmp_path / "run")
+    assert set(run.cells()["status"]) == {"done"}, run.cells()["reason"].to_list()
+    assert {row["figure_of_merit"] > 0 for row in run.cells().iter_rows(named=True)} == {True}
+    found = analyse([run]).applications
+    assert found is not None
+    assert {(one.figure, one.unit) for one in found.results} == {("pairs", "Mop/s")}
+    assert {str(one.application) for one in found.ratios} == {"random-pairs, size=S, on 2 ranks (Mop/s)"}

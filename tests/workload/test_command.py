@@ -1,0 +1,380 @@
+"""Applications described in TOML: what may be said, what is started, what is read from what they wrote."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fabricbench.analysis import analyse
+from fabricbench.campaign.plan import RunPlan, plan_run
+from fabricbench.campaign.run import start_run
+from fabricbench.campaign.specification import Campaign, campaign_of, read_campaign
+from fabricbench.campaign.starts import start_of
+from fabricbench.campaign.venue import OwnLab, Standing
+from fabricbench.errors import EnvironmentLacks, UsageError
+from fabricbench.lab import lab_support, parse_fabrics
+from fabricbench.lab.topology import plan_lab
+from fabricbench.native import build_info
+from fabricbench.record.store import Run
+from fabricbench.record.workload_cells import WorkloadPart
+from fabricbench.report.formats import FORMATS, Format
+from fabricbench.testbed.local import local_testbed
+from fabricbench.testbed.model import Testbed
+from fabricbench.workload.adapter import Output, Parsed, Place
+from fabricbench.workload.command import CommandStart, CommandTable, filled, grid
+from fabricbench.workload.counted import AROUND, MPI_LINE, rank_line
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+OUTPUTS = Path(__file__).parent / "outputs"
+TIME = {"name": "time", "regex": r"^time (\S+)$", "unit": "s", "better": "lower"}
+RATE = {"name": "rate", "regex": r"^rate (\S+)$", "unit": "GFLOP/s", "better": "higher"}
+
+
+def table(**keys: Any) -> dict[str, Any]:
+    return {"kind": "command", "name": "tiny", "command": ["echo", "{ranks}"], "figure": [TIME], **keys}
+
+
+def campaign(*tables: dict[str, Any], source: str = "c.toml", **keys: Any) -> Campaign:
+    return campaign_of({"campaign": {"blocks": 2, **keys}, "workload": list(tables)}, source)
+
+
+def lab_of(nodes: int = 4) -> Testbed:
+    return plan_lab("four", nodes, parse_fabrics("fast-ethernet,myrinet"), [0, 1]).testbed()
+
+
+def starts(*tables: dict[str, Any]) -> list[CommandStart]:
+    plan = plan_run(campaign(*tables), lab_of(), seed=1)
+    found = {launch.workload.name: launch.workload for launch in plan.launches if launch.workload}
+    return [one for _, one in sorted(found.items()) if isinstance(one, CommandStart)]
+
+
+def start(**keys: Any) -> CommandStart:
+    (one,) = starts(table(**{"ranks": [2], **keys}))
+    return one
+
+
+def parsed(
+    directory: Path, one: CommandStart, stdout: str, *, stderr: str = "", exit_code: int | None = 0, **files: str
+) -> Parsed:
+    """What is read of an output, as `counted` frames it."""
+    around = f"{MPI_LINE}MPICH 5\n" + "".join(rank_line(rank, 100 + rank) for rank in range(one.ranks))
+    (directory / "stdout.log").write_text(around + stdout)
+    (directory / "stderr.log").write_text(stderr)
+    for name, text in files.items():
+        (directory / name.replace("_", ".")).write_text(text)
+    if exit_code is not None:
+        told = {"exit_code": exit_code, "started_unix_ns": 10**18, "finished_unix_ns": 10**18 + 3 * 10**9}
+        (directory / AROUND).write_text(json.dumps({**told, "interfaces": {"fe0": {"sent": 5, "received": 7}}}))
+    found = one.parse(Output(directory, directory / "stdout.log", directory / "stderr.log"))
+    assert found is not None
+    return found
+
+
+def test_every_combination_of_parameters_and_ranks_is_a_launch_of_its_own():
+    found = starts(table(command=["echo", "{n}", "{mode}"], parameters={"n": [1, 2], "mode": ["a", "b"]}, ranks=[2, 4]))
+    assert [one.name for one in found] == sorted(
+        f"tiny-n{n}-mode{mode}.{ranks}" for n in (1, 2) for mode in "ab" for ranks in (2, 4)
+    )
+    plan = plan_run(campaign(table(command=["echo", "{n}"], parameters={"n": [1, 2]})), lab_of(), seed=1)
+    assert [cell.parameters for cell in plan.cells] == [{"workload": "tiny", "n": 1}, {"workload": "tiny", "n": 2}]
+    assert len(plan.launches) == 2 * 2 * 2
+    assert RunPlan.model_validate_json(plan.model_dump_json(by_alias=True)) == plan
+
+
+def test_placeholders_are_filled_in_the_command_files_and_variables_and_other_braces_stay(tmp_path: Path):
+    one = start(
+        command=["echo", "-in", "{input}", "{rows}x{columns}", "--n={n}"],
+        parameters={"n": [7]},
+        files={"in.txt": "size {n} ranks {ranks} ${other} {1}"},
+        environment={"OUT": "{directory}/x"},
+        ranks=[4],
+    )
+    tokens = one.tokens(Place(tmp_path, lab_of().fabrics[0]))
+    assert tokens[tokens.index("--") + 1].endswith("/echo")
+    assert tokens[tokens.index("--") + 2 :] == ["-in", "in.txt", "2x2", "--n=7"]
+    assert tokens[tokens.index("--in") + 1] == str(tmp_path)
+    assert f"OUT={tmp_path}/x" in tokens
+    assert one.files() == {"in.txt": "size 7 ranks 4 ${other} {1}"}
+    assert [grid(ranks) for ranks in (1, 2, 6, 7, 16)] == [(1, 1), (1, 2), (2, 3), (1, 7), (4, 4)]
+    assert filled("{a}{b}", {"a": "{b}", "b": 1}) == "{b}1"
+
+
+def test_input_files_are_written_into_the_directory_of_the_launch(tmp_path: Path):
+    plan = plan_run(campaign(table(files={"in.txt": "{ranks}"}, ranks=[2])), lab_of(), seed=1)
+    start_of(plan.launches[0], plan).stage(tmp_path)
+    assert (tmp_path / "in.txt").read_text() == "2"
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"kind": "comand"}, "kind: found 'comand', needed one of npb, command; did you mean 'command'"),
+        ({"figur": []}, r"workload\[1\].figur: unknown key; did you mean 'figure'"),
+        ({"figure": []}, "at least one entry"),
+        ({"figure": [{**TIME, "regex": "(a"}]}, "is no regular expression"),
+        ({"figure": [{**TIME, "regex": "a"}]}, "has 0 groups, needed one"),
+        ({"figure": [{**TIME, "unit": "MB"}]}, "needed a time"),
+        ({"figure": [{**RATE, "unit": "ms"}]}, "is that its unit"),
+        ({"figure": [TIME, TIME]}, "'time' is there 2 times"),
+        ({"figure": [{**TIME, "select": "best"}]}, "needed one of only, first"),
+        ({"command": ["echo", "{sise}"], "parameters": {"size": [1]}}, r"\{sise\} has no value; did you mean 'size'"),
+        ({"command": ["echo", "{input}"]}, r"\{input\} has no value"),
+        ({"parameters": {"n": [1]}}, "n changes nothing"),
+        ({"command": ["echo", "{n}"], "parameters": {"n": [1, 1]}}, "each once"),
+        ({"files": {"../x": ""}}, r"files\.\.\./x"),
+        ({"files": {"plan.json": ""}}, "fabricbench's own"),
+        ({"files": {"a": "x" * 300_000}}, "at most 262144 B"),
+        (
+            {"ranks": [9]},
+            "tiny on 9 ranks cannot be run: tiny takes any number of ranks, one on a node, and it has 4 nodes",
+        ),
+        ({"ranks": [3], "admits": "squares"}, "tiny takes squares of ranks"),
+        ({"application": "nonesuch.toml"}, "there is no file"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_by_name(keys: dict[str, Any], said: str):
+    with pytest.raises(UsageError, match=said):
+        plan_run(campaign(table(**keys)), lab_of(), seed=1)
+
+
+def test_the_same_application_twice_is_refused():
+    with pytest.raises(UsageError, match=r"number 2 \(command\) runs tiny 4 ranks again, number 1 does already"):
+        plan_run(campaign(table(), table()), lab_of(), seed=1)
+
+
+def test_a_program_that_is_not_there_is_said_before_anything_is_started():
+    plan = plan_run(campaign(table(command=["nonesuch-program"])), lab_of(), seed=1)
+    with pytest.raises(EnvironmentLacks, match="application tiny needs nonesuch-program, which is not on PATH"):
+        start_of(plan.launches[0], plan).program(Path("/run"))
+
+
+def test_an_application_file_lies_beside_the_campaign_and_what_stands_there_comes_first(tmp_path: Path):
+    (tmp_path / "app.toml").write_text(
+        'name = "shared"\ncommand = ["echo", "{n}", "{m}"]\nparameters = { n = 1, m = 2 }\n'
+        "[[figure]]\nname = 't'\nregex = '(x)'\nunit = 's'\nbetter = 'lower'\n"
+    )
+    (tmp_path / "campaign.toml").write_text(
+        '[campaign]\n[[workload]]\nkind = "command"\napplication = "app.toml"\nparameters = { n = [3, 4] }\nranks = 2\n'
+    )
+    found = read_campaign(tmp_path / "campaign.toml")
+    (one,) = found.workloads
+    assert isinstance(one, CommandTable)
+    assert (one.name, one.parameters, one.ranks) == ("shared", {"n": (3, 4), "m": (2,)}, (2,))
+    assert Campaign.model_validate_json(found.model_dump_json(by_alias=True)) == found
+    (tmp_path / "app.toml").write_text('name = "shared"\ncomand = ["x"]\n')
+    with pytest.raises(UsageError, match="unknown key 'comand'; did you mean 'command'"):
+        read_campaign(tmp_path / "campaign.toml")
+
+
+def test_a_time_is_kept_in_seconds_and_a_rate_in_its_own_unit(tmp_path: Path):
+    found = parsed(tmp_path, start(figure=[{**TIME, "unit": "ms"}]), "time 250\n")
+    assert (found.told.seconds, found.told.failed) == ((0.25,), None)
+    assert [(one.name, one.value, one.unit) for one in found.figures] == [("time", 0.25, "s")]
+    found = parsed(tmp_path, start(figure=[RATE, TIME]), "rate 3.5\ntime 2\n")
+    assert (found.told.rate, found.told.seconds) == (3.5, (3.0,))
+    assert found.told.values == {"figure.time": 2.0}
+    assert [rank.rank for rank in found.told.ranks] == [0, 1]
+    assert found.told.interfaces["fe0"].received == 7
+
+
+@pytest.mark.parametrize(
+    ("select", "value"),
+    [("first", 1.0), ("last", 2.0), ("max", 4.0), ("min", 1.0), ("mean", 2.5), ("median", 2.5), ("sum", 10.0)],
+)
+def test_of_several_matches_the_table_says_which_counts(tmp_path: Path, select: str, value: float):
+    one = start(figure=[{**RATE, "select": select}])
+    assert parsed(tmp_path, one, "rate 1\nrate 3\nrate 4D0\nrate 2\n").told.rate == value
+
+
+@pytest.mark.parametrize(
+    ("stdout", "said"),
+    [
+        ("nothing here\n", "in stdout matched nothing; stdout ends: nothing here"),
+        ("", "matched nothing; stdout is empty"),
+        (
+            "time 1\ntime 2\n",
+            "matched 2 times; say by select which counts (first, last, max, mean ...); as many as ranks",
+        ),
+        ("time soon\n", "matched 'soon', which is no finite number"),
+        ("time nan\n", "which is no finite number"),
+        ("time 0\n", "figure 'time' is 0 s"),
+    ],
+)
+def test_a_figure_that_is_not_there_is_a_failed_cell_with_what_was_searched(tmp_path: Path, stdout: str, said: str):
+    found = parsed(tmp_path, start(), stdout)
+    assert found.told.failed is not None
+    assert not found.told.failed.is_wrong
+    assert said in found.told.failed.reason
+    assert found.figures == ()
+
+
+def test_a_wrong_result_is_a_failed_cell_whatever_the_figure_says(tmp_path: Path):
+    one = start(
+        success={"found": ["PASSED"], "absent": ["FAILED"]},
+        verify=[{"name": "energy", "regex": r"E=(\S+)", "reference": -4.0, "relative": 1e-3}],
+    )
+    assert parsed(tmp_path, one, "time 1\nPASSED\nE=-4.001\n").told.failed is None
+    for stdout, said in (
+        ("time 1\nE=-4\n", "wrong result: success: found nothing in stdout, needed 'PASSED'"),
+        ("time 1\nPASSED\nFAILED\nE=-4\n", "found 'FAILED', needed no 'FAILED' in stdout"),
+        ("time 1\nPASSED\nE=-4.1\n", "energy: found -4.1, needed -4 within 0.001"),
+        ("time 1\nPASSED\n", "energy: found figure 'energy'"),
+    ):
+        failed = parsed(tmp_path, one, stdout).told.failed
+        assert failed is not None
+        assert failed.is_wrong
+        assert said in failed.reason
+
+
+def test_another_exit_code_than_those_allowed_makes_no_value(tmp_path: Path):
+    failed = parsed(tmp_path, start(), "time 1\nABORT\n", exit_code=3).told.failed
+    assert failed is not None
+    assert failed.reason == "it ended with exit code 3; stdout ends: time 1 | ABORT"
+    assert parsed(tmp_path, start(success={"exit_codes": [0, 3]}), "time 1\n", exit_code=3).told.failed is None
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{", '{"interfaces": {"a": {}}}', '{"exit_code": "0"}', '{"exit_code": 0, "other": 1}']
+)
+def test_what_was_written_around_a_program_and_is_not_ours_tells_nothing(tmp_path: Path, text: str):
+    parsed(tmp_path, start(), "time 1\n")
+    (tmp_path / AROUND).write_text(text)
+    found = start().parse(Output(tmp_path, tmp_path / "stdout.log", tmp_path / "stderr.log"))
+    assert found is not None
+    assert found.told.damage
+
+
+def test_a_number_without_a_reference_must_be_the_same_on_every_fabric(tmp_path: Path):
+    one = start(verify=[{"name": "energy", "regex": r"E=(\S+)"}])
+    assert parsed(tmp_path, one, "time 1\nE=-4.001\n").fixed["energy"] == "-4.001"
+
+
+def test_an_output_of_a_file_is_read_there_and_a_program_that_nobody_saw_end_left_no_whole_record(tmp_path: Path):
+    one = start(figure=[{**TIME, "file": "result.txt"}], success={"found": ["fine"], "file": "stderr"})
+    assert parsed(tmp_path, one, "", stderr="fine\n", result_txt="time 4\n").told.seconds == (4.0,)
+    killed = parsed(tmp_path, start(), "time 4\n", exit_code=0)
+    assert not killed.told.damage
+    (tmp_path / AROUND).unlink()
+    assert parsed(tmp_path, start(), "time 4\n", exit_code=None).told.damage
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "unit", "share"),
+    [
+        ("scalapack-lu", 361.185, "MFLOP/s", None),
+        ("lammps-lj", 5.96824, "s", 0.9469),
+        ("hpcc", 0.000650959, "TFLOP/s", None),
+    ],
+)
+def test_the_applications_that_are_shipped_read_what_the_programs_print(
+    tmp_path: Path, name: str, value: float, unit: str, share: float | None
+):
+    (one,) = starts({"kind": "command", "application": str(EXAMPLES / f"applications/{name}.toml"), "ranks": [4]})
+    text = (OUTPUTS / f"{name}.txt").read_text()
+    found = parsed(tmp_path, one, text, hpccoutf_txt=text)
+    assert found.told.failed is None, found.told.failed
+    assert (found.figures[0].value, found.figures[0].unit) == (pytest.approx(value), unit)
+    assert found.communication_share == (None if share is None else pytest.approx(share))
+    assert len(found.figures) == len(one.application.figure)
+
+
+def test_every_application_and_the_campaign_of_them_can_be_planned():
+    for path in (EXAMPLES / "applications").glob("*.toml"):
+        assert starts({"kind": "command", "application": str(path), "ranks": [4]})
+    assert len(plan_run(read_campaign(EXAMPLES / "campaign-applications.toml"), lab_of(), seed=1).cells) == 3
+
+
+IS = {
+    "kind": "command",
+    "name": "npb-is",
+    "command": ["fabricbench-npb", "is", "--class", "{class}"],
+    "parameters": {"class": ["S"]},
+    "ranks": [2],
+    "environment": {"FABRICBENCH_TOLD": "{class}"},
+    "success": {"found": [r"^\s+verification\s+successful$"]},
+    "figure": [
+        {"name": "rate", "regex": r"^\s+rate\s+(\S+) Mop/s", "unit": "Mop/s", "better": "higher"},
+        {"name": "time", "regex": r"^\s+time\s+(\S+) s$", "unit": "s", "better": "lower"},
+        {"name": "communication", "regex": r"computing, (\S+) % in MPI", "unit": "%", "better": "lower"},
+    ],
+}
+
+
+def measure(directory: Path, venue: OwnLab | Standing, *tables: dict[str, Any]) -> Run:
+    asked = campaign(*tables)
+    start_run(directory, asked, venue, plan_run(asked, venue.testbed(), seed=1), notify=lambda _: None)
+    return Run.open(directory)
+
+
+@pytest.mark.lab
+@pytest.mark.mpi
+def test_an_application_runs_in_a_lab_and_its_rate_reaches_every_report(tmp_path: Path):
+    if lab_support().mode == "none":
+        pytest.skip(f"no lab can be had here: {lab_support().reason}")
+    venue = OwnLab(nodes=2, fabrics=tuple(parse_fabrics("fast-ethernet,myrinet")))
+    run = measure(tmp_path / "run", venue, IS)
+    assert [launch.proof for launch in run.launches] == ["proven"] * 4, [
+        launch.summary.facts.path_proof for launch in run.launches
+    ]
+    cells = run.cells()
+    assert set(cells["status"]) == {"done"}, cells["reason"].to_list()
+    assert set(cells["metric"]) == {"work_rate"}
+    parts = [launch.summary.workload for launch in run.launches]
+    for part in parts:
+        assert isinstance(part, WorkloadPart)
+        assert [(one.name, one.unit) for one in part.figures][:2] == [("rate", "Mop/s"), ("time", "s")]
+        assert part.communication_share is not None
+        assert set(part.fixed) == {"program sha256", "MPI"}
+    findings = analyse([run])
+    assert findings.applications is not None
+    assert findings.cells[0].unit == "Mop/s"
+    for name in ("html", "markdown", "csv", "text", "json"):
+        made = FORMATS[name]
+        assert isinstance(made, Format)
+        text = made.render(findings).decode() + "".join(
+            one.decode() for one in (made.render_others(findings) if made.render_others else {}).values()
+        )
+        assert "npb-is" in text, name
+        assert "Mop/s" in text, name
+
+
+@pytest.mark.mpi
+def test_an_application_with_a_wrong_result_is_a_failed_cell_and_the_run_goes_on(tmp_path: Path):
+    wrong = {**IS, "success": {"found": ["never printed"]}}
+    run = measure(tmp_path / "run", Standing(given=local_testbed()), wrong)
+    cells = run.cells()
+    assert set(cells["status"]) == {"failed"}
+    assert "wrong result: success: found nothing in stdout, needed 'never printed'; stdout ends: " in cells["reason"][0]
+    assert all(launch.summary.is_finished for launch in run.launches)
+
+
+DEBIAN = "/usr/lib/x86_64-linux-gnu/scalapack/mpich-tests"
+"""Where Debian's scalapack-mpi-test puts what it built for MPICH."""
+
+
+@pytest.mark.lab
+@pytest.mark.mpi
+def test_debians_linpack_runs_as_the_example_describes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    if lab_support().mode == "none":
+        pytest.skip(f"no lab can be had here: {lab_support().reason}")
+    monkeypatch.setenv("PATH", DEBIAN, prepend=":")
+    version = subprocess.run(
+        [build_info().mpiexec, "--version"], capture_output=True, text=True, timeout=20, check=False
+    )
+    if shutil.which("xdlu") is None or "HYDRA" not in version.stdout:
+        pytest.skip(
+            "Debian's scalapack-mpi-test for MPICH is not here, or MPI is another one (apt install scalapack-mpi-test)"
+        )
+    application = str(EXAMPLES / "applications/scalapack-lu.toml")
+    asked = {"kind": "command", "application": application, "ranks": [2], "parameters": {"n": [200]}}
+    venue = OwnLab(nodes=2, fabrics=tuple(parse_fabrics("fast-ethernet,myrinet")))
+    run = measure(tmp_path / "run", venue, asked)
+    assert set(run.cells()["status"]) == {"done"}, run.cells()["reason"].to_list()
+    assert {launch.proof for launch in run.launches} == {"proven"}, [
+        one.summary.facts.path_proof for one in run.launches
+    ]

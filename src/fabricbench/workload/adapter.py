@@ -94,7 +94,7 @@ class Parsed:
 
 
 class Start(Model, ABC):
-    """What one launch starts: a program on so many ranks, on the first of the nodes, and around again where there are more ranks."""
+    """What one launch starts: a program on so many ranks, on the first of the nodes and around again where they are more."""
 
     has_kinds: ClassVar[bool] = True
     pattern: ClassVar[Pattern] = Pattern.WORKLOAD

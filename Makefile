@@ -57,7 +57,7 @@ format: all ## put Python and C++ into the house's format
 	$(BIN)/ruff format -q .
 	$(BIN)/clang-format -i $$(find native -name '*.?pp')
 
-docs: all ## regenerate schema/ and the command reference
+docs: all ## regenerate schema/ and the table of patterns in native/
 	$(BIN)/python -m fabricbench.record.generate_schemas schema
 
 bench: all ## fabricbench beside its peers, and the lab against what was asked of it

@@ -1,9 +1,9 @@
 """The table of patterns and MPI operations, for both languages: an entry each, with all that is known of it before it runs.
 
-The table is `Pattern`. Python decides what is measured and checks it under mypy, so the table is Python's; C++ gets it as generated
-code, because the measurer must build where no Python is: `make docs` writes `native/core/pattern_table.inc` (names, facts and
-parameters with their defaults and ranges) and the lists of types in `native/pattern` and `native/mpi_operation`
-(`fabricbench.record.native_table`), and a test holds them to this file. Nothing of it is written down a second time.
+The table is `Pattern`. Python decides what is measured and checks it under mypy, so the table is Python's. C++ gets it as generated
+code, committed so that a build runs no generator: `make docs` writes `native/core/pattern_table.inc` (names, facts, parameters with
+their defaults and ranges) and the lists of types in `native/pattern` and `native/mpi_operation` (`record/native_table.py`), and a
+test holds them to this file. Nothing of it is written down a second time.
 
 A new pattern is a line here, in its family, and a native header of its own with a type of its name (`MessageRate` for
 `message-rate`): `native/pattern/NAME.hpp` or, of an operation, `native/mpi_operation/NAME.hpp`. CONTRIBUTING.md shows one of each.

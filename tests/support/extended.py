@@ -7,6 +7,7 @@ python tests/support/extended.py run FOLDER ARGUMENT...  the command line `fabri
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import sys
 from pathlib import Path
@@ -59,17 +60,38 @@ def write(folder: Path) -> None:
             path.write_text(text)
 
 
+def read(directory: Path) -> dict[str, object]:
+    """Return what is wrong with the record of a launch, and its cells."""
+    from fabricbench.record.probe_plan import plan_beside
+    from fabricbench.record.reading import read_record
+
+    record = read_record(directory / "records.jsonl", plan_beside(directory))
+    return {
+        "damage": [str(one) for one in record.damage],
+        "cells": [
+            {
+                "pattern": one.cell.pattern,
+                "layer": one.cell.layer,
+                "channels": sorted({(each.round, each.source, each.destination) for each in one.channels}),
+            }
+            for one in record.cells
+            if one.cell is not None
+        ],
+    }
+
+
 def main() -> None:
-    what, *arguments = sys.argv[1:]
+    what, folder, *arguments = sys.argv[1:]
+    source = Path(folder) / "patterns.py"
     if what == "write":
-        source = Path(arguments[0]) / "patterns.py"
         source.parent.mkdir(parents=True, exist_ok=True)
         source.write_text(extended_table())
-        install(source)
-        write(Path(arguments[0]))
+    install(source)
+    if what == "write":
+        write(Path(folder))
+    elif what == "read":
+        json.dump(read(Path(arguments[0])), sys.stdout)
     else:
-        folder, *arguments = arguments
-        install(Path(folder) / "patterns.py")
         from fabricbench.cli import main as fabricbench
 
         sys.argv = ["fabricbench", *arguments]

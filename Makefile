@@ -50,14 +50,14 @@ lint: all ## formatting, style, types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/clang-format --dry-run --Werror $$(find native -name '*.?pp')
+	$(BIN)/clang-format --dry-run --Werror $$(find native examples -name '*.?pp')
 
 format: all ## put Python and C++ into the house's format
 	$(BIN)/ruff check --fix-only -q . || true
 	$(BIN)/ruff format -q .
-	$(BIN)/clang-format -i $$(find native -name '*.?pp')
+	$(BIN)/clang-format -i $$(find native examples -name '*.?pp')
 
-docs: all ## regenerate schema/ and the command reference
+docs: all ## regenerate schema/ and the table of patterns in native/
 	$(BIN)/python -m fabricbench.record.generate_schemas schema
 
 bench: all ## fabricbench beside its peers, and the lab against what was asked of it

@@ -13,8 +13,8 @@ PACKAGE = Path(fabricbench.__file__).parent
 BASE = {"errors", "model", "patterns", "quantity", "native", "configuration", "printable", "table"}
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
-    "model": {"errors"},
-    "patterns": {"model"},
+    "model": {"errors", "patterns"},
+    "patterns": set(),
     "quantity": {"errors"},
     "native": {"errors"},
     "printable": set(),

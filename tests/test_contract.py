@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
 import pytest
 
 from fabricbench.native import native_file
-from fabricbench.patterns import PATTERNS
+from fabricbench.patterns import PATTERNS, Layer, Parameter, Pattern
 from fabricbench.record.generate_schemas import schemas
 from fabricbench.record.lines import LINE_ADAPTER
+from fabricbench.record.native_table import native_files
 from fabricbench.record.probe_plan import ProbePlan
 
 SCHEMA = Path(__file__).parents[1] / "schema"
@@ -42,8 +44,21 @@ def test_the_schemas_on_disk_are_those_of_the_models():
         assert json.loads((SCHEMA / name).read_text()) == schema, "run `make docs`"
 
 
-def test_the_measurer_has_the_patterns_families_and_metrics_of_the_table():
+def test_the_native_files_on_disk_are_those_of_the_table():
+    for name, text in native_files().items():
+        assert (SCHEMA.parent / "native" / name).read_text() == text, "run `make docs`"
+
+
+def test_a_parameter_has_the_same_words_in_all_patterns_or_none(monkeypatch: pytest.MonkeyPatch):
+    other = replace(PATTERNS[Pattern.PUT], parameters={"mode": Parameter(default="a", words=("a", "b"), summary="")})
+    monkeypatch.setitem(PATTERNS, Pattern.PUT, other)
+    with pytest.raises(ValueError, match="parameter mode of put: another pattern has other words for it"):
+        native_files()
+
+
+def test_the_measurer_has_the_layers_patterns_families_and_metrics_of_the_table():
     program = str(native_file("fabricbench-probe"))
     done = subprocess.run([program, "--list"], capture_output=True, text=True, timeout=10, check=True)
+    assert done.stdout.splitlines()[0].split() == ["layers:", *Layer]
     listed = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("pattern ")]
     assert listed == [[facts.pattern, facts.family, facts.metric] for facts in PATTERNS.values()]

@@ -194,20 +194,33 @@ PlanProbe congestor_probe(const PlanProbe& probe) {
 bool needs_global_clock(const PlanProbe& probe) {
   const Family family = facts_of(probe.pattern).family;
   return family == Family::flood || family == Family::lockstep || family == Family::operation ||
-         probe.pattern == Pattern::oneway;
+         facts_of(probe.pattern).stamps_both_ends;
 }
 
 namespace {
 
+std::string layers_of(Pattern pattern) {
+  std::string list;
+  for (std::size_t i = 0; i < names_of<Layer>.size(); ++i) {
+    if (!facts_of(pattern).layers.has(static_cast<Layer>(i))) continue;
+    list += (list.empty() ? "" : ", ") + std::string(names_of<Layer>[i]);
+  }
+  return list;
+}
+
+/// Over a network; one rank alone is enough only for layer memory.
+std::size_t least_ranks_of(const PatternFacts& facts) { return std::max<std::size_t>(facts.least_ranks, 2); }
+
 std::string needed_ranks(const PatternFacts& facts) {
-  const std::string least = std::to_string(facts.least_ranks);
+  const std::string least = std::to_string(least_ranks_of(facts));
   if (facts.most_ranks == any_number) return "at least " + least + " ranks";
-  return facts.least_ranks == facts.most_ranks ? least + " ranks" : least + " to " + std::to_string(facts.most_ranks);
+  return least_ranks_of(facts) == facts.most_ranks ? least + " ranks"
+                                                   : least + " to " + std::to_string(facts.most_ranks);
 }
 
 void check_number(Layer layer, Pattern pattern, std::size_t number, const std::string& path) {
-  const PatternFacts facts = facts_of(pattern);
-  if (number >= facts.least_ranks && (facts.most_ranks == any_number || number <= facts.most_ranks)) return;
+  const PatternFacts& facts = facts_of(pattern);
+  if (number >= least_ranks_of(facts) && (facts.most_ranks == any_number || number <= facts.most_ranks)) return;
   throw PlanError(path, std::string(name_of(pattern)) + " over " + std::string(name_of(layer)) + " needs " +
                             needed_ranks(facts) + ", found " + std::to_string(number));
 }
@@ -234,14 +247,16 @@ void check_ranks(const Plan& plan, int world_size) {
     }
     if (probe.layer == Layer::memory) {
       // Memory is measured by ranks[0] alone, whoever else is named.
-      if (probe.pattern != Pattern::pingpong && probe.pattern != Pattern::stream) {
-        throw PlanError(path + ".pattern", "memory has pingpong and stream only: one rank has nobody to exchange with");
+      if (!facts_of(probe.pattern).layers.has(Layer::memory)) {
+        throw PlanError(path + ".pattern", std::string(name_of(probe.pattern)) +
+                                               " is not for memory: one rank has nobody to exchange with");
       }
       check_there(std::span(probe.ranks).first(1), world_size, path + ".ranks");
       continue;
     }
-    if (facts_of(probe.pattern).family == Family::operation && probe.layer != Layer::mpi) {
-      throw PlanError(path + ".layer", std::string(name_of(probe.pattern)) + " is an operation of mpi, found layer " +
+    if (!facts_of(probe.pattern).layers.has(probe.layer)) {
+      throw PlanError(path + ".layer", std::string(name_of(probe.pattern)) + " is for layer " +
+                                           layers_of(probe.pattern) + ", found layer " +
                                            std::string(name_of(probe.layer)));
     }
     check_number(probe.layer, probe.pattern, probe.ranks.size(), path + ".ranks");

@@ -141,7 +141,7 @@ void RecordWriter::open_cell(const PlanProbe& probe, const CellReport& report) {
   warmup_ = report.warmup.time_ns.size();
   measured_ = report.measured.time_ns.size();
   if (!report.failure || has_samples || report.has_parts) {
-    const bool is_stream = probe.pattern == Pattern::stream && probe.layer != Layer::memory;
+    const bool is_stream = facts_of(probe.pattern).is_stream && probe.layer != Layer::memory;
     Line line({{"type", "cell"},
                {"id", probe.id},
                {"layer", name_of(probe.layer)},

@@ -1,4 +1,5 @@
-// The words that plans and records share with the Python side (src/fabricbench/model.py, record/lines.py).
+// The words that plans and records share with the Python side (src/fabricbench/model.py, record/lines.py); those of
+// patterns are in core/pattern_facts.hpp.
 #pragma once
 
 #include <array>
@@ -9,54 +10,6 @@
 namespace fabricbench {
 
 enum class Layer { memory, frame, ip, udp, tcp, mpi };
-enum class Pattern {
-  pingpong,
-  oneway,
-  paced,
-  burst,
-  stream,
-  pingping,
-  sendrecv,
-  exchange,
-  halo,
-  bistream,
-  star,
-  ring,
-  chaos,
-  incast,
-  outcast,
-  bisection,
-  message_rate,
-  pairs,
-  pairs_stream,
-  barrier,
-  bcast,
-  gather,
-  gatherv,
-  scatter,
-  scatterv,
-  reduce,
-  allreduce,
-  reduce_scatter,
-  reduce_scatter_block,
-  allgather,
-  allgatherv,
-  alltoall,
-  alltoallv,
-  scan,
-  exscan,
-  neighbor_allgather,
-  neighbor_alltoall,
-  put,
-  get,
-  accumulate,
-  fetch_and_op,
-  compare_and_swap,
-  partitioned,
-  threaded,
-  npb,
-  workload
-};
 enum class Receive { blocking, polling, library };
 enum class StopReason { width, time, count };
 enum class FailureCode { permission, unsupported, unreachable, timeout, corrupted, error };
@@ -65,53 +18,6 @@ template <class Enum>
 inline constexpr std::array<std::string_view, 0> names_of{};
 template <>
 inline constexpr std::array<std::string_view, 6> names_of<Layer>{"memory", "frame", "ip", "udp", "tcp", "mpi"};
-template <>
-inline constexpr std::array<std::string_view, 46> names_of<Pattern>{"pingpong",
-                                                                    "oneway",
-                                                                    "paced",
-                                                                    "burst",
-                                                                    "stream",
-                                                                    "pingping",
-                                                                    "sendrecv",
-                                                                    "exchange",
-                                                                    "halo",
-                                                                    "bistream",
-                                                                    "star",
-                                                                    "ring",
-                                                                    "chaos",
-                                                                    "incast",
-                                                                    "outcast",
-                                                                    "bisection",
-                                                                    "message-rate",
-                                                                    "pairs",
-                                                                    "pairs-stream",
-                                                                    "barrier",
-                                                                    "bcast",
-                                                                    "gather",
-                                                                    "gatherv",
-                                                                    "scatter",
-                                                                    "scatterv",
-                                                                    "reduce",
-                                                                    "allreduce",
-                                                                    "reduce-scatter",
-                                                                    "reduce-scatter-block",
-                                                                    "allgather",
-                                                                    "allgatherv",
-                                                                    "alltoall",
-                                                                    "alltoallv",
-                                                                    "scan",
-                                                                    "exscan",
-                                                                    "neighbor-allgather",
-                                                                    "neighbor-alltoall",
-                                                                    "put",
-                                                                    "get",
-                                                                    "accumulate",
-                                                                    "fetch-and-op",
-                                                                    "compare-and-swap",
-                                                                    "partitioned",
-                                                                    "threaded",
-                                                                    "npb",
-                                                                    "workload"};
 template <>
 inline constexpr std::array<std::string_view, 3> names_of<Receive>{"blocking", "polling", "library"};
 template <>

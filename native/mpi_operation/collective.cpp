@@ -1,5 +1,6 @@
 #include "mpi_operation/collective.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <string>
 
@@ -12,12 +13,15 @@ namespace {
 std::size_t checked_block(const PlanProbe& probe, CollectiveKind kind) {
   const std::size_t bytes = probe.message_bytes;
   const bool is_sum = kind == CollectiveKind::sums;
-  if (probe.pattern == Pattern::barrier && bytes != 0) {
-    throw Failure(FailureCode::unsupported,
-                  "a barrier has no message: message_bytes must be 0, found " + std::to_string(bytes));
+  const PatternFacts& facts = facts_of(probe.pattern);
+  if (!facts.has_size && bytes != 0) {
+    throw Failure(FailureCode::unsupported, "a " + std::string(name_of(probe.pattern)) +
+                                                " has no message: message_bytes must be 0, found " +
+                                                std::to_string(bytes));
   }
-  if (probe.pattern != Pattern::barrier && bytes == 0) {
-    throw Failure(FailureCode::unsupported, "message_bytes must be at least " + std::to_string(is_sum ? 8 : 1));
+  if (bytes < facts.smallest_message_bytes) {
+    throw Failure(FailureCode::unsupported,
+                  "message_bytes must be at least " + std::to_string(facts.smallest_message_bytes));
   }
   if (is_sum && bytes % sizeof(double) != 0) {
     throw Failure(FailureCode::unsupported,
@@ -72,8 +76,9 @@ CollectiveMemory::CollectiveMemory(MPI_Comm communicator, const PlanProbe& probe
       send_(bytes_of(blocks_.sent, block_bytes_)),
       receive_(bytes_of(blocks_.received, block_bytes_)) {
   const std::size_t elements = elements_of(block_bytes_, kind);
-  check_count(elements, shape_.ranks);
-  for (int i = 0; i < shape_.ranks; ++i) {
+  const int blocks = std::max({shape_.ranks, blocks_.sent, blocks_.received});
+  check_count(elements, blocks);
+  for (int i = 0; i < blocks; ++i) {
     counts_.push_back(static_cast<int>(elements));
     displacements_.push_back(i * static_cast<int>(elements));
   }

@@ -1,8 +1,9 @@
 // A collective call on known buffers: what every collective is described by, and the memory that it works on. A
 // collective is a struct (rooted.hpp, exchanged.hpp, reductions.hpp, neighbourhood.hpp) with
 //
-//   pattern, name     of the plan and of MPI
+//   name              of the call
 //   kind              moves blocks of bytes, or sums vectors of doubles
+//   on_grid           true where its communicator is a periodic 2-D grid, else left out
 //   sizes(shape)      how many blocks it sends and receives on a rank, and how many count (operation.hpp)
 //   arguments(operands)
 //   call, start, init the blocking, the nonblocking and the persistent call with them (FABRICBENCH_CALLS)

@@ -11,7 +11,7 @@
 #include "mpi_operation/conductor.hpp"
 #include "mpi_operation/contents.hpp"
 #include "mpi_operation/mpi_error.hpp"
-#include "mpi_operation/parameters.hpp"
+#include "pattern/parameters.hpp"
 
 namespace fabricbench {
 
@@ -72,9 +72,9 @@ CollectiveMemory memory_of(MPI_Comm communicator, const PlanProbe& probe) {
 }
 
 /// The mode of a plan, where this MPI has it.
-inline CallMode mode_of(const PlanProbe& probe) {
-  const auto mode = word_parameter<CallMode>(probe, "mode");
-  if (mode != CallMode::persistent || has_mpi4) return mode;
+inline words::Mode mode_of(const PlanProbe& probe) {
+  const auto mode = word_parameter<words::Mode>(probe, "mode");
+  if (mode != words::Mode::persistent || has_mpi4) return mode;
   throw Failure(FailureCode::unsupported, "persistent collectives came with MPI 4, this measurer was built with MPI " +
                                               std::to_string(MPI_VERSION) + ": build it with a newer library");
 }
@@ -130,7 +130,7 @@ void verify_barrier(Call& call, MPI_Comm communicator, const Shape& shape, std::
 template <class Op, class Call>
 void verify_calls(CollectiveMemory& memory, Call& call, MPI_Comm communicator, Task& task) {
   for (std::uint64_t turn = 0; turn < task.probe.verify_messages; ++turn) {
-    if constexpr (Op::pattern == Pattern::barrier) {
+    if constexpr (!facts_of(Op::pattern).has_size) {
       verify_barrier(call, communicator, memory.shape(), turn, task);
     } else {
       fill_sent<Op>(memory, turn);
@@ -143,12 +143,12 @@ void verify_calls(CollectiveMemory& memory, Call& call, MPI_Comm communicator, T
 
 template <class Op>
 void verify_collective(MPI_Comm communicator, Task& task) {
-  const CallMode mode = mode_of(task.probe);
+  const words::Mode mode = mode_of(task.probe);
   CollectiveMemory memory = memory_of<Op>(communicator, task.probe);
   const auto verify = [&](auto&& call) { verify_calls<Op>(memory, call, communicator, task); };
-  if (mode == CallMode::blocking) {
+  if (mode == words::Mode::blocking) {
     verify(BlockingCall<Op>{memory.operands()});
-  } else if (mode == CallMode::nonblocking) {
+  } else if (mode == words::Mode::nonblocking) {
     verify(NonblockingCall<Op>{memory.operands()});
   } else {
     verify(PersistentCall<Op>(memory.operands()));
@@ -191,13 +191,13 @@ Outcome run_calls(MPI_Comm communicator, Call&& call, Task& task) {
 
 template <class Op>
 Outcome run_collective(MPI_Comm communicator, Task& task) {
-  const CallMode mode = mode_of(task.probe);
+  const words::Mode mode = mode_of(task.probe);
   CollectiveMemory memory = memory_of<Op>(communicator, task.probe);
   const Operands& operands = memory.operands();
   Outcome outcome;
-  if (mode == CallMode::blocking) {
+  if (mode == words::Mode::blocking) {
     outcome = run_calls(communicator, BlockingCall<Op>{operands}, task);
-  } else if (mode == CallMode::nonblocking) {
+  } else if (mode == words::Mode::nonblocking) {
     outcome = run_nonblocking<Op>(communicator, operands, task);
   } else {
     outcome = run_calls(communicator, PersistentCall<Op>(operands), task);

@@ -6,7 +6,6 @@
 namespace fabricbench {
 
 struct Allgather {
-  static constexpr Pattern pattern = Pattern::allgather;
   static constexpr const char* name = "MPI_Allgather";
   static constexpr CollectiveKind kind = CollectiveKind::moves;
   static BlockCounts sizes(const Shape& shape) { return {.sent = 1, .received = shape.ranks, .counted = shape.ranks}; }
@@ -20,7 +19,6 @@ struct Allgather {
 };
 
 struct Allgatherv {
-  static constexpr Pattern pattern = Pattern::allgatherv;
   static constexpr const char* name = "MPI_Allgatherv";
   static constexpr CollectiveKind kind = CollectiveKind::moves;
   static BlockCounts sizes(const Shape& shape) { return {.sent = 1, .received = shape.ranks, .counted = shape.ranks}; }
@@ -34,7 +32,6 @@ struct Allgatherv {
 };
 
 struct Alltoall {
-  static constexpr Pattern pattern = Pattern::alltoall;
   static constexpr const char* name = "MPI_Alltoall";
   static constexpr CollectiveKind kind = CollectiveKind::moves;
   static BlockCounts sizes(const Shape& shape) {
@@ -52,7 +49,6 @@ struct Alltoall {
 };
 
 struct Alltoallv {
-  static constexpr Pattern pattern = Pattern::alltoallv;
   static constexpr const char* name = "MPI_Alltoallv";
   static constexpr CollectiveKind kind = CollectiveKind::moves;
   static BlockCounts sizes(const Shape& shape) {

@@ -9,7 +9,6 @@ namespace fabricbench {
 inline constexpr int neighbours = 4;
 
 struct NeighborAllgather {
-  static constexpr Pattern pattern = Pattern::neighbor_allgather;
   static constexpr const char* name = "MPI_Neighbor_allgather";
   static constexpr CollectiveKind kind = CollectiveKind::moves;
   static constexpr bool on_grid = true;
@@ -24,7 +23,6 @@ struct NeighborAllgather {
 };
 
 struct NeighborAlltoall {
-  static constexpr Pattern pattern = Pattern::neighbor_alltoall;
   static constexpr const char* name = "MPI_Neighbor_alltoall";
   static constexpr CollectiveKind kind = CollectiveKind::moves;
   static constexpr bool on_grid = true;

@@ -16,19 +16,17 @@
 //   fetch-and-op, compare-and-swap              one 64-bit integer: message_bytes must be 8; counts 8
 //   partitioned                                 the whole message each way; counts both ways
 //   threaded                                    the message of each thread each way; counts both ways of all threads
+//
+// An operation is a type that says what the table does not: a collective (mpi_operation/collective.hpp, of which
+// rooted.hpp has the simplest), a one-sided access (one_sided.hpp), or anything else with verify(communicator, task)
+// and run(communicator, task), which are the two functions below for it.
 #pragma once
 
 #include <mpi.h>
 
-#include <string>
-#include <vector>
-
 #include "core/measurement.hpp"
 
 namespace fabricbench {
-
-/// The parameters that an operation has. Others are refused.
-std::vector<std::string> operation_parameters(Pattern pattern);
 
 /// The untimed calls with known contents before the timing; counts what is right and what is not. Collective over the
 /// communicator of the cell's ranks.

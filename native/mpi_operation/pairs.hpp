@@ -7,13 +7,16 @@
 
 namespace fabricbench {
 
-void verify_one_sided(MPI_Comm communicator, Task& task);
-Outcome run_one_sided(MPI_Comm communicator, Task& task);
+/// partitioned.cpp
+struct Partitioned {
+  static void verify(MPI_Comm communicator, Task& task);
+  static Outcome run(MPI_Comm communicator, Task& task);
+};
 
-void verify_partitioned(MPI_Comm communicator, Task& task);
-Outcome run_partitioned(MPI_Comm communicator, Task& task);
-
-void verify_threaded(MPI_Comm communicator, Task& task);
-Outcome run_threaded(MPI_Comm communicator, Task& task);
+/// threaded.cpp
+struct Threaded {
+  static void verify(MPI_Comm communicator, Task& task);
+  static Outcome run(MPI_Comm communicator, Task& task);
+};
 
 }  // namespace fabricbench

@@ -9,20 +9,17 @@
 #include "mpi_operation/contents.hpp"
 #include "mpi_operation/mpi_error.hpp"
 #include "mpi_operation/pairs.hpp"
-#include "mpi_operation/parameters.hpp"
+#include "pattern/parameters.hpp"
 
 namespace fabricbench {
 
 #if MPI_VERSION >= 4
 namespace {
 
-constexpr int usual_partitions = 8;
-constexpr int most_partitions = 1024;
-
 class PartitionedPath {
  public:
   PartitionedPath(MPI_Comm communicator, const PlanProbe& probe)
-      : partitions_(number_parameter(probe, "partitions", usual_partitions, most_partitions)),
+      : partitions_(static_cast<int>(whole_parameter(probe, "partitions"))),
         send_(checked_bytes(probe, partitions_)),
         receive_(probe.message_bytes) {
     int rank = 0;
@@ -82,7 +79,7 @@ class PartitionedPath {
 
 }  // namespace
 
-void verify_partitioned(MPI_Comm communicator, Task& task) {
+void Partitioned::verify(MPI_Comm communicator, Task& task) {
   PartitionedPath path(communicator, task.probe);
   const std::uint64_t own = task.team.member();
   for (std::uint64_t turn = 0; turn < task.probe.verify_messages; ++turn) {
@@ -93,7 +90,7 @@ void verify_partitioned(MPI_Comm communicator, Task& task) {
   }
 }
 
-Outcome run_partitioned(MPI_Comm communicator, Task& task) {
+Outcome Partitioned::run(MPI_Comm communicator, Task& task) {
   PartitionedPath path(communicator, task.probe);
   const bool is_first = task.team.member() == 0;
   const auto ask = [&] { return path.ask(); };
@@ -120,8 +117,8 @@ namespace {
 
 }  // namespace
 
-void verify_partitioned(MPI_Comm, Task&) { refuse(); }
-Outcome run_partitioned(MPI_Comm, Task&) { refuse(); }
+void Partitioned::verify(MPI_Comm, Task&) { refuse(); }
+Outcome Partitioned::run(MPI_Comm, Task&) { refuse(); }
 
 #endif
 

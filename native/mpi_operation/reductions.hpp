@@ -6,7 +6,6 @@
 namespace fabricbench {
 
 struct Reduce {
-  static constexpr Pattern pattern = Pattern::reduce;
   static constexpr const char* name = "MPI_Reduce";
   static constexpr CollectiveKind kind = CollectiveKind::sums;
   static BlockCounts sizes(const Shape& shape) {
@@ -22,7 +21,6 @@ struct Reduce {
 };
 
 struct Allreduce {
-  static constexpr Pattern pattern = Pattern::allreduce;
   static constexpr const char* name = "MPI_Allreduce";
   static constexpr CollectiveKind kind = CollectiveKind::sums;
   static BlockCounts sizes(const Shape&) { return {.sent = 1, .received = 1, .counted = 1}; }
@@ -35,7 +33,6 @@ struct Allreduce {
 };
 
 struct ReduceScatter {
-  static constexpr Pattern pattern = Pattern::reduce_scatter;
   static constexpr const char* name = "MPI_Reduce_scatter";
   static constexpr CollectiveKind kind = CollectiveKind::sums;
   static BlockCounts sizes(const Shape& shape) { return {.sent = shape.ranks, .received = 1, .counted = shape.ranks}; }
@@ -48,7 +45,6 @@ struct ReduceScatter {
 };
 
 struct ReduceScatterBlock {
-  static constexpr Pattern pattern = Pattern::reduce_scatter_block;
   static constexpr const char* name = "MPI_Reduce_scatter_block";
   static constexpr CollectiveKind kind = CollectiveKind::sums;
   static BlockCounts sizes(const Shape& shape) { return {.sent = shape.ranks, .received = 1, .counted = shape.ranks}; }
@@ -61,7 +57,6 @@ struct ReduceScatterBlock {
 };
 
 struct Scan {
-  static constexpr Pattern pattern = Pattern::scan;
   static constexpr const char* name = "MPI_Scan";
   static constexpr CollectiveKind kind = CollectiveKind::sums;
   static BlockCounts sizes(const Shape&) { return {.sent = 1, .received = 1, .counted = 1}; }
@@ -74,7 +69,6 @@ struct Scan {
 };
 
 struct Exscan {
-  static constexpr Pattern pattern = Pattern::exscan;
   static constexpr const char* name = "MPI_Exscan";
   static constexpr CollectiveKind kind = CollectiveKind::sums;
   static BlockCounts sizes(const Shape&) { return {.sent = 1, .received = 1, .counted = 1}; }

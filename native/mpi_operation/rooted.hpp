@@ -6,7 +6,6 @@
 namespace fabricbench {
 
 struct Barrier {
-  static constexpr Pattern pattern = Pattern::barrier;
   static constexpr const char* name = "MPI_Barrier";
   static constexpr CollectiveKind kind = CollectiveKind::moves;
   static BlockCounts sizes(const Shape&) { return {}; }
@@ -17,7 +16,6 @@ struct Barrier {
 };
 
 struct Bcast {
-  static constexpr Pattern pattern = Pattern::bcast;
   static constexpr const char* name = "MPI_Bcast";
   static constexpr CollectiveKind kind = CollectiveKind::moves;
   static BlockCounts sizes(const Shape& shape) {
@@ -32,7 +30,6 @@ struct Bcast {
 };
 
 struct Gather {
-  static constexpr Pattern pattern = Pattern::gather;
   static constexpr const char* name = "MPI_Gather";
   static constexpr CollectiveKind kind = CollectiveKind::moves;
   static BlockCounts sizes(const Shape& shape) {
@@ -48,7 +45,6 @@ struct Gather {
 };
 
 struct Gatherv {
-  static constexpr Pattern pattern = Pattern::gatherv;
   static constexpr const char* name = "MPI_Gatherv";
   static constexpr CollectiveKind kind = CollectiveKind::moves;
   static BlockCounts sizes(const Shape& shape) {
@@ -64,7 +60,6 @@ struct Gatherv {
 };
 
 struct Scatter {
-  static constexpr Pattern pattern = Pattern::scatter;
   static constexpr const char* name = "MPI_Scatter";
   static constexpr CollectiveKind kind = CollectiveKind::moves;
   static BlockCounts sizes(const Shape& shape) {
@@ -82,7 +77,6 @@ struct Scatter {
 };
 
 struct Scatterv {
-  static constexpr Pattern pattern = Pattern::scatterv;
   static constexpr const char* name = "MPI_Scatterv";
   static constexpr CollectiveKind kind = CollectiveKind::moves;
   static BlockCounts sizes(const Shape& shape) {

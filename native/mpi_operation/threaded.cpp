@@ -10,13 +10,10 @@
 #include "mpi_operation/contents.hpp"
 #include "mpi_operation/mpi_error.hpp"
 #include "mpi_operation/pairs.hpp"
-#include "mpi_operation/parameters.hpp"
+#include "pattern/parameters.hpp"
 
 namespace fabricbench {
 namespace {
-
-constexpr int usual_threads = 2;
-constexpr int most_threads = 64;
 
 /// What one thread works with.
 class ThreadPath {
@@ -60,7 +57,7 @@ class ThreadedPaths {
   ThreadedPaths(MPI_Comm communicator, const Task& task) {
     const PlanProbe& probe = task.probe;
     require_threads();
-    const int threads = number_parameter(probe, "threads", usual_threads, most_threads);
+    const int threads = static_cast<int>(whole_parameter(probe, "threads"));
     const auto most = static_cast<std::size_t>(std::numeric_limits<int>::max());
     if (probe.message_bytes == 0 || probe.message_bytes > most) {
       throw Failure(FailureCode::unsupported, "message_bytes must be from 1 to " + std::to_string(most));
@@ -101,7 +98,7 @@ class ThreadedPaths {
 
 }  // namespace
 
-void verify_threaded(MPI_Comm communicator, Task& task) {
+void Threaded::verify(MPI_Comm communicator, Task& task) {
   ThreadedPaths paths(communicator, task);
   const std::uint64_t own = task.team.member();
   for (std::uint64_t turn = 0; turn < task.probe.verify_messages; ++turn) {
@@ -118,7 +115,7 @@ void verify_threaded(MPI_Comm communicator, Task& task) {
   }
 }
 
-Outcome run_threaded(MPI_Comm communicator, Task& task) {
+Outcome Threaded::run(MPI_Comm communicator, Task& task) {
   ThreadedPaths paths(communicator, task);
   const bool is_first = task.team.member() == 0;
   Conductor conductor(

@@ -189,20 +189,14 @@ struct BurstsOver<Clock, T> {
 
 class Burst {
  public:
-  static constexpr Pattern pattern = Pattern::burst;
-  static constexpr std::size_t smallest_message = 1;
   static constexpr std::size_t timing_member = leader;
-
-  static std::vector<std::string> parameters() { return {"messages"}; }
 
   template <class T>
   static constexpr bool runs_over = Transport<T>;
 
   template <class Clock, Transport T>
   static Outcome run(T& path, Task& task) {
-    constexpr std::size_t usual = 8;
-    constexpr std::size_t most = 4096;
-    const std::size_t messages = whole_parameter(task.probe, "messages", usual, 1, most);
+    const std::size_t messages = whole_parameter(task.probe, "messages");
     refuse_too_many(task.probe, messages);
     typename BurstsOver<Clock, T>::type bursts(path, task, messages);
     Outcome outcome;

@@ -1,189 +1,102 @@
 #include "pattern/channels.hpp"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 #include <random>
 
+#include "core/failure.hpp"
+#include "pattern/group_patterns.inc"
 #include "pattern/parameters.hpp"
 
 namespace fabricbench {
 namespace {
 
-/// Collects a member's links: sending and receiving over one path where both ends agree on its flow.
-class Links {
- public:
-  explicit Links(std::size_t flows) : flows_(flows) {}
-
-  /// All flows of a channel to a peer.
-  void send_to(std::size_t peer, std::size_t first_flow = 0) { add(peer, first_flow, &Link::sends); }
-  void receive_from(std::size_t peer, std::size_t first_flow = 0) { add(peer, first_flow, &Link::receives); }
-
-  std::vector<Link> list() const {
-    std::vector<Link> list;
-    for (const auto& [key, link] : links_) list.push_back(link);
-    return list;
-  }
-
- private:
-  void add(std::size_t peer, std::size_t first_flow, bool Link::* direction) {
-    for (std::size_t i = 0; i < flows_; ++i) {
-      Link& link = links_[{peer, first_flow + i}];
-      link.peer = peer;
-      link.flow = first_flow + i;
-      link.*direction = true;
-    }
-  }
-
-  std::size_t flows_;
-  std::map<std::pair<std::size_t, std::size_t>, Link> links_;
+/// What the listed types say, by the pattern's name; those left out are none of many ranks.
+struct GroupEntry {
+  void (*links)(const Group& group, Links& links) = nullptr;
+  std::size_t (*rounds)(const Group& group) = nullptr;
+  std::size_t (*channels)(const Group& group) = nullptr;
 };
 
-/// Both neighbours along one axis of a periodic grid. Channels up the axis and down it are different ones even where
-/// both neighbours are the same member, so those down take the next flow.
-void add_axis(Links& links, std::size_t up, std::size_t down, std::size_t axis) {
-  const std::size_t flow_up = 2 * axis;
-  const std::size_t flow_down = 2 * axis + 1;
-  links.send_to(up, flow_up);
-  links.receive_from(down, flow_up);
-  links.send_to(down, flow_down);
-  links.receive_from(up, flow_down);
+template <class Each>
+constexpr GroupEntry entry_for() {
+  GroupEntry entry{.links = Each::links};
+  if constexpr (requires { &Each::rounds; }) entry.rounds = Each::rounds;
+  if constexpr (requires { &Each::channels; }) entry.channels = Each::channels;
+  return entry;
 }
 
-void add_halo(Links& links, std::size_t members, std::size_t member, std::size_t dimensions) {
-  std::size_t stride = 1;
-  std::size_t axis = 0;
-  for (const std::size_t side : grid_sides(members, dimensions)) {
-    const std::size_t place = member / stride % side;
-    const auto moved = [&](std::size_t to) { return member + to * stride - place * stride; };
-    if (side > 1) add_axis(links, moved((place + 1) % side), moved((place + side - 1) % side), axis);
-    stride *= side;
-    ++axis;
-  }
+template <class... Each>
+constexpr auto entries_of(PatternList<Each...>) {
+  std::array<GroupEntry, names_of<Pattern>.size()> entries;
+  ((entries[static_cast<std::size_t>(Each::pattern)] = entry_for<Each>()), ...);
+  return entries;
 }
+constexpr auto entries = entries_of(GroupPatterns{});
 
-void add_all_others(std::size_t members, std::size_t member, const auto& add) {
-  for (std::size_t other = 0; other < members; ++other) {
-    if (other != member) add(other);
-  }
-}
+const GroupEntry& entry_of(Pattern pattern) { return entries[static_cast<std::size_t>(pattern)]; }
 
 }  // namespace
 
 GroupParameters group_parameters(const PlanProbe& probe) {
-  constexpr std::size_t most_flows = 256;
-  constexpr std::size_t most_matchings = 1000;
-  return {.flows = whole_parameter(probe, "flows", 1, 1, most_flows),
-          .dimensions = whole_parameter(probe, "dimensions", 2, 2, 3),
-          .matchings = whole_parameter(probe, "matchings", 8, 1, most_matchings),
-          .seed = whole_parameter(probe, "seed", 1, 0, 0x7fffffff)};
+  GroupParameters parameters;
+  for (const ParameterFacts& parameter : facts_of(probe.pattern).parameters) {
+    if (!parameter.words.empty()) continue;
+    const std::string name(parameter.name);
+    parameters[name] = whole_parameter(probe, name);
+  }
+  return parameters;
+}
+
+std::size_t flows_of(const GroupParameters& parameters) {
+  const auto found = parameters.find("flows");
+  return found == parameters.end() ? 1 : found->second;
+}
+
+std::size_t Group::parameter(const std::string& name) const {
+  const auto found = parameters.find(name);
+  if (found != parameters.end()) return found->second;
+  return parameter_facts(pattern, name).usual;
+}
+
+std::vector<Link> Links::list() const {
+  std::vector<Link> list;
+  for (const auto& [key, link] : links_) list.push_back(link);
+  return list;
+}
+
+void Links::add(std::size_t peer, std::size_t first_flow, bool Link::* direction) {
+  for (std::size_t i = 0; i < flows_; ++i) {
+    Link& link = links_[{peer, first_flow + i}];
+    link.peer = peer;
+    link.flow = first_flow + i;
+    link.*direction = true;
+  }
 }
 
 std::vector<Link> links_of(Pattern pattern, std::size_t members, std::size_t member, const GroupParameters& parameters,
                            std::size_t round) {
-  Links links(parameters.flows);
-  const std::size_t right = (member + 1) % members;
-  const std::size_t left = (member + members - 1) % members;
-  const bool is_centre = member == 0;
-  const auto both_ways = [&](std::size_t other) {
-    links.send_to(other);
-    links.receive_from(other);
-  };
-  switch (pattern) {
-    case Pattern::pingping:
-    case Pattern::bistream:
-      both_ways(1 - member);
-      break;
-    case Pattern::sendrecv:
-    case Pattern::ring:
-      links.send_to(right);
-      links.receive_from(left);
-      break;
-    case Pattern::exchange:
-      add_axis(links, right, left, 0);
-      break;
-    case Pattern::halo:
-      add_halo(links, members, member, parameters.dimensions);
-      break;
-    case Pattern::star:
-      if (is_centre) {
-        add_all_others(members, member, both_ways);
-      } else {
-        both_ways(0);
-      }
-      break;
-    case Pattern::chaos:
-      add_all_others(members, member, both_ways);
-      break;
-    case Pattern::incast:
-      if (is_centre) {
-        add_all_others(members, member, [&](std::size_t other) { links.receive_from(other); });
-      } else {
-        links.send_to(0);
-      }
-      break;
-    case Pattern::outcast:
-      if (is_centre) {
-        add_all_others(members, member, [&](std::size_t other) { links.send_to(other); });
-      } else {
-        links.receive_from(0);
-      }
-      break;
-    case Pattern::message_rate: {
-      const std::size_t half = members / 2;
-      if (member < half) links.send_to(member + half);
-      if (member >= half && member < 2 * half) links.receive_from(member - half);
-      break;
-    }
-    case Pattern::bisection:
-      if (const auto match = match_of(members, member, parameters.seed, round)) {
-        if (match->sends) {
-          links.send_to(match->partner);
-        } else {
-          links.receive_from(match->partner);
-        }
-      }
-      break;
-    default:
-      break;
-  }
+  Links links(flows_of(parameters));
+  if (const auto add = entry_of(pattern).links) add({pattern, members, member, parameters, round}, links);
   return links.list();
 }
 
 std::size_t rounds_of(Pattern pattern, std::size_t members, const GroupParameters& parameters) {
-  if (pattern == Pattern::bisection) return parameters.matchings;
+  if (const auto rounds = entry_of(pattern).rounds) return rounds({pattern, members, 0, parameters});
   if (facts_of(pattern).family == Family::matrix) return schedule_rounds(members);
   return 1;
 }
 
 std::size_t channels_of(Pattern pattern, std::size_t members, const GroupParameters& parameters) {
-  const std::size_t others = members - 1;
-  switch (pattern) {
-    case Pattern::pingping:
-    case Pattern::bistream:
-      return 2 * parameters.flows;
-    case Pattern::sendrecv:
-    case Pattern::ring:
-      return members * parameters.flows;
-    case Pattern::exchange:
-      return 2 * members;
-    case Pattern::halo: {
-      const std::vector<std::size_t> sides = grid_sides(members, parameters.dimensions);
-      return 2 * members * static_cast<std::size_t>(std::ranges::count_if(sides, [](auto side) { return side > 1; }));
-    }
-    case Pattern::star:
-      return 2 * others * parameters.flows;
-    case Pattern::chaos:
-      return members * others * parameters.flows;
-    case Pattern::incast:
-    case Pattern::outcast:
-      return others * parameters.flows;
-    case Pattern::message_rate:
-    case Pattern::bisection:
-      return members / 2 * parameters.flows;
-    default:
-      return 1;
+  const GroupEntry& entry = entry_of(pattern);
+  if (entry.links == nullptr) return 1;
+  if (entry.channels != nullptr) return entry.channels({pattern, members, 0, parameters});
+  std::size_t channels = 0;
+  for (std::size_t member = 0; member < members; ++member) {
+    const std::vector<Link> links = links_of(pattern, members, member, parameters);
+    channels += static_cast<std::size_t>(std::ranges::count_if(links, &Link::sends));
   }
+  return channels;
 }
 
 std::vector<std::size_t> grid_sides(std::size_t members, std::size_t dimensions) {

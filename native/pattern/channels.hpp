@@ -1,11 +1,24 @@
-// Who sends to whom in patterns of many ranks: pure functions of the number of members, from which each member takes
-// only what concerns itself, so that no rank holds more than its own neighbours. Members count from 0 in the order of
-// the plan's ranks.
+// Who sends to whom in patterns of many ranks: pure functions of a member's number, from which each member takes only
+// what concerns itself, so that no rank holds more than its own neighbours. Members count from 0 in the order of the
+// plan's ranks.
+//
+// Such a pattern is a type (pattern/groups.hpp has those that need no file of their own) with
+//
+//   links(group, links)   what a member sends and receives: links.send_to(peer), links.receive_from(peer)
+//
+// and, where it needs them,
+//
+//   rounds(group)         how many rounds there are, each measured by itself with links of its own (group.round)
+//   channels(group)       logical channels in use at once, where counting what all members send takes long
+//
+// Whether its members take turns or fill their channels is its family in the table: pattern/lockstep.hpp, flood.hpp.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/plan.hpp"
@@ -33,24 +46,61 @@ struct LinkOver {
   int peer_rank = 0;  // in the launch
 };
 
-/// The parameters of patterns with many ranks, read from the plan. Throws a Failure that names a wrong one.
-struct GroupParameters {
-  std::size_t flows = 1;
-  std::size_t dimensions = 2;
-  std::size_t matchings = 8;
-  std::uint64_t seed = 1;
-};
+/// What a plan says of a pattern of many ranks, by name; what it leaves out is as the table has it.
+using GroupParameters = std::map<std::string, std::size_t>;
+
+/// Those of a probe. Throws a Failure that names a wrong one.
 GroupParameters group_parameters(const PlanProbe& probe);
 
-/// The paths of a member, ordered by peer and flow. Patterns that change partners (bisection, pairs) have one list for
-/// each round.
+/// Parallel flows in each channel: 1 for patterns that have no such parameter.
+std::size_t flows_of(const GroupParameters& parameters);
+
+/// A member among those of a pattern.
+struct Group {
+  Pattern pattern;
+  std::size_t members;
+  std::size_t member;
+  const GroupParameters& parameters;
+  std::size_t round = 0;
+
+  std::size_t right() const { return (member + 1) % members; }
+  std::size_t left() const { return (member + members - 1) % members; }
+  /// A parameter that the table has for the pattern.
+  std::size_t parameter(const std::string& name) const;
+};
+
+/// Collects a member's links: sending and receiving over one path where both ends agree on its flow.
+class Links {
+ public:
+  explicit Links(std::size_t flows) : flows_(flows) {}
+
+  /// A channel to a peer, or from it, with all its flows. Between two members that have several channels one way, each
+  /// channel has a `first_flow` of its own.
+  void send_to(std::size_t peer, std::size_t first_flow = 0) { add(peer, first_flow, &Link::sends); }
+  void receive_from(std::size_t peer, std::size_t first_flow = 0) { add(peer, first_flow, &Link::receives); }
+  void exchange_with(std::size_t peer) {
+    send_to(peer);
+    receive_from(peer);
+  }
+
+  /// By peer and flow.
+  std::vector<Link> list() const;
+
+ private:
+  void add(std::size_t peer, std::size_t first_flow, bool Link::* direction);
+
+  std::size_t flows_;
+  std::map<std::pair<std::size_t, std::size_t>, Link> links_;
+};
+
+/// The paths of a member, ordered by peer and flow. Patterns that change partners have one list for each round.
 std::vector<Link> links_of(Pattern pattern, std::size_t members, std::size_t member, const GroupParameters& parameters,
                            std::size_t round = 0);
 
 /// How many rounds there are: 1, but for patterns that change partners.
 std::size_t rounds_of(Pattern pattern, std::size_t members, const GroupParameters& parameters);
 
-/// Logical channels in use at once, over all members.
+/// Logical channels in use at once, over all members: in the first round where there are several.
 std::size_t channels_of(Pattern pattern, std::size_t members, const GroupParameters& parameters);
 
 /// The sides of a grid of `members` points, as equal as can be, largest first; their product is `members`.

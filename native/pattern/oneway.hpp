@@ -49,11 +49,7 @@ class StampHooks {
 
 class Oneway {
  public:
-  static constexpr Pattern pattern = Pattern::oneway;
-  static constexpr std::size_t smallest_message = 1;
   static constexpr std::size_t timing_member = leader;
-
-  static std::vector<std::string> parameters() { return {}; }
 
   template <class T>
   static constexpr bool runs_over = Transport<T>;

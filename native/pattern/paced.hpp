@@ -32,19 +32,14 @@ class Pacer {
 
 class Paced {
  public:
-  static constexpr Pattern pattern = Pattern::paced;
-  static constexpr std::size_t smallest_message = 0;
   static constexpr std::size_t timing_member = leader;
-
-  static std::vector<std::string> parameters() { return {"interval_us"}; }
 
   template <class T>
   static constexpr bool runs_over = Transport<T>;
 
   template <class Clock, Transport T>
   static Outcome run(T& path, Task& task) {
-    constexpr double default_interval_us = 1000;
-    const double interval_us = number_parameter(task.probe, "interval_us", default_interval_us, 1, 1e6);
+    const auto interval_us = static_cast<double>(whole_parameter(task.probe, "interval_us"));
     Rounds<Clock, T, Pacer> rounds(path, task, Pacer(interval_us * 1e-6));
     Outcome outcome;
     if (task.team.member() == leader) {

@@ -1,35 +1,56 @@
-// The parameters that a plan gives a pattern, checked: a Failure names a wrong one and what is possible.
+// The parameters that a plan gives a pattern, by the table's defaults and bounds (core/pattern_facts.hpp): a Failure
+// names a wrong one and what is possible.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "core/failure.hpp"
 #include "core/plan.hpp"
 
 namespace fabricbench {
 
-[[noreturn]] inline void refuse_parameter(const PlanProbe& probe, const char* name, const std::string& needed) {
-  throw Failure(FailureCode::unsupported,
-                std::string(name) + " must be " + needed + ", found " + probe.parameters[name].dump());
+[[noreturn]] inline void refuse_parameter(const PlanProbe& probe, const std::string& name, const std::string& needed) {
+  throw Failure(FailureCode::unsupported, name + " must be " + needed + ", found " + probe.parameters[name].dump());
 }
 
-inline std::size_t whole_parameter(const PlanProbe& probe, const char* name, std::size_t fallback, std::size_t least,
-                                   std::size_t most) {
-  if (!probe.parameters.contains(name)) return fallback;
+/// `a or b`, `one of a, b, c`.
+inline std::string choice_of(std::span<const std::string_view> words) {
+  if (words.size() == 2) return std::string(words[0]) + " or " + std::string(words[1]);
+  std::string list;
+  for (const std::string_view word : words) list += (list.empty() ? "one of " : ", ") + std::string(word);
+  return list;
+}
+
+/// What the table says of a parameter that a pattern reads.
+inline const ParameterFacts& parameter_facts(Pattern pattern, const std::string& name) {
+  if (const ParameterFacts* const facts = find_parameter(pattern, name)) return *facts;
+  throw Failure(FailureCode::unsupported,
+                "the table of patterns has no parameter " + name + " of " + std::string(name_of(pattern)));
+}
+
+/// A whole number that the probe's pattern takes.
+inline std::size_t whole_parameter(const PlanProbe& probe, const std::string& name) {
+  const ParameterFacts& facts = parameter_facts(probe.pattern, name);
+  if (!probe.parameters.contains(name)) return facts.usual;
   const nlohmann::json& value = probe.parameters[name];
-  if (value.is_number_integer() && value.get<std::int64_t>() >= static_cast<std::int64_t>(least) &&
-      value.get<std::int64_t>() <= static_cast<std::int64_t>(most)) {
+  if (value.is_number_integer() && value.get<std::int64_t>() >= static_cast<std::int64_t>(facts.least) &&
+      value.get<std::int64_t>() <= static_cast<std::int64_t>(facts.most)) {
     return value.get<std::size_t>();
   }
-  refuse_parameter(probe, name, "a whole number from " + std::to_string(least) + " to " + std::to_string(most));
+  refuse_parameter(probe, name, "an integer from " + std::to_string(facts.least) + " to " + std::to_string(facts.most));
 }
 
-inline double number_parameter(const PlanProbe& probe, const char* name, double fallback, double least, double most) {
-  if (!probe.parameters.contains(name)) return fallback;
+/// One of the words that the table has for a parameter, as the enum in `words` that it is there; the first without one.
+template <class Enum>
+Enum word_parameter(const PlanProbe& probe, const std::string& name) {
+  if (!probe.parameters.contains(name)) return Enum{};
   const nlohmann::json& value = probe.parameters[name];
-  if (value.is_number() && value.get<double>() >= least && value.get<double>() <= most) return value.get<double>();
-  refuse_parameter(probe, name, "a number from " + std::to_string(least) + " to " + std::to_string(most));
+  const auto found = value.is_string() ? value_of<Enum>(value.get<std::string>()) : std::nullopt;
+  if (found) return *found;
+  refuse_parameter(probe, name, choice_of(names_of<Enum>));
 }
 
 }  // namespace fabricbench

@@ -8,11 +8,7 @@ namespace fabricbench {
 
 class Pingpong {
  public:
-  static constexpr Pattern pattern = Pattern::pingpong;
-  static constexpr std::size_t smallest_message = 0;
   static constexpr std::size_t timing_member = leader;
-
-  static std::vector<std::string> parameters() { return {}; }
 
   template <class T>
   static constexpr bool runs_over = Transport<T> || LocalTransport<T>;

@@ -13,11 +13,7 @@ namespace fabricbench {
 
 class Stream {
  public:
-  static constexpr Pattern pattern = Pattern::stream;
-  static constexpr std::size_t smallest_message = 1;
   static constexpr std::size_t timing_member = stream_receiver;
-
-  static std::vector<std::string> parameters() { return {}; }
 
   template <class T>
   static constexpr bool runs_over = Transport<T> || LocalTransport<T>;

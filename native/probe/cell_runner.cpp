@@ -26,13 +26,14 @@ PhaseSamples to_phase(const Series& series, const PlanProbe& probe, Timebase tim
 }
 
 void check_parameters(const PlanProbe& probe, const LayerEntry& layer) {
-  if (!layer.has_flows && group_parameters(probe).flows > 1) {
+  if (!layer.has_flows && flows_of(group_parameters(probe)) > 1) {
     throw Failure(FailureCode::unsupported, std::string(name_of(probe.layer)) +
                                                 " has no ports: parallel flows between two ranks cannot be told apart");
   }
   std::vector<std::string> known = layer.parameters;
-  const std::vector<std::string>& of_pattern = pattern_entry(probe.pattern).parameters;
-  known.insert(known.end(), of_pattern.begin(), of_pattern.end());
+  for (const ParameterFacts& parameter : facts_of(probe.pattern).parameters) {
+    if (parameter.layers.has(probe.layer)) known.emplace_back(parameter.name);
+  }
   for (const auto& [key, value] : probe.parameters.items()) {
     if (std::ranges::find(known, key) != known.end()) continue;
     std::string list;
@@ -138,10 +139,10 @@ void CellRunner::prepare_samples(const Cell& cell) {
   const PlanProbe& probe = cell.probe;
   const Family family = facts_of(probe.pattern).family;
   const bool is_timing = cell.layer.is_local || (family != Family::pair && family != Family::matrix) ||
-                         cell.team.member() == pattern_entry(probe.pattern).timing_member ||
-                         probe.pattern == Pattern::oneway;
+                         cell.team.member() == timing_member_of(probe.pattern) ||
+                         facts_of(probe.pattern).stamps_both_ends;
   const bool is_flood = family == Family::flood;
-  const bool with_bytes = (probe.pattern == Pattern::stream && !cell.layer.is_local) || is_flood;
+  const bool with_bytes = (facts_of(probe.pattern).is_stream && !cell.layer.is_local) || is_flood;
   // Each round of a flood has a warm-up of its own.
   const std::size_t rounds =
       is_flood ? rounds_of(probe.pattern, cell.team.size(), group_parameters(probe)) : std::size_t{1};
@@ -252,7 +253,7 @@ std::vector<Endpoint::Member> CellRunner::endpoints_for(Cell& cell, const CellTe
   }
   agree(team, [&] {
     for (const Endpoint::Member& member : members) {
-      member.endpoint->check_size(cell.probe.message_bytes, pattern_entry(cell.probe.pattern).smallest_message);
+      member.endpoint->check_size(cell.probe.message_bytes, facts_of(cell.probe.pattern).smallest_message_bytes);
     }
   });
   for (const Endpoint::Member& member : members) {

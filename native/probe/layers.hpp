@@ -23,14 +23,4 @@ struct LayerEntry {
 
 const LayerEntry& layer_entry(Layer layer);
 
-/// What running a pattern needs to know of it beside core/pattern_facts.hpp.
-struct PatternEntry {
-  Pattern pattern;
-  std::size_t smallest_message;
-  std::size_t timing_member;  // of a pair: the member that keeps the time
-  std::vector<std::string> parameters;
-};
-
-const PatternEntry& pattern_entry(Pattern pattern);
-
 }  // namespace fabricbench

@@ -2,6 +2,7 @@
 // disjoint pairs, and waits until it is done. A rank holds what concerns its own pairs and nothing else.
 #include <algorithm>
 
+#include "pattern/parameters.hpp"
 #include "probe/cell_runner.hpp"
 
 namespace fabricbench {
@@ -28,11 +29,7 @@ std::optional<std::size_t> partner_of(const MatchOrder& order, std::size_t membe
 }
 
 bool wants_rounds(const PlanProbe& probe) {
-  if (!probe.parameters.contains("schedule")) return false;
-  const json& schedule = probe.parameters["schedule"];
-  if (schedule == "rounds") return true;
-  if (schedule == "alone") return false;
-  throw Failure(FailureCode::unsupported, "schedule must be alone or rounds, found " + schedule.dump());
+  return word_parameter<words::Schedule>(probe, "schedule") == words::Schedule::rounds;
 }
 
 /// How many turns share the cell's time.
@@ -141,7 +138,7 @@ void CellRunner::match_direction(Cell& cell, const CellTeam& pair, std::size_t r
   prepare_samples(direction);
   measure_pair(direction);
   const bool is_stream = cell.probe.pattern == Pattern::stream;
-  if (pair.member() != pattern_entry(cell.probe.pattern).timing_member) return;
+  if (pair.member() != timing_member_of(cell.probe.pattern)) return;
   const std::size_t first = cell.report.measured.time_ns.size();
   take_samples(direction, is_stream);
   const PhaseSamples& all = cell.report.measured;

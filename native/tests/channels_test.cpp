@@ -147,7 +147,7 @@ TEST(Links, AgreeOnBothEndsInEveryPatternAndChannelsAreTheirNumber) {
   for (const std::size_t flows : {1U, 4U}) {
     // The numbers of flows of an axis and of parallel flows would run into each other: lockstep patterns have no flows.
     for (const std::size_t dimensions : {2U, 3U}) {
-      const GroupParameters parameters{.flows = flows, .dimensions = dimensions};
+      const GroupParameters parameters{{"flows", flows}, {"dimensions", dimensions}};
       for (const Pattern pattern : group_patterns) {
         for (std::size_t members = 2; members <= 33; ++members) {
           const std::string what =
@@ -161,7 +161,7 @@ TEST(Links, AgreeOnBothEndsInEveryPatternAndChannelsAreTheirNumber) {
     }
     for (const Pattern pattern : two_member_patterns) {
       if (flows > 1 && facts_of(pattern).family == Family::lockstep) continue;
-      const GroupParameters parameters{.flows = flows};
+      const GroupParameters parameters{{"flows", flows}};
       const Lists lists = all_links(pattern, 2, parameters);
       expect_that_both_ends_agree(lists, std::string(name_of(pattern)));
       EXPECT_EQ(channels_of(pattern, 2, parameters), count_sending(lists));
@@ -170,7 +170,7 @@ TEST(Links, AgreeOnBothEndsInEveryPatternAndChannelsAreTheirNumber) {
 }
 
 TEST(Links, AgreeInEveryRoundOfABisection) {
-  const GroupParameters parameters{.matchings = 8, .seed = 3};
+  const GroupParameters parameters{{"matchings", 8}, {"seed", 3}};
   for (std::size_t members = 2; members <= 33; ++members) {
     for (std::size_t round = 0; round < rounds_of(Pattern::bisection, members, parameters); ++round) {
       const Lists lists = all_links(Pattern::bisection, members, parameters, round);
@@ -194,7 +194,7 @@ TEST(Links, AreThoseThatTheNamesOfTheStudiesSay) {
   EXPECT_EQ(channels_of(Pattern::star, 4, parameters), 6U);
   EXPECT_EQ(channels_of(Pattern::ring, 4, parameters), 4U);
   EXPECT_EQ(channels_of(Pattern::chaos, 4, parameters), 12U);
-  EXPECT_EQ(channels_of(Pattern::incast, 4, {.flows = 16}), 48U);
+  EXPECT_EQ(channels_of(Pattern::incast, 4, {{"flows", 16}}), 48U);
   const std::vector<Link> incast = links_of(Pattern::incast, 4, 0, parameters);
   ASSERT_EQ(incast.size(), 3U);
   for (const Link& link : incast) EXPECT_TRUE(link.receives && !link.sends);
@@ -217,12 +217,17 @@ TEST(GridSides, MultiplyToTheMembersAndAreSortedAndAsEqualAsTheyCanBe) {
 
 TEST(GroupParameters, RefuseWhatIsNoNumberInRangeAndNameIt) {
   PlanProbe probe;
+  probe.pattern = Pattern::incast;
   probe.parameters = {{"flows", 0}};
   EXPECT_THROW(group_parameters(probe), Failure);
   probe.parameters = {{"flows", 257}};
   EXPECT_THROW(group_parameters(probe), Failure);
+  probe.parameters = {{"flows", 64}};
+  EXPECT_EQ(group_parameters(probe).at("flows"), 64U);
+  probe.pattern = Pattern::halo;
   probe.parameters = {{"dimensions", 4}};
   EXPECT_THROW(group_parameters(probe), Failure);
+  probe.pattern = Pattern::bisection;
   probe.parameters = {{"matchings", "many"}};
   try {
     group_parameters(probe);
@@ -230,8 +235,23 @@ TEST(GroupParameters, RefuseWhatIsNoNumberInRangeAndNameIt) {
   } catch (const Failure& failure) {
     EXPECT_NE(std::string(failure.what()).find("matchings"), std::string::npos);
   }
-  probe.parameters = {{"flows", 64}};
-  EXPECT_EQ(group_parameters(probe).flows, 64U);
+}
+
+TEST(GroupParameters, AreAsTheTableHasThemWhereAPlanSaysNothing) {
+  PlanProbe probe;
+  probe.pattern = Pattern::bisection;
+  EXPECT_EQ(group_parameters(probe), (GroupParameters{{"matchings", 8}, {"seed", 1}}));
+  EXPECT_EQ(rounds_of(Pattern::bisection, 4, {}), 8U);
+  EXPECT_EQ(flows_of(group_parameters(probe)), 1U);
+}
+
+TEST(Table, EveryPatternOfManyRanksHasItsLinks) {
+  for (std::size_t i = 0; i < names_of<Pattern>.size(); ++i) {
+    const auto pattern = static_cast<Pattern>(i);
+    const Family family = facts_of(pattern).family;
+    const bool is_group = family == Family::lockstep || family == Family::flood;
+    EXPECT_EQ(!links_of(pattern, 2, 0, {}).empty(), is_group) << name_of(pattern);
+  }
 }
 
 }  // namespace

@@ -6,13 +6,12 @@
 #include <string_view>
 
 #include "core/message_buffer.hpp"
+#include "core/pattern_facts.hpp"
 #include "transport/transport.hpp"
 
 namespace fabricbench {
 
-enum class MemoryKernel { copy, scale, add, triad };
-template <>
-inline constexpr std::array<std::string_view, 4> names_of<MemoryKernel>{"copy", "scale", "add", "triad"};
+using MemoryKernel = words::Kernel;
 
 class Memory {
  public:

@@ -1,16 +1,60 @@
-"""Every pattern and MPI operation: what it measures, on which layers, with how many ranks and which parameters. One entry each.
+"""The table of patterns and MPI operations, for both languages: an entry each, with all that is known of it before it runs.
 
-The measurer has the same names (`native/core/vocabulary.hpp`); `fabricbench list` prints this.
+The table is `Pattern`. Python decides what is measured and checks it under mypy, so the table is Python's. C++ gets it as generated
+code, committed so that a build runs no generator: `make docs` writes `native/core/pattern_table.inc` (names, facts, parameters with
+their defaults and ranges) and the lists of types in `native/pattern` and `native/mpi_operation` (`record/native_table.py`), and a
+test holds them to this file. Nothing of it is written down a second time.
+
+A new pattern is a line here, in its family, and a native header of its own with a type of its name (`MessageRate` for
+`message-rate`): `native/pattern/NAME.hpp` or, of an operation, `native/mpi_operation/NAME.hpp`. CONTRIBUTING.md shows one of each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
-
-from fabricbench.model import Layer, Metric, Model, Pattern
+from typing import Any
 
 Parameters = Mapping[str, str | int | float]
+
+
+class Layer(StrEnum):
+    """Where in the stack a probe talks, from the processor's memory up: the order of the ladder."""
+
+    MEMORY = "memory"
+    FRAME = "frame"
+    IP = "ip"
+    UDP = "udp"
+    TCP = "tcp"
+    MPI = "mpi"
+
+
+class Metric(StrEnum):
+    """What a cell measures. A round trip is never halved and called a latency."""
+
+    ROUND_TRIP_TIME = "round_trip_time"
+    OPERATION_TIME = "operation_time"
+    THROUGHPUT = "throughput"
+    MESSAGE_RATE = "message_rate"
+    WORK_RATE = "work_rate"
+    """A program's own figure of merit, work in a time: its unit is the workload's (`CellKey.workload`)."""
+
+    @property
+    def is_time(self) -> bool:
+        """Whether it is a time: the median of a launch counts, and the smaller number is the better one."""
+        return self in {Metric.ROUND_TRIP_TIME, Metric.OPERATION_TIME}
+
+    @property
+    def unit(self) -> str:
+        """The unit of every number of this metric inside the program and in JSON."""
+        rates = {Metric.MESSAGE_RATE: "message/s", Metric.WORK_RATE: "work/s"}
+        return "ns" if self.is_time else rates.get(self, "bit/s")
+
+    @property
+    def is_lower_better(self) -> bool:
+        """Whether the smaller number is the better one."""
+        return self.is_time
 
 
 class Family(StrEnum):
@@ -31,7 +75,18 @@ class Family(StrEnum):
     WORKLOAD = "workload"
 
 
-class Parameter(Model):
+class Load(StrEnum):
+    """What the busiest direction of a host's link carries, behind a switch that never blocks and with a rank on each host."""
+
+    CHANNEL = "one channel"
+    CHANNEL_OF_EACH = "a channel of each other rank"
+    MESSAGE = "the message"
+    MESSAGE_TWICE = "the message but one's own share, there and back"
+    BLOCK_OF_EACH = "a block of each other rank"
+
+
+@dataclass(frozen=True)
+class Parameter:
     """What a pattern may be told: a number from `least` to `most`, or one of `words`. The first word or `default` is taken else."""
 
     default: str | int | float
@@ -39,32 +94,68 @@ class Parameter(Model):
     words: tuple[str, ...] = ()
     least: float = 1
     most: float = 1_000_000
+    only_over: Layer | None = None
+    """The one layer that it means something to."""
 
 
-class PatternFacts(Model):
-    """One pattern. `least_ranks` take part at least; `most_ranks` None takes all ranks there are."""
+@dataclass(frozen=True)
+class PatternFacts:
+    """One pattern."""
 
-    pattern: Pattern
+    name: str
     family: Family
     metric: Metric
     summary: str
     layers: tuple[Layer, ...]
     least_ranks: int = 2
     most_ranks: int | None = None
-    parameters: dict[str, Parameter] = {}
+    """None takes all ranks there are."""
+    needs_even_ranks: bool = False
+    """Whether it sets one half of its ranks against the other: with an odd number somebody would be left standing."""
+    parameters: dict[str, Parameter] = field(default_factory=dict)
     smallest_message_bytes: int = 1
     has_size: bool = True
     """Whether a message size means anything (a barrier has none: it is measured once, at 0 bytes)."""
+    stamps_both_ends: bool = False
+    """Whether both ranks of a pair keep the time, on clocks that agree."""
+    is_stream: bool = False
+    """Whether messages of a pair go one way, over a network in windows of `messages_per_sample` that are a sample each."""
+    messages_there: int | str = 1
+    messages_back: int = 1
+    """What a sample of a pair moves at least from the first rank and back, which the counters of the path must show: a number of
+    messages, or the parameter that says it; of a stream for each message of a window."""
+    title: str | None = None
+    """What reports call it, where that is not its name."""
+    sample: str | None = None
+    """What one sample is, where it is not that of its family."""
+    channels: str | None = None
+    """Logical channels in use at once among n ranks: the mean logical-channel throughput is the throughput over this."""
+    load: Load | None = None
+    """None where arithmetic has nothing to say."""
+    header: str | None = None
+    """The native header with its type, where it is not the one of its name."""
+
+    @property
+    def pattern(self) -> Pattern:
+        """Its name in the vocabulary."""
+        return Pattern(self.name)
 
 
 NETWORK = (Layer.FRAME, Layer.IP, Layer.UDP, Layer.TCP, Layer.MPI)
 WITH_MEMORY = (Layer.MEMORY, *NETWORK)
+RELIABLE = (Layer.TCP, Layer.MPI)
 ONLY_MPI = (Layer.MPI,)
 
 KERNEL = Parameter(
-    default="copy", words=("copy", "scale", "add", "triad"), summary="what layer memory does, as STREAM calls it"
+    default="copy",
+    words=("copy", "scale", "add", "triad"),
+    summary="what layer memory does, as STREAM calls it",
+    only_over=Layer.MEMORY,
 )
 FLOWS = Parameter(default=1, most=256, summary="parallel connections in each channel (layers with ports, and MPI)")
+SCHEDULE = Parameter(
+    default="alone", words=("alone", "rounds"), summary="one pair at a time, or N-1 rounds of disjoint pairs"
+)
 MODE = Parameter(
     default="blocking",
     words=("blocking", "nonblocking", "persistent"),
@@ -74,187 +165,290 @@ SYNCHRONISATION = Parameter(
     default="fence", words=("fence", "lock", "flush"), summary="how an epoch of one-sided access is closed"
 )
 
-
-def _pair(pattern: Pattern, metric: Metric, summary: str, **more: object) -> PatternFacts:
-    given = {"layers": NETWORK, "most_ranks": 2} | more
-    return PatternFacts(pattern=pattern, family=Family.PAIR, metric=metric, summary=summary, **given)
+_FACTS: dict[str, PatternFacts] = {}
 
 
-def _lockstep(pattern: Pattern, summary: str, **more: object) -> PatternFacts:
-    given = {"layers": NETWORK} | more
-    return PatternFacts(
-        pattern=pattern,
-        family=Family.LOCKSTEP,
-        metric=Metric.OPERATION_TIME,
-        summary=summary,
-        **given,
-    )
+def _listed(facts: PatternFacts) -> str:
+    if facts.name in _FACTS:
+        raise ValueError(f"the table has two entries for {facts.name}")
+    _FACTS[facts.name] = facts
+    return facts.name
 
 
-def _flood(pattern: Pattern, summary: str, metric: Metric = Metric.THROUGHPUT, **more: object) -> PatternFacts:
-    given = {"layers": NETWORK, "parameters": {"flows": FLOWS}} | more
-    return PatternFacts(pattern=pattern, family=Family.FLOOD, metric=metric, summary=summary, **given)
+def _pair(name: str, metric: Metric, summary: str, **more: Any) -> str:
+    given: dict[str, Any] = {"layers": NETWORK, "most_ranks": 2} | more
+    return _listed(PatternFacts(name, Family.PAIR, metric, summary, **given))
 
 
-def _operation(pattern: Pattern, summary: str, **more: object) -> PatternFacts:
-    given = {"layers": ONLY_MPI, "parameters": {"mode": MODE}} | more
-    return PatternFacts(
-        pattern=pattern,
-        family=Family.OPERATION,
-        metric=Metric.OPERATION_TIME,
-        summary=summary,
-        **given,
-    )
+def _lockstep(name: str, summary: str, **more: Any) -> str:
+    given: dict[str, Any] = {"layers": NETWORK} | more
+    return _listed(PatternFacts(name, Family.LOCKSTEP, Metric.OPERATION_TIME, summary, **given))
 
 
-def _one_sided(pattern: Pattern, summary: str, **more: object) -> PatternFacts:
-    return _operation(pattern, summary, most_ranks=2, parameters={"sync": SYNCHRONISATION}, **more)
+def _flood(name: str, summary: str, metric: Metric = Metric.THROUGHPUT, **more: Any) -> str:
+    given: dict[str, Any] = {"layers": NETWORK, "parameters": {"flows": FLOWS}} | more
+    return _listed(PatternFacts(name, Family.FLOOD, metric, summary, **given))
 
 
-_ALL = (
-    _pair(
-        Pattern.PINGPONG,
+def _matrix(name: str, metric: Metric, summary: str, **more: Any) -> str:
+    given: dict[str, Any] = {"layers": NETWORK, "parameters": {"schedule": SCHEDULE}} | more
+    return _listed(PatternFacts(name, Family.MATRIX, metric, summary, **given))
+
+
+def _operation(name: str, summary: str, **more: Any) -> str:
+    given: dict[str, Any] = {"layers": ONLY_MPI, "parameters": {"mode": MODE}} | more
+    return _listed(PatternFacts(name, Family.OPERATION, Metric.OPERATION_TIME, summary, **given))
+
+
+def _sum(name: str, summary: str, **more: Any) -> str:
+    return _operation(name, summary, smallest_message_bytes=8, header="mpi_operation/reductions.hpp", **more)
+
+
+def _one_sided(name: str, summary: str, **more: Any) -> str:
+    given: dict[str, Any] = {
+        "most_ranks": 2,
+        "parameters": {"sync": SYNCHRONISATION},
+        "header": "mpi_operation/one_sided.hpp",
+    } | more
+    return _operation(name, summary, **given)
+
+
+def _workload(name: str, summary: str, **more: Any) -> str:
+    given: dict[str, Any] = {
+        "layers": ONLY_MPI,
+        "least_ranks": 1,
+        "has_size": False,
+        "smallest_message_bytes": 0,
+    } | more
+    return _listed(PatternFacts(name, Family.WORKLOAD, Metric.OPERATION_TIME, summary, **given))
+
+
+_GROUPS = "pattern/groups.hpp"
+_ROOTED = "mpi_operation/rooted.hpp"
+_EXCHANGED = "mpi_operation/exchanged.hpp"
+_NEIGHBOURS = "mpi_operation/neighbourhood.hpp"
+_MESSAGES = "mpi_operation/pairs.hpp"
+
+
+class Pattern(StrEnum):
+    """Who talks to whom and when; an MPI operation is one too. `patterns` tells what each measures."""
+
+    # Of two ranks.
+    PINGPONG = _pair(
+        "pingpong",
         Metric.ROUND_TRIP_TIME,
         "a message there and one back: the round trip time of each",
         layers=WITH_MEMORY,
         least_ranks=1,
         smallest_message_bytes=0,
         parameters={"kernel": KERNEL},
-    ),
-    _pair(
-        Pattern.ONEWAY,
+        title="ping-pong",
+    )
+    ONEWAY = _pair(
+        "oneway",
         Metric.ROUND_TRIP_TIME,
         "a ping-pong stamped on both sides: the one-way latency of each direction, with the bound of the clocks",
-    ),
-    _pair(
-        Pattern.PACED,
+        stamps_both_ends=True,
+        title="one-way",
+        sample="one round trip; each direction's one-way times are channels, with the bound of the clocks in launch.json",
+    )
+    PACED = _pair(
+        "paced",
         Metric.ROUND_TRIP_TIME,
         "a ping-pong at a set interval: what interrupt coalescing and delayed sending add when the line is idle in between",
         parameters={"interval_us": Parameter(default=1000, most=1_000_000, summary="from one message to the next")},
-    ),
-    _pair(
-        Pattern.BURST,
+        title="paced ping-pong",
+    )
+    BURST = _pair(
+        "burst",
         Metric.OPERATION_TIME,
         "k messages at once, one answer: what pipelining hides of a switch's latency",
         parameters={"messages": Parameter(default=8, least=1, most=4096, summary="messages in a burst")},
-    ),
-    _pair(
-        Pattern.STREAM,
+        messages_there="messages",
+        messages_back=0,
+        sample="one burst, from the first message to the answer",
+    )
+    STREAM = _pair(
+        "stream",
         Metric.THROUGHPUT,
         "messages one way without a pause: the throughput at the receiver",
         layers=WITH_MEMORY,
         least_ranks=1,
+        is_stream=True,
+        messages_back=0,
         parameters={"kernel": KERNEL},
-    ),
-    _lockstep(
-        Pattern.PINGPING, "two ranks send to each other at once: the time until both have received", most_ranks=2
-    ),
-    _lockstep(Pattern.SENDRECV, "a periodic chain: each rank sends to its right and receives from its left"),
-    _lockstep(Pattern.EXCHANGE, "each rank exchanges with its left and its right neighbour on a ring"),
-    _lockstep(
-        Pattern.HALO,
+        sample="one window of messages, from its first to its last arrival",
+    )
+
+    # Of many ranks that take turns with their neighbours.
+    PINGPING = _lockstep(
+        "pingping",
+        "two ranks send to each other at once: the time until both have received",
+        most_ranks=2,
+        title="ping-ping",
+        header=_GROUPS,
+    )
+    SENDRECV = _lockstep(
+        "sendrecv",
+        "a periodic chain: each rank sends to its right and receives from its left",
+        title="send-receive",
+        header=_GROUPS,
+    )
+    EXCHANGE = _lockstep(
+        "exchange", "each rank exchanges with its left and its right neighbour on a ring", header=_GROUPS
+    )
+    HALO = _lockstep(
+        "halo",
         "a periodic grid of ranks exchanges faces with its neighbours, as stencil codes do",
         parameters={"dimensions": Parameter(default=2, least=2, most=3, summary="of the grid")},
-    ),
-    _flood(Pattern.BISTREAM, "two ranks stream to each other at once", most_ranks=2),
-    _flood(Pattern.STAR, "the first rank with all others at once, in and out"),
-    _flood(Pattern.RING, "each rank streams to the next: every link is full in both directions"),
-    _flood(Pattern.CHAOS, "everyone with everyone at once: the complete graph"),
-    _flood(Pattern.INCAST, "all others to the first rank: what its link takes and what the switch drops"),
-    _flood(Pattern.OUTCAST, "the first rank to all others at once"),
-    _flood(
-        Pattern.BISECTION,
+        header=_GROUPS,
+    )
+
+    # Of many ranks that fill all channels at once.
+    BISTREAM = _flood(
+        "bistream",
+        "two ranks stream to each other at once",
+        most_ranks=2,
+        title="stream both ways",
+        channels="2 x flows",
+        load=Load.CHANNEL,
+        header=_GROUPS,
+    )
+    STAR = _flood(
+        "star",
+        "the first rank with all others at once, in and out",
+        channels="2 (n - 1) x flows",
+        load=Load.CHANNEL_OF_EACH,
+        header=_GROUPS,
+    )
+    RING = _flood(
+        "ring",
+        "each rank streams to the next: every link is full in both directions",
+        channels="n x flows",
+        load=Load.CHANNEL,
+        header=_GROUPS,
+    )
+    CHAOS = _flood(
+        "chaos",
+        "everyone with everyone at once: the complete graph",
+        channels="n (n - 1) x flows",
+        load=Load.CHANNEL_OF_EACH,
+        header=_GROUPS,
+    )
+    INCAST = _flood(
+        "incast",
+        "all others to the first rank: what its link takes and what the switch drops",
+        channels="(n - 1) x flows",
+        load=Load.CHANNEL_OF_EACH,
+        header=_GROUPS,
+    )
+    OUTCAST = _flood(
+        "outcast",
+        "the first rank to all others at once",
+        channels="(n - 1) x flows",
+        load=Load.CHANNEL_OF_EACH,
+        header=_GROUPS,
+    )
+    BISECTION = _flood(
+        "bisection",
         "random halves of the ranks stream to each other: the effective bisection bandwidth (Hoefler et al. 2008)",
+        needs_even_ranks=True,
         parameters={
             "matchings": Parameter(default=8, most=1000, summary="random bisections, one after the other"),
             "seed": Parameter(default=1, least=0, most=2**31 - 1, summary="of the bisections"),
         },
-    ),
-    _flood(
-        Pattern.MESSAGE_RATE,
+        channels="floor(n / 2)",
+        load=Load.CHANNEL,
+        header=_GROUPS,
+    )
+    MESSAGE_RATE = _flood(
+        "message-rate",
         "pairs of ranks, small messages one way: messages per second",
         metric=Metric.MESSAGE_RATE,
-    ),
-    PatternFacts(
-        pattern=Pattern.PAIRS,
-        family=Family.MATRIX,
-        metric=Metric.ROUND_TRIP_TIME,
-        summary="a ping-pong of every pair of ranks: the matrix of latencies",
-        layers=NETWORK,
-        parameters={
-            "schedule": Parameter(
-                default="alone",
-                words=("alone", "rounds"),
-                summary="one pair at a time, or N-1 rounds of disjoint pairs",
-            )
-        },
-    ),
-    PatternFacts(
-        pattern=Pattern.PAIRS_STREAM,
-        family=Family.MATRIX,
-        metric=Metric.THROUGHPUT,
-        summary="a stream each way of every pair of ranks: the matrix of bandwidths",
-        layers=NETWORK,
-        parameters={
-            "schedule": Parameter(
-                default="alone",
-                words=("alone", "rounds"),
-                summary="one pair at a time, or N-1 rounds of disjoint pairs",
-            )
-        },
-    ),
-    _operation(Pattern.BARRIER, "MPI_Barrier", has_size=False, smallest_message_bytes=0),
-    _operation(Pattern.BCAST, "MPI_Bcast of a buffer from rank 0"),
-    _operation(Pattern.GATHER, "MPI_Gather of a block from each rank at rank 0"),
-    _operation(Pattern.GATHERV, "MPI_Gatherv, blocks of equal size"),
-    _operation(Pattern.SCATTER, "MPI_Scatter of a block to each rank from rank 0"),
-    _operation(Pattern.SCATTERV, "MPI_Scatterv, blocks of equal size"),
-    _operation(Pattern.REDUCE, "MPI_Reduce, sum of doubles at rank 0", smallest_message_bytes=8),
-    _operation(Pattern.ALLREDUCE, "MPI_Allreduce, sum of doubles", smallest_message_bytes=8),
-    _operation(Pattern.REDUCE_SCATTER, "MPI_Reduce_scatter, sum of doubles, a block to each", smallest_message_bytes=8),
-    _operation(
-        Pattern.REDUCE_SCATTER_BLOCK,
-        "MPI_Reduce_scatter_block, sum of doubles, a block to each",
-        smallest_message_bytes=8,
-    ),
-    _operation(Pattern.ALLGATHER, "MPI_Allgather of a block from each rank"),
-    _operation(Pattern.ALLGATHERV, "MPI_Allgatherv, blocks of equal size"),
-    _operation(Pattern.ALLTOALL, "MPI_Alltoall of a block from each rank to each"),
-    _operation(Pattern.ALLTOALLV, "MPI_Alltoallv, blocks of equal size"),
-    _operation(Pattern.SCAN, "MPI_Scan, sum of doubles", smallest_message_bytes=8),
-    _operation(Pattern.EXSCAN, "MPI_Exscan, sum of doubles", smallest_message_bytes=8),
-    _operation(Pattern.NEIGHBOR_ALLGATHER, "MPI_Neighbor_allgather on a periodic 2-D grid"),
-    _operation(Pattern.NEIGHBOR_ALLTOALL, "MPI_Neighbor_alltoall on a periodic 2-D grid"),
-    _one_sided(Pattern.PUT, "MPI_Put into a window of the second rank"),
-    _one_sided(Pattern.GET, "MPI_Get from a window of the second rank"),
-    _one_sided(Pattern.ACCUMULATE, "MPI_Accumulate, sum of doubles", smallest_message_bytes=8),
-    _one_sided(
-        Pattern.FETCH_AND_OP, "MPI_Fetch_and_op on one 64-bit integer", has_size=False, smallest_message_bytes=8
-    ),
-    _one_sided(
-        Pattern.COMPARE_AND_SWAP, "MPI_Compare_and_swap on one 64-bit integer", has_size=False, smallest_message_bytes=8
-    ),
-    _operation(
-        Pattern.PARTITIONED,
+        needs_even_ranks=True,
+        title="message rate",
+        channels="floor(n / 2) x flows",
+        load=Load.CHANNEL,
+        header=_GROUPS,
+    )
+
+    # Every pair of ranks in its turn.
+    PAIRS = _matrix("pairs", Metric.ROUND_TRIP_TIME, "a ping-pong of every pair of ranks: the matrix of latencies")
+    PAIRS_STREAM = _matrix(
+        "pairs-stream",
+        Metric.THROUGHPUT,
+        "a stream each way of every pair of ranks: the matrix of bandwidths",
+        title="pairs stream",
+        sample="one window of one pair and direction; those of all together, and each direction by itself as a channel",
+    )
+
+    # Operations of MPI.
+    BARRIER = _operation("barrier", "MPI_Barrier", has_size=False, smallest_message_bytes=0, header=_ROOTED)
+    BCAST = _operation("bcast", "MPI_Bcast of a buffer from rank 0", load=Load.MESSAGE, header=_ROOTED)
+    GATHER = _operation(
+        "gather", "MPI_Gather of a block from each rank at rank 0", load=Load.BLOCK_OF_EACH, header=_ROOTED
+    )
+    GATHERV = _operation("gatherv", "MPI_Gatherv, blocks of equal size", load=Load.BLOCK_OF_EACH, header=_ROOTED)
+    SCATTER = _operation(
+        "scatter", "MPI_Scatter of a block to each rank from rank 0", load=Load.BLOCK_OF_EACH, header=_ROOTED
+    )
+    SCATTERV = _operation("scatterv", "MPI_Scatterv, blocks of equal size", load=Load.BLOCK_OF_EACH, header=_ROOTED)
+    REDUCE = _sum("reduce", "MPI_Reduce, sum of doubles at rank 0", load=Load.MESSAGE)
+    ALLREDUCE = _sum("allreduce", "MPI_Allreduce, sum of doubles", load=Load.MESSAGE_TWICE)
+    REDUCE_SCATTER = _sum(
+        "reduce-scatter", "MPI_Reduce_scatter, sum of doubles, a block to each", load=Load.BLOCK_OF_EACH
+    )
+    REDUCE_SCATTER_BLOCK = _sum(
+        "reduce-scatter-block", "MPI_Reduce_scatter_block, sum of doubles, a block to each", load=Load.BLOCK_OF_EACH
+    )
+    ALLGATHER = _operation(
+        "allgather", "MPI_Allgather of a block from each rank", load=Load.BLOCK_OF_EACH, header=_EXCHANGED
+    )
+    ALLGATHERV = _operation(
+        "allgatherv", "MPI_Allgatherv, blocks of equal size", load=Load.BLOCK_OF_EACH, header=_EXCHANGED
+    )
+    ALLTOALL = _operation(
+        "alltoall", "MPI_Alltoall of a block from each rank to each", load=Load.BLOCK_OF_EACH, header=_EXCHANGED
+    )
+    ALLTOALLV = _operation(
+        "alltoallv", "MPI_Alltoallv, blocks of equal size", load=Load.BLOCK_OF_EACH, header=_EXCHANGED
+    )
+    SCAN = _sum("scan", "MPI_Scan, sum of doubles")
+    EXSCAN = _sum("exscan", "MPI_Exscan, sum of doubles")
+    NEIGHBOR_ALLGATHER = _operation(
+        "neighbor-allgather", "MPI_Neighbor_allgather on a periodic 2-D grid", header=_NEIGHBOURS
+    )
+    NEIGHBOR_ALLTOALL = _operation(
+        "neighbor-alltoall", "MPI_Neighbor_alltoall on a periodic 2-D grid", header=_NEIGHBOURS
+    )
+    PUT = _one_sided("put", "MPI_Put into a window of the second rank")
+    GET = _one_sided("get", "MPI_Get from a window of the second rank")
+    ACCUMULATE = _one_sided("accumulate", "MPI_Accumulate, sum of doubles", smallest_message_bytes=8)
+    FETCH_AND_OP = _one_sided(
+        "fetch-and-op", "MPI_Fetch_and_op on one 64-bit integer", has_size=False, smallest_message_bytes=8
+    )
+    COMPARE_AND_SWAP = _one_sided(
+        "compare-and-swap", "MPI_Compare_and_swap on one 64-bit integer", has_size=False, smallest_message_bytes=8
+    )
+    PARTITIONED = _operation(
+        "partitioned",
         "MPI_Psend_init and MPI_Precv_init: a message in partitions, there and back",
         most_ranks=2,
         parameters={"partitions": Parameter(default=8, most=1024, summary="parts of a message")},
-    ),
-    _operation(
-        Pattern.THREADED,
+        header=_MESSAGES,
+    )
+    THREADED = _operation(
+        "threaded",
         "several threads of two ranks send to each other, a message there and one back in each",
         most_ranks=2,
         parameters={"threads": Parameter(default=2, most=64, summary="of each rank")},
-    ),
-    PatternFacts(
-        pattern=Pattern.NPB,
-        family=Family.WORKLOAD,
-        metric=Metric.OPERATION_TIME,
-        summary="a kernel of the NAS Parallel Benchmarks, in [[npb]] of a campaign: the seconds of its timed part",
-        layers=ONLY_MPI,
-        least_ranks=1,
-        has_size=False,
-        smallest_message_bytes=0,
+        header=_MESSAGES,
+    )
+
+    # Programs of their own.
+    NPB = _workload(
+        "npb",
+        "a kernel of the NAS Parallel Benchmarks, in [[npb]] of a campaign: the seconds of its timed part",
         parameters={
             "benchmark": Parameter(
                 default="EP", words=("EP", "MG", "CG", "FT", "IS", "LU", "SP", "BT"), summary="which of the eight"
@@ -262,26 +456,25 @@ _ALL = (
             "class": Parameter(default="S", words=("S", "W", "A", "B", "C", "D"), summary="the size of the problem"),
             "program": Parameter(default="own", summary="fabricbench-npb, or where an official NPB lies"),
         },
-    ),
-    PatternFacts(
-        pattern=Pattern.WORKLOAD,
-        family=Family.WORKLOAD,
-        metric=Metric.OPERATION_TIME,
-        summary="any MPI program, in [[workload]] of a campaign: its own figure of merit, a time or a rate",
-        layers=ONLY_MPI,
-        least_ranks=1,
-        has_size=False,
-        smallest_message_bytes=0,
-    ),
-)
+    )
+    WORKLOAD = _workload(
+        "workload",
+        "any MPI program, in [[workload]] of a campaign: its own figure of merit, a time or a rate",
+    )
 
-PATTERNS: dict[Pattern, PatternFacts] = {facts.pattern: facts for facts in _ALL}
-"""What is known of each pattern."""
+
+PATTERNS: dict[Pattern, PatternFacts] = {pattern: _FACTS[pattern] for pattern in Pattern}
+"""What is known of each pattern, in the order of the table."""
 
 
 def metric_of(pattern: Pattern) -> Metric:
     """Return what a pattern measures."""
     return PATTERNS[pattern].metric
+
+
+def title_of(pattern: Pattern) -> str:
+    """Return what reports call a pattern."""
+    return PATTERNS[pattern].title or pattern.value
 
 
 def why_impossible(layer: Layer, pattern: Pattern, parameters: Parameters) -> str | None:
@@ -292,7 +485,9 @@ def why_impossible(layer: Layer, pattern: Pattern, parameters: Parameters) -> st
             return f"{pattern} is an operation of MPI: only layer mpi has it"
         if facts.family is Family.WORKLOAD:
             return f"{pattern} is an MPI program: only layer mpi has it"
-        return f"{layer} has one rank alone: there is nobody to exchange with"
+        if layer is Layer.MEMORY:
+            return f"{layer} has one rank alone: there is nobody to exchange with"
+        return f"{pattern} is for layer {', '.join(facts.layers)}"
     flows = parameters.get("flows", 1)
     if flows != 1 and layer in {Layer.FRAME, Layer.IP}:
         return f"{layer} has no ports: parallel flows between two hosts cannot be told apart"

@@ -7,7 +7,7 @@ a channel gets the payload rate of a link over the channels in the busiest direc
 from __future__ import annotations
 
 from fabricbench.model import Layer, Metric, Pattern
-from fabricbench.patterns import metric_of
+from fabricbench.patterns import PATTERNS, Load, metric_of
 from fabricbench.testbed.wire import Wire
 
 
@@ -17,10 +17,11 @@ def channels_on_a_link(pattern: Pattern, ranks: int, flows: int) -> int | None:
     A ring's links carry one channel in each direction, and so do those of two ranks that stream both ways, of a bisection and of
     pairs; the root of a star, an incast or an outcast has all others on its link, and in a complete graph everybody has.
     """
-    if pattern in (Pattern.RING, Pattern.BISTREAM, Pattern.BISECTION, Pattern.MESSAGE_RATE):
-        return flows
-    if pattern in (Pattern.STAR, Pattern.CHAOS, Pattern.INCAST, Pattern.OUTCAST):
-        return (ranks - 1) * flows
+    match PATTERNS[pattern].load:
+        case Load.CHANNEL:
+            return flows
+        case Load.CHANNEL_OF_EACH:
+            return (ranks - 1) * flows
     return None
 
 
@@ -36,28 +37,17 @@ def channel_rate(
     return of_channel / (8 * message_bytes) if metric_of(pattern) is Metric.MESSAGE_RATE else of_channel
 
 
-_ALL_BUT_ONES_OWN = (
-    Pattern.GATHER,
-    Pattern.GATHERV,
-    Pattern.SCATTER,
-    Pattern.SCATTERV,
-    Pattern.REDUCE_SCATTER,
-    Pattern.REDUCE_SCATTER_BLOCK,
-    Pattern.ALLGATHER,
-    Pattern.ALLGATHERV,
-    Pattern.ALLTOALL,
-    Pattern.ALLTOALLV,
-)
-
-
 def bus_factor(pattern: Pattern, ranks: int) -> float | None:
     """Return what the algorithm bandwidth of a collective is multiplied by to be its bus bandwidth; None where none is usual.
 
     The factors of the NCCL tests (their `PERFORMANCE.md`): the share of the operation's bytes that the busiest link has to carry in
     one direction, whatever the algorithm.
     """
-    if pattern in (Pattern.BCAST, Pattern.REDUCE):
-        return 1.0
-    if pattern is Pattern.ALLREDUCE:
-        return 2.0 * (ranks - 1) / ranks
-    return (ranks - 1) / ranks if pattern in _ALL_BUT_ONES_OWN else None
+    match PATTERNS[pattern].load:
+        case Load.MESSAGE:
+            return 1.0
+        case Load.MESSAGE_TWICE:
+            return 2.0 * (ranks - 1) / ranks
+        case Load.BLOCK_OF_EACH:
+            return (ranks - 1) / ranks
+    return None

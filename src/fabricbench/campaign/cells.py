@@ -245,8 +245,9 @@ class _Planner:
 
 def window_messages(probe: PlanProbe, fabric: Fabric) -> int:
     """Return how many messages of a stream are one sample: as many as take a set time at the fabric's line rate."""
-    if probe.pattern not in (Pattern.STREAM, Pattern.PAIRS_STREAM) or probe.layer is Layer.MEMORY:
+    is_stream = PATTERNS[probe.pattern].is_stream
+    if not (is_stream or probe.pattern is Pattern.PAIRS_STREAM) or probe.layer is Layer.MEMORY:
         return 1
-    seconds = WINDOW_SECONDS if probe.pattern is Pattern.STREAM else PAIR_WINDOW_SECONDS
+    seconds = WINDOW_SECONDS if is_stream else PAIR_WINDOW_SECONDS
     window_bytes = min(line_rate_bit_s(fabric) / 8 * seconds, LARGEST_WINDOW_BYTES)
     return max(1, min(WINDOW_MESSAGES, int(window_bytes / max(1, probe.message_bytes))))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 
 from fabricbench.model import Layer, Pattern
-from fabricbench.patterns import PATTERNS, Family, Parameters
+from fabricbench.patterns import PATTERNS, Family, Load, Parameters
 from fabricbench.record.probe_plan import PlanProbe
 from fabricbench.testbed.model import Fabric
 
@@ -77,14 +77,6 @@ LEAST_SAMPLES = 6
 OPERATION_PATIENCE, OPERATION_PATIENCE_SECONDS = 4.0, 1.0
 """... for so many times the time of its agreed start, a second at least (`patience`, `least_patience_s`)."""
 
-BLOCK_FOR_EACH = frozenset(
-    {
-        *(Pattern.GATHER, Pattern.GATHERV, Pattern.SCATTER, Pattern.SCATTERV, Pattern.ALLGATHER, Pattern.ALLGATHERV),
-        *(Pattern.ALLTOALL, Pattern.ALLTOALLV, Pattern.REDUCE_SCATTER, Pattern.REDUCE_SCATTER_BLOCK),
-    }
-)
-"""Operations whose busiest link carries the message once for each other rank."""
-
 HANG_FACTOR = 3.0
 HANG_SECONDS = 30.0
 """A launch is taken as hung after this factor of what is expected and this much more, unless its record still grows."""
@@ -136,7 +128,7 @@ def _measuring_seconds(probe: PlanProbe, rate_bit_s: float) -> float:
         bound = max(bound, _turns(probe) * LEAST_PAIR_SECONDS) + _turns(probe) * PAIR_SECONDS
     elif family is Family.OPERATION:
         bound = _operation_seconds(probe, message_seconds)
-    elif probe.pattern is Pattern.STREAM:
+    elif PATTERNS[probe.pattern].is_stream:
         bound += windows + END_SECONDS + _left_over_seconds(probe, 1, rate_bit_s)
     elif probe.pattern is Pattern.PINGPONG:
         bound += min(bound, 2 * probe.warmup_samples * message_seconds)
@@ -162,7 +154,7 @@ def _agreed_start_seconds(probe: PlanProbe) -> float:
 def _operation_seconds(probe: PlanProbe, message_seconds: float) -> float:
     """Return the time of an operation's loops and agreed starts: none has fewer calls than it needs, however slow they are."""
     bound, loops = probe.stopping.maximum_seconds, _loops(probe)
-    call = message_seconds * (len(probe.ranks) - 1 if probe.pattern in BLOCK_FOR_EACH else 1)
+    call = message_seconds * (len(probe.ranks) - 1 if PATTERNS[probe.pattern].load is Load.BLOCK_OF_EACH else 1)
     few = LOOK_CALLS * call
     slow_look = max(0.0, few - LOOK_SECONDS)
     slow_wide_look = max(0.0, WIDE * few - LOOK_SECONDS)
@@ -187,7 +179,7 @@ def _left_over_seconds(probe: PlanProbe, channels: int, rate_bit_s: float) -> fl
     if probe.layer is Layer.MPI:
         return 8 * min(channels * MPI_SLOTS * probe.message_bytes, MPI_POSTED_BYTES) / rate_bit_s
     # A flood over TCP is not drained, its connections are closed.
-    has_buffer = probe.layer is Layer.TCP and probe.pattern is Pattern.STREAM
+    has_buffer = probe.layer is Layer.TCP and PATTERNS[probe.pattern].is_stream
     return 8 * TCP_BUFFER_BYTES / rate_bit_s if has_buffer else 0.0
 
 
@@ -211,7 +203,8 @@ def launch_seconds(probes: Iterable[PlanProbe], fabric: Fabric) -> float:
 
 
 def _needs_clock(probe: PlanProbe) -> bool:
-    return probe.pattern is Pattern.ONEWAY or PATTERNS[probe.pattern].family in (Family.FLOOD, Family.OPERATION)
+    facts = PATTERNS[probe.pattern]
+    return facts.stamps_both_ends or facts.family in (Family.FLOOD, Family.OPERATION)
 
 
 def limit_seconds(expected_seconds: float) -> float:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from fabricbench.model import Layer, Model, Pattern
+from fabricbench.model import Layer, Model
 from fabricbench.patterns import PATTERNS, Family
 from fabricbench.quantity import format_bytes
 from fabricbench.record.lines import Cell, CellEnd, Header, InterfaceBytes, Quantity, is_rdma_port
@@ -204,15 +204,16 @@ def _payload(cell: Cell, end: CellEnd, channels: Sequence[ChannelNumbers], hosts
 
 
 def _of_pair(cell: Cell, end: CellEnd) -> Payload:
+    facts = PATTERNS[cell.pattern]
+    there = facts.messages_there
+    if isinstance(there, str):
+        there = int(cell.parameters.get(there, facts.parameters[there].default))
     moved = end.measured * cell.operations_per_sample * cell.messages_per_sample * cell.message_bytes
     lost = end.lost * cell.message_bytes
-    if cell.pattern is Pattern.STREAM:
-        return Payload(sent=max(0, moved - lost))
-    if cell.pattern is Pattern.BURST:
-        # The answer is as small as its layer allows, so only what was sent proves anything.
-        messages = int(cell.parameters.get("messages", PATTERNS[Pattern.BURST].parameters["messages"].default))
-        return Payload(sent=max(0, end.measured * messages * cell.message_bytes - lost))
-    return Payload(sent=moved, received=max(0, moved - lost))
+    back = moved * facts.messages_back
+    # What comes back shows that what went there arrived; else some of it may have been lost before it was sent.
+    sent = moved * there if back else max(0, moved * there - lost)
+    return Payload(sent=sent, received=max(0, back - lost))
 
 
 def _of_channels(cell: Cell, channels: Sequence[ChannelNumbers], hosts: Mapping[int, str]) -> Payload:

@@ -42,7 +42,7 @@ NEVER_NARROW_ENOUGH = 1e-9
 MOST_BLOCKS = 10_000
 """More is a slip of the hand: a run of that many blocks takes weeks."""
 
-IN_PAIRS = frozenset({Pattern.MESSAGE_RATE, Pattern.BISECTION})
+IN_PAIRS = frozenset(pattern for pattern, facts in PATTERNS.items() if facts.needs_even_ranks)
 """Patterns that set one half of the ranks against the other: with an odd number somebody would be left standing."""
 
 USUAL_MINIMUM_SECONDS = 0.1
@@ -157,8 +157,13 @@ class Experiment(Model):
 
     @model_validator(mode="after")
     def _parameters_are_of_the_pattern(self) -> Experiment:
-        if "kernel" in self.parameters and set(self.layers) != {Layer.MEMORY}:
-            raise ValueError(f"parameters: kernel is none of {', '.join(self.layers)}; it is what layer memory does")
+        known = PATTERNS[self.pattern].parameters
+        for name in self.parameters.keys() & known.keys():
+            only_over = known[name].only_over
+            if only_over is not None and set(self.layers) != {only_over}:
+                raise ValueError(
+                    f"parameters: {name} is none of {', '.join(self.layers)}; it is what layer {only_over} does"
+                )
         check_parameters(self.pattern, self.parameters)
         return self
 

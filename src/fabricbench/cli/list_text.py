@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from textwrap import fill
 from typing import Any
 
@@ -47,29 +48,10 @@ SAMPLES = {
     "start some rank missed are kept, marked, and do not count",
     Family.WORKLOAD: "one run, by the program's own clock; its checks, its profile and its rate are in launch.json",
 }
-SAMPLES_OF = {
-    Pattern.BURST: "one burst, from the first message to the answer",
-    Pattern.STREAM: "one window of messages, from its first to its last arrival",
-    Pattern.PAIRS_STREAM: "one window of one pair and direction; those of all together, and each direction by itself as a channel",
-    Pattern.ONEWAY: "one round trip; each direction's one-way times are channels, with the bound of the clocks in launch.json",
-}
-
-CHANNELS = {
-    Pattern.BISTREAM: "2 x flows",
-    Pattern.STAR: "2 (n - 1) x flows",
-    Pattern.RING: "n x flows",
-    Pattern.CHAOS: "n (n - 1) x flows",
-    Pattern.INCAST: "(n - 1) x flows",
-    Pattern.OUTCAST: "(n - 1) x flows",
-    Pattern.BISECTION: "floor(n / 2)",
-    Pattern.MESSAGE_RATE: "floor(n / 2) x flows",
-}
-"""Logical channels in use at once among n ranks: the mean logical-channel throughput is the throughput over this."""
 
 WORKLOADS_NAME = "workloads"
 
 WIDTH, INDENT = 110, 13
-IN_PAIRS = (Pattern.BISECTION, Pattern.MESSAGE_RATE)
 
 
 def as_text(name: str | None) -> str:
@@ -209,13 +191,12 @@ def _entry(what: str, text: str) -> str:
 
 
 def _facts(facts: PatternFacts) -> Iterator[tuple[str, str]]:
-    pattern = facts.pattern
     yield "measures", _metric(facts)
-    yield "a sample", SAMPLES_OF.get(pattern, SAMPLES[facts.family])
-    if pattern in CHANNELS:
+    yield "a sample", facts.sample or SAMPLES[facts.family]
+    if facts.channels is not None:
         yield (
             "channels",
-            f"{CHANNELS[pattern]} among n ranks; the mean logical-channel throughput is the throughput over this",
+            f"{facts.channels} among n ranks; the mean logical-channel throughput is the throughput over this",
         )
     yield "ranks", _ranks(facts)
     if not facts.has_size:
@@ -239,7 +220,7 @@ def _ranks(facts: PatternFacts) -> str:
     alone = ", one over memory" if Layer.MEMORY in facts.layers else ""
     if facts.most_ranks is None:
         least = max(facts.least_ranks, 2) if alone else facts.least_ranks
-        number = "an even number" if facts.pattern in IN_PAIRS else f"{least} or more"
+        number = "an even number" if facts.needs_even_ranks else f"{least} or more"
         return f"{number}; all there are if a campaign does not say"
     return f"{facts.most_ranks}{alone}"
 
@@ -274,6 +255,6 @@ def _pattern_data(facts: PatternFacts) -> dict[str, Any]:
         "most_ranks": facts.most_ranks,
         "has_size": facts.has_size,
         "smallest_message_bytes": facts.smallest_message_bytes,
-        "parameters": {name: one.model_dump(mode="json") for name, one in facts.parameters.items()},
+        "parameters": {name: asdict(one) for name, one in facts.parameters.items()},
         "layers": {layer.value: why_impossible(layer, facts.pattern, {}) for layer in Layer},
     }

@@ -74,7 +74,7 @@ def _in_opening(cell: Cell, probe: PlanProbe | None) -> Iterator[str]:
     yield from _negative((name, getattr(cell, name)) for name in counts)
     if cell.operations_per_sample != 1 and cell.layer is not Layer.MEMORY:
         yield f"{cell.operations_per_sample} operations a sample: only layer memory has more than one"
-    if cell.messages_per_sample != 1 and (cell.pattern is not Pattern.STREAM or cell.layer is Layer.MEMORY):
+    if cell.messages_per_sample != 1 and (not facts.is_stream or cell.layer is Layer.MEMORY):
         yield f"{cell.messages_per_sample} messages a sample: only a stream over a network has more than one"
     if probe is not None:
         yield from _unlike(_planned(cell, probe))
@@ -82,7 +82,7 @@ def _in_opening(cell: Cell, probe: PlanProbe | None) -> Iterator[str]:
 
 def _planned(cell: Cell, probe: PlanProbe) -> Iterator[tuple[str, object, object]]:
     """Yield what a cell's opening line repeats of its probe, as the measurer writes it; `receive` is the layer's choice."""
-    is_stream = probe.pattern is Pattern.STREAM and probe.layer is not Layer.MEMORY
+    is_stream = PATTERNS[probe.pattern].is_stream and probe.layer is not Layer.MEMORY
     asked: dict[str, object] = {
         "layer": probe.layer,
         "pattern": probe.pattern,
@@ -130,7 +130,7 @@ def _wrong_bytes(cell: Cell, end: CellEnd, measured: Measured) -> Iterator[str]:
     needed = _bytes_of_sample(cell)
     if needed is not None and cell.bytes_per_sample != needed:
         yield f"bytes_per_sample is {cell.bytes_per_sample}, {needed} are needed for {cell.message_bytes} B a message"
-    is_counted = cell.pattern is Pattern.STREAM and cell.layer is not Layer.MEMORY and "sent" in end.model_fields_set
+    is_counted = PATTERNS[cell.pattern].is_stream and cell.layer is not Layer.MEMORY and "sent" in end.model_fields_set
     # Late messages of before the measurement are counted as reordered.
     if is_counted and (measured.bytes or 0) > (end.sent + end.reordered) * cell.message_bytes:
         yield f"its samples hold {measured.bytes} bytes, more than the {end.sent} messages that were sent"
@@ -140,7 +140,7 @@ def _bytes_of_sample(cell: Cell) -> int | None:
     """Return the bytes of a sample where the opening line states all that they follow from."""
     if cell.layer is Layer.MEMORY:
         return None
-    if cell.pattern is Pattern.STREAM:
+    if PATTERNS[cell.pattern].is_stream:
         return cell.messages_per_sample * cell.message_bytes
     if cell.pattern is Pattern.BURST:
         messages = cell.parameters.get("messages", PATTERNS[Pattern.BURST].parameters["messages"].default)

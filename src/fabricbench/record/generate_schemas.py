@@ -1,4 +1,7 @@
-"""Write the JSON Schemas of the contract between Python and C++ from the models: `python -m ... schema/`."""
+"""Write what C++ shares with Python, from the models and the table of patterns: `python -m ... schema/`.
+
+The JSON Schemas of the contract go into the folder given, the table of patterns into `native` beside it.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from pathlib import Path
 
 from fabricbench.record.kernel_lines import KERNEL_LINE_ADAPTER
 from fabricbench.record.lines import LINE_ADAPTER
+from fabricbench.record.native_table import native_files
 from fabricbench.record.probe_plan import ProbePlan
 
 
@@ -21,10 +25,14 @@ def schemas() -> dict[str, object]:
 
 
 def main() -> None:
-    """Write every schema into the folder given."""
+    """Write every schema into the folder given, and the native files into `native` beside it."""
     folder = Path(sys.argv[1])
-    for name, schema in schemas().items():
-        (folder / name).write_text(json.dumps(schema, indent=2) + "\n")
+    texts = {folder / name: json.dumps(schema, indent=2) + "\n" for name, schema in schemas().items()}
+    texts |= {folder.absolute().parent / "native" / name: text for name, text in native_files().items()}
+    for path, text in texts.items():
+        if not path.exists() or path.read_text() != text:  # an untouched file is not compiled again
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
 
 
 if __name__ == "__main__":

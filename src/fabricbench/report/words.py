@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from fabricbench.analysis.findings import CellKey, Comparison, Crossover, Findings, Interval, Verdict
 from fabricbench.model import Layer, Metric, Pattern, Receive
-from fabricbench.patterns import PATTERNS
+from fabricbench.patterns import PATTERNS, title_of
 from fabricbench.quantity import (
     format_bit_s,
     format_bytes,
@@ -23,16 +23,7 @@ MINUS = "\N{MINUS SIGN}"
 NOTHING = "–"
 """Stands where there is no value; never an empty cell, which reads like a mistake."""
 
-PATTERN_WORDS = {pattern: pattern.value for pattern in Pattern} | {
-    Pattern.PINGPONG: "ping-pong",
-    Pattern.ONEWAY: "one-way",
-    Pattern.PACED: "paced ping-pong",
-    Pattern.PINGPING: "ping-ping",
-    Pattern.SENDRECV: "send-receive",
-    Pattern.BISTREAM: "stream both ways",
-    Pattern.MESSAGE_RATE: "message rate",
-    Pattern.PAIRS_STREAM: "pairs stream",
-}
+PATTERN_WORDS = {pattern: title_of(pattern) for pattern in Pattern}
 METRIC_WORDS = {
     Metric.ROUND_TRIP_TIME: "round-trip time",
     Metric.OPERATION_TIME: "time of an operation",

@@ -5,7 +5,12 @@
 //   lock    MPI_Win_lock (shared), the access, MPI_Win_unlock
 //   flush   the access and MPI_Win_flush, in an epoch that stays open
 //
-// Where the target calls nothing it waits in MPI_Recv, so that libraries which need it for progress have it.
+// Where the target calls nothing it waits in MPI_Recv, so that libraries which need it for progress have it. An access
+// is a type with `call`, one MPI call that begins it, and `leaves`, what it leaves behind.
+#pragma once
+
+#include <mpi.h>
+
 #include <cstring>
 #include <limits>
 
@@ -13,15 +18,14 @@
 #include "mpi_operation/conductor.hpp"
 #include "mpi_operation/contents.hpp"
 #include "mpi_operation/mpi_error.hpp"
-#include "mpi_operation/pairs.hpp"
-#include "mpi_operation/parameters.hpp"
+#include "pattern/parameters.hpp"
 
 namespace fabricbench {
-namespace {
+namespace one_sided {
 
-constexpr int origin = 0;
-constexpr int target = 1;
-constexpr int done_tag = 1;
+inline constexpr int origin = 0;
+inline constexpr int target = 1;
+inline constexpr int done_tag = 1;
 
 /// The arguments of an access.
 struct Access {
@@ -35,44 +39,10 @@ struct Access {
 /// What an access leaves behind, given what was in the window and what the origin had; for verification.
 enum class Leaves { local_in_window, window_at_origin, sum, integer_sum, swapped };
 
-struct Put {
-  static constexpr Leaves leaves = Leaves::local_in_window;
-  static int call(const Access& access) {
-    return MPI_Put(access.local, access.count, MPI_BYTE, target, 0, access.count, MPI_BYTE, access.window);
-  }
-};
-
-struct Get {
-  static constexpr Leaves leaves = Leaves::window_at_origin;
-  static int call(const Access& access) {
-    return MPI_Get(access.result, access.count, MPI_BYTE, target, 0, access.count, MPI_BYTE, access.window);
-  }
-};
-
-struct Accumulate {
-  static constexpr Leaves leaves = Leaves::sum;
-  static int call(const Access& access) {
-    return MPI_Accumulate(access.local, access.count, MPI_DOUBLE, target, 0, access.count, MPI_DOUBLE, MPI_SUM,
-                          access.window);
-  }
-};
-
-struct FetchAndOp {
-  static constexpr Leaves leaves = Leaves::integer_sum;
-  static int call(const Access& access) {
-    return MPI_Fetch_and_op(access.local, access.result, MPI_INT64_T, target, 0, MPI_SUM, access.window);
-  }
-};
-
-struct CompareAndSwap {
-  static constexpr Leaves leaves = Leaves::swapped;
-  static int call(const Access& access) {
-    return MPI_Compare_and_swap(access.local, access.compare, access.result, MPI_INT64_T, target, 0, access.window);
-  }
-};
-
 template <class Kind>
 constexpr bool is_integer = Kind::leaves == Leaves::integer_sum || Kind::leaves == Leaves::swapped;
+template <class Kind>
+constexpr bool is_of_doubles = Kind::leaves == Leaves::sum;
 
 struct Fence {
   static constexpr bool target_takes_part = true;
@@ -129,7 +99,7 @@ class Epoch {
   bool is_open_ = true;
 };
 
-std::size_t checked_bytes(const PlanProbe& probe, bool integer) {
+inline std::size_t checked_bytes(const PlanProbe& probe, bool integer, bool of_doubles) {
   const std::size_t bytes = probe.message_bytes;
   const auto most = static_cast<std::size_t>(std::numeric_limits<int>::max());
   if (integer && bytes != sizeof(std::int64_t)) {
@@ -137,7 +107,7 @@ std::size_t checked_bytes(const PlanProbe& probe, bool integer) {
                                                 " is of one 64-bit integer: message_bytes must be 8, found " +
                                                 std::to_string(bytes));
   }
-  if (probe.pattern == Pattern::accumulate && bytes % sizeof(double) != 0) {
+  if (of_doubles && bytes % sizeof(double) != 0) {
     throw Failure(FailureCode::unsupported,
                   "doubles are summed: message_bytes must be a multiple of 8, found " + std::to_string(bytes));
   }
@@ -150,8 +120,8 @@ std::size_t checked_bytes(const PlanProbe& probe, bool integer) {
 /// The target's window and the origin's buffers.
 class Memory {
  public:
-  Memory(MPI_Comm communicator, const PlanProbe& probe, bool integer)
-      : local_(checked_bytes(probe, integer)), result_(probe.message_bytes) {
+  Memory(MPI_Comm communicator, const PlanProbe& probe, bool integer, bool of_doubles)
+      : local_(checked_bytes(probe, integer, of_doubles)), result_(probe.message_bytes) {
     int rank = 0;
     MPI_Comm_rank(communicator, &rank);
     is_origin_ = rank == origin;
@@ -200,8 +170,8 @@ class OneSided {
   OneSided(MPI_Comm communicator, Task& task)
       : communicator_(communicator),
         task_(task),
-        memory_(communicator, task.probe, is_integer<Kind>),
-        access_(memory_.access(Kind::leaves == Leaves::sum)) {}
+        memory_(communicator, task.probe, is_integer<Kind>, is_of_doubles<Kind>),
+        access_(memory_.access(is_of_doubles<Kind>)) {}
 
   void verify() {
     for (std::uint64_t turn = 0; turn < task_.probe.verify_messages; ++turn) verify_turn(turn);
@@ -323,43 +293,69 @@ class OneSided {
 
 template <class Kind, class Action>
 void with_synchronisation(MPI_Comm communicator, Task& task, Action action) {
-  switch (word_parameter<Synchronisation>(task.probe, "sync")) {
-    case Synchronisation::fence:
+  switch (word_parameter<words::Sync>(task.probe, "sync")) {
+    case words::Sync::fence:
       return action(OneSided<Kind, Fence>(communicator, task));
-    case Synchronisation::lock:
+    case words::Sync::lock:
       return action(OneSided<Kind, Lock>(communicator, task));
-    case Synchronisation::flush:
+    case words::Sync::flush:
       return action(OneSided<Kind, Flush>(communicator, task));
   }
 }
 
-template <class Action>
-void with_access(MPI_Comm communicator, Task& task, Action action) {
-  switch (task.probe.pattern) {
-    case Pattern::put:
-      return with_synchronisation<Put>(communicator, task, action);
-    case Pattern::get:
-      return with_synchronisation<Get>(communicator, task, action);
-    case Pattern::accumulate:
-      return with_synchronisation<Accumulate>(communicator, task, action);
-    case Pattern::fetch_and_op:
-      return with_synchronisation<FetchAndOp>(communicator, task, action);
-    default:
-      return with_synchronisation<CompareAndSwap>(communicator, task, action);
-  }
-}
+}  // namespace one_sided
 
-}  // namespace
+template <class Op>
+concept OneSidedAccess = requires { Op::leaves; };
 
+template <OneSidedAccess Op>
 void verify_one_sided(MPI_Comm communicator, Task& task) {
-  with_access(communicator, task, [](auto&& cell) { cell.verify(); });
+  one_sided::with_synchronisation<Op>(communicator, task, [](auto&& cell) { cell.verify(); });
 }
 
+template <OneSidedAccess Op>
 Outcome run_one_sided(MPI_Comm communicator, Task& task) {
   Outcome outcome;
-  with_access(communicator, task, [&](auto&& cell) { outcome = cell.run(); });
+  one_sided::with_synchronisation<Op>(communicator, task, [&](auto&& cell) { outcome = cell.run(); });
   outcome.bytes_per_sample = task.probe.message_bytes;
   return outcome;
 }
+
+struct Put {
+  static constexpr auto leaves = one_sided::Leaves::local_in_window;
+  static int call(const one_sided::Access& access) {
+    return MPI_Put(access.local, access.count, MPI_BYTE, one_sided::target, 0, access.count, MPI_BYTE, access.window);
+  }
+};
+
+struct Get {
+  static constexpr auto leaves = one_sided::Leaves::window_at_origin;
+  static int call(const one_sided::Access& access) {
+    return MPI_Get(access.result, access.count, MPI_BYTE, one_sided::target, 0, access.count, MPI_BYTE, access.window);
+  }
+};
+
+struct Accumulate {
+  static constexpr auto leaves = one_sided::Leaves::sum;
+  static int call(const one_sided::Access& access) {
+    return MPI_Accumulate(access.local, access.count, MPI_DOUBLE, one_sided::target, 0, access.count, MPI_DOUBLE,
+                          MPI_SUM, access.window);
+  }
+};
+
+struct FetchAndOp {
+  static constexpr auto leaves = one_sided::Leaves::integer_sum;
+  static int call(const one_sided::Access& access) {
+    return MPI_Fetch_and_op(access.local, access.result, MPI_INT64_T, one_sided::target, 0, MPI_SUM, access.window);
+  }
+};
+
+struct CompareAndSwap {
+  static constexpr auto leaves = one_sided::Leaves::swapped;
+  static int call(const one_sided::Access& access) {
+    return MPI_Compare_and_swap(access.local, access.compare, access.result, MPI_INT64_T, one_sided::target, 0,
+                                access.window);
+  }
+};
 
 }  // namespace fabricbench

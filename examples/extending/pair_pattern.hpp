@@ -1,0 +1,75 @@
+// Pattern request: a byte asks, a message answers, as a remote read does. Against a ping-pong of the same size, which
+// sends the message both ways, it shows what the answer alone costs.
+//
+// This is native/pattern/request.hpp, with a line in the class Pattern of src/fabricbench/patterns.py:
+//
+//     REQUEST = _pair("request", Metric.OPERATION_TIME, "a message for a byte", layers=RELIABLE, messages_there=0)
+#pragma once
+
+#include "pattern/round_trip_phases.hpp"
+
+namespace fabricbench {
+
+/// What lead_phases() and follow_orders() ask of either rank.
+template <class Clock, Transport T>
+class Requests {
+ public:
+  Requests(T& path, Task& task) : path_(path), request_(1), answer_(task.probe.message_bytes) {
+    path_.set_bound(task.probe.reply_timeout_seconds);
+  }
+
+  /// One more goes first, untimed: the follower comes from its sleep.
+  void lead(std::size_t count, Series& series, std::uint64_t /*deadline*/) {
+    ask();
+    for (std::size_t i = 0; i < count; ++i) series.push(ask());
+    sent_ += count;
+  }
+  RoundOrder order(std::size_t requests) { return {0, static_cast<std::uint32_t>(requests)}; }
+  RoundOrder follow(RoundOrder order, const CellTeam& team) {
+    for (std::uint32_t i = 0; i < order.count; ++i) {
+      path_.receive(request_.span());
+      path_.send(answer_.span());
+    }
+    return team.receive<RoundOrder>(leader);
+  }
+
+  void start_counting() { sent_ = 0; }
+  Counters counters() const { return {.sent = sent_}; }
+  double seconds_of(double request) const { return request; }
+
+ private:
+  std::uint64_t ask() {
+    const std::uint64_t begin = Clock::now();
+    path_.send(request_.span());
+    path_.receive(answer_.span());
+    return Clock::now() - begin;
+  }
+
+  T& path_;
+  MessageBuffer request_;
+  MessageBuffer answer_;
+  std::uint64_t sent_ = 0;
+};
+
+class Request {
+ public:
+  static constexpr std::size_t timing_member = leader;
+
+  template <class T>
+  static constexpr bool runs_over = requires { requires Transport<T> && T::traits.is_reliable; };
+
+  template <class Clock, Transport T>
+  static Outcome run(T& path, Task& task) {
+    Requests<Clock, T> requests(path, task);
+    Outcome outcome;
+    if (task.team.member() == leader) {
+      outcome = lead_phases<Clock>(requests, task);
+    } else {
+      follow_orders(requests, task.team);
+    }
+    outcome.bytes_per_sample = 1 + task.probe.message_bytes;
+    return outcome;
+  }
+};
+
+}  // namespace fabricbench

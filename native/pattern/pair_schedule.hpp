@@ -3,10 +3,22 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
+#include "core/message.hpp"
+
 namespace fabricbench {
+
+/// What the first member of a matrix says to the others: whose pair is in this turn measures it now; or that all have
+/// been. Each answers when its pair is done.
+struct Turn {
+  static constexpr MessageType message_type = MessageType::turn;
+  std::uint32_t number = 0;
+};
+using TurnDone = Signal<MessageType::turn_done>;
+using TurnsOver = Signal<MessageType::turns_over>;
 
 /// Every two members meet in exactly one turn. Either a turn is one pair alone, in the order of their numbers; or it is
 /// a round of disjoint pairs, as many at once as there can be (channels.hpp, partner_in_round).

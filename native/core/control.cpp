@@ -16,9 +16,6 @@ constexpr double shortest_sleep_seconds = 20e-6;
 constexpr double longest_sleep_seconds = 20e-3;
 constexpr double share_of_waiting = 0.125;
 
-// Of what is said about the launch's end: the largest that MPI guarantees, above all others.
-constexpr int end_tag = 32767;
-
 // Who sleeps over the control plane hears of the end within 20 ms; who is in a call that has a bound of its own, later.
 constexpr double hearing_seconds = 3;
 

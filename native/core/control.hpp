@@ -63,6 +63,8 @@ inline constexpr std::size_t largest_part_bytes = std::size_t{64} << 20U;
 
 /// The tag of what rank 0 and the others say to each other.
 inline constexpr int launch_tag = 0;
+/// Of what is said about the launch's end: the largest that MPI guarantees, above all others.
+inline constexpr int end_tag = 32767;
 
 /// Bytes between the ranks of a launch. Collective to make and to destroy.
 ///

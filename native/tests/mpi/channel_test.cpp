@@ -180,7 +180,6 @@ TEST(Channel, GatheringOnTheFirstRankHearsOfTheEndToo) {
 }
 
 TEST(Channel, WhatIsSaidOfTheEndAndCannotBeReadEndsTheLaunchToo) {
-  constexpr int end_tag = 32767;
   for (const std::string& bytes : {std::string("abc"), encode(Measure{}), seal(MessageType::end, "x")}) {
     Control control;
     if (control.rank() == 1) {

@@ -1,6 +1,7 @@
 // What the control plane costs by itself, over the ranks of an MPI start: an agreement along the tree, and rank 0's
 // orders to all with a report from each. Prints medians in nanoseconds and the processor time of one agreement on all
-// ranks together, which does not depend on how many processors they share. Also how large a report's parts are in memory.
+// ranks together, which does not depend on how many processors they share. Also how large a report's parts are in
+// memory.
 //
 //   control_cost AGREEMENTS
 #include <mpi.h>
@@ -15,13 +16,15 @@
 #include <string>
 #include <vector>
 
+#include "core/channel.hpp"
 #include "core/clock.hpp"
-#include "core/control.hpp"
 #include "core/report.hpp"
 
 namespace {
 
 using fabricbench::KernelClock;
+using Order = fabricbench::Signal<fabricbench::MessageType::measure>;
+using Done = fabricbench::Signal<fabricbench::MessageType::begun>;
 
 double processor_seconds() {
   rusage usage{};
@@ -48,14 +51,15 @@ int main(int argc, char** argv) {
     std::iota(all.begin(), all.end(), 0);
     const fabricbench::CellTeam team(control, all, 0);
     const int rounds = argc > 1 ? std::atoi(argv[1]) : 100;
-    const auto join = [](std::string one, const std::string&) { return one; };
-    team.converge("null", join);
+    const fabricbench::Channel channel(control);
+    const auto join = [](fabricbench::Verdict one, const fabricbench::Verdict&) { return one; };
+    team.converge<fabricbench::Verdict>({}, join);
     std::vector<std::uint64_t> agreement;
     std::vector<std::uint64_t> orders;
     const double before = processor_seconds();
     for (int i = 0; i < rounds; ++i) {
       const std::uint64_t begin = KernelClock::now();
-      team.converge("null", join);
+      team.converge<fabricbench::Verdict>({}, join);
       agreement.push_back(KernelClock::now() - begin);
     }
     double spent = (processor_seconds() - before) / rounds;
@@ -64,11 +68,11 @@ int main(int argc, char** argv) {
     for (int i = 0; i < rounds; ++i) {
       const std::uint64_t begin = KernelClock::now();
       if (control.rank() == 0) {
-        for (int other = 1; other < control.size(); ++other) control.send(other, 0, "order");
-        for (int other = 1; other < control.size(); ++other) control.receive(other, 1);
+        for (int other = 1; other < control.size(); ++other) channel.send(other, Order{});
+        for (int other = 1; other < control.size(); ++other) channel.receive<Done>(other);
       } else {
-        control.receive(0, 0);
-        control.send(0, 1, "report");
+        channel.receive<Order>(0);
+        channel.send(0, Done{});
       }
       orders.push_back(KernelClock::now() - begin);
     }

@@ -1,4 +1,4 @@
-"""The schedules of native/pattern/channels.cpp and native/core/control.cpp, simulated up to any number of ranks and checked.
+"""The schedules of native/pattern/channels.cpp and native/core/channel.hpp, simulated up to any number of ranks and checked.
 
 Written from the same formulas a second time and apart from the measurer, so that a slip in either shows: `pairs` in rounds must let
 every two ranks meet exactly once, and agreements must reach all over a tree of known depth. Pure; numpy only for the

@@ -12,12 +12,15 @@
 #include <limits>
 #include <utility>
 
+#include "core/channel.hpp"
 #include "core/clock.hpp"
 #include "core/set_aside.hpp"
 
 namespace fabricbench {
 namespace {
 
+// Questions and answers are MPI's own calls with buffers of their own, not messages of a channel: a round trip is what
+// is measured, and one that took memory, was packed and slept would say less of the clocks.
 constexpr int tag = 7;
 
 // Each point is the best of several exchanges; of more where even the best is held up, by a rank that has slept say.
@@ -98,10 +101,9 @@ void finish(const Control& control, MPI_Request request, const std::shared_ptr<E
 }
 
 /// Whether it holds on all ranks. Collective.
-bool is_on_all(const Control& control, bool own) {
-  bool is_all = true;
-  for (const std::string& one : control.gather(own ? "1" : "0")) is_all = is_all && one == "1";
-  return control.broadcast(is_all ? "1" : "0") == "1";
+bool is_on_all(const Channel& channel, bool own) {
+  const std::vector<Whether> all = channel.gather(Whether{.holds = own});
+  return channel.broadcast(Whether{.holds = std::ranges::all_of(all, &Whether::holds)}).holds;
 }
 
 /// What a point counts by: what its round trip took beyond the shortest, it lost on either way.
@@ -222,10 +224,11 @@ ClockShift shift_from(const ClockModel& model, const std::vector<OffsetPoint>& p
 
 GlobalClock::GlobalClock(const Control& control, MPI_Comm communicator, const std::string& identity)
     : control_(&control), communicator_(communicator), rank_(control.rank()), size_(control.size()) {
-  is_same_as_first_ = !identity.empty() && identity == control.broadcast(identity);
-  is_one_clock_ = is_on_all(control, is_same_as_first_);
+  const Channel channel(control);
+  is_same_as_first_ = !identity.empty() && identity == channel.broadcast(ClockIdentity{identity}).text;
+  is_one_clock_ = is_on_all(channel, is_same_as_first_);
   learn_first();
-  if (is_on_all(control, is_together_)) return;
+  if (is_on_all(channel, is_together_)) return;
   is_one_clock_ = false;
   is_same_as_first_ = rank_ == 0;
   history_ = {};

@@ -63,11 +63,15 @@ ClockShift shift_from(const ClockModel& model, const std::vector<OffsetPoint>& p
 
 /// What a synchronisation found of the model before it.
 struct ClockCheck {
+  static constexpr MessageType message_type = MessageType::clock_check;
   ClockModel model;     // the new one
   double shift_ns = 0;  // by what the synchronisation found the old one off
   double noise_ns = 0;  // what of that may be chance
   double error_ns = 0;  // what bounds the error that the old one had by now
 };
+
+/// What tells clocks apart, as clock_identity() has it.
+using ClockIdentity = TextMessage<MessageType::clock_identity>;
 
 /// This rank's view of the clock of rank 0. Ranks with the same identity read the same clock, unless the exchange finds
 /// them apart (machines that were started from one memory image have one boot), and use it as it is; what the exchange

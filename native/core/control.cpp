@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "core/clock.hpp"
 #include "core/set_aside.hpp"
@@ -17,20 +16,17 @@ constexpr double shortest_sleep_seconds = 20e-6;
 constexpr double longest_sleep_seconds = 20e-3;
 constexpr double share_of_waiting = 0.125;
 
-// Tag 0 carries rank 0's orders; cells take turns with the next, two each. MPI guarantees tags up to 32767.
-constexpr int cells_with_own_tags = 16000;
-
-// Above those of cells.
-constexpr int end_tag = 32010;
-constexpr int heard_tag = 32011;
-constexpr int over_tag = 32012;
-
 // Who sleeps over the control plane hears of the end within 20 ms; who is in a call that has a bound of its own, later.
 constexpr double hearing_seconds = 3;
 
 double seconds_since(std::uint64_t begin_ns) { return static_cast<double>(KernelClock::now() - begin_ns) * 1e-9; }
 
 }  // namespace
+
+EndNotice EndNotice::unpack(std::string_view payload) {
+  const auto [number, text] = unpack_numbered(payload);
+  return {.exit_code = number, .cause = std::string(text)};
+}
 
 void Pause::sleep() {
   const double seconds = std::clamp(waited_seconds_ * share_of_waiting, shortest_sleep_seconds, longest_sleep_seconds);
@@ -111,25 +107,36 @@ void Control::look_for_end() const {
 }
 
 bool Control::has_ended() const {
-  if (!ended_) {
-    const std::optional<Told> end = take_short(MPI_ANY_SOURCE, end_tag);
-    if (!end) return false;
-    const auto told = nlohmann::json::parse(end->text);
-    ended_.emplace(end->from, told["exit"].get<int>(), told["cause"].get<std::string>());
+  while (!ended_) {
+    const std::optional<Told> told = take_told();
+    if (!told) return false;
+    if (const auto* end = std::get_if<EndNotice>(&told->message))
+      ended_.emplace(told->from, end->exit_code, end->cause);
   }
   return true;
 }
 
-std::optional<Control::Told> Control::take_short(int from, int tag) const {
+std::optional<Control::Told> Control::take_told() const {
   MPI_Status status;
   int has_come = 0;
-  MPI_Iprobe(from, tag, communicator_, &has_come, &status);
+  MPI_Iprobe(MPI_ANY_SOURCE, end_tag, communicator_, &has_come, &status);
   if (has_come == 0) return std::nullopt;
   int size = 0;
   MPI_Get_count(&status, MPI_CHAR, &size);
-  Told told{.from = status.MPI_SOURCE, .text = std::string(static_cast<std::size_t>(size), '\0')};
+  std::string bytes(static_cast<std::size_t>(size), '\0');
   // Short, and there already.
-  MPI_Recv(told.text.data(), size, MPI_CHAR, told.from, tag, communicator_, MPI_STATUS_IGNORE);
+  MPI_Recv(bytes.data(), size, MPI_CHAR, status.MPI_SOURCE, end_tag, communicator_, MPI_STATUS_IGNORE);
+  Told told{.from = status.MPI_SOURCE, .message = EndOver{}};
+  try {
+    const Envelope envelope = open_envelope(bytes);
+    if (envelope.type == MessageType::heard) {
+      told.message = decode<EndHeard>(envelope);
+    } else if (envelope.type != MessageType::over) {
+      told.message = decode<EndNotice>(envelope);
+    }
+  } catch (const ControlError& error) {
+    told.message = EndNotice{.exit_code = 1, .cause = error.what()};
+  }
   return told;
 }
 
@@ -173,30 +180,27 @@ std::string Control::receive_patiently(int from, int tag) const { return wait_fo
 
 void Control::end_all(int exit_code, std::string_view cause) {
   if (ended_) return confirm(*ended_);  // heard where nothing could be thrown
-  const std::string text = nlohmann::json{{"exit", exit_code}, {"cause", cause}}.dump(
-      -1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const EndNotice end{.exit_code = exit_code, .cause = std::string(cause)};
   std::vector<int> silent;
   for (int other = 0; other < size_; ++other) {
     if (other == rank_) continue;
     silent.push_back(other);
-    tell(other, end_tag, text);  // who never takes it is ended below
+    tell(other, end);  // who never takes it is ended below
   }
-  ended_.emplace(rank_, exit_code, std::string(cause));
+  ended_.emplace(rank_, exit_code, end.cause);
   bool is_clean = true;
   int first_to_end = rank_;
-  const auto has_heard = [&](int other) {
-    if (const auto answer = take_short(other, heard_tag)) {
-      is_clean = is_clean && answer->text == "clean";
-      return true;
-    }
-    if (!take_short(other, end_tag)) return false;  // it ends the launch itself
-    first_to_end = std::min(first_to_end, other);
-    return true;
-  };
   const std::uint64_t begin_ns = KernelClock::now();
   for (Pause pause; !silent.empty() && seconds_since(begin_ns) < hearing_seconds; pause.sleep()) {
-    std::erase_if(silent, has_heard);
-    if (take_short(MPI_ANY_SOURCE, over_tag)) return;
+    while (const std::optional<Told> told = take_told()) {
+      if (std::holds_alternative<EndOver>(told->message)) return;
+      if (std::erase(silent, told->from) == 0) continue;
+      if (const auto* heard = std::get_if<EndHeard>(&told->message)) {
+        is_clean = is_clean && heard->is_clean;
+      } else {  // it ends the launch itself
+        first_to_end = std::min(first_to_end, told->from);
+      }
+    }
   }
   // Of several the lowest rank decides for all: each knows of the others, who answered by their own end.
   if (first_to_end != rank_) {
@@ -205,91 +209,52 @@ void Control::end_all(int exit_code, std::string_view cause) {
   }
   if (!silent.empty() || !is_clean || has_set_aside()) MPI_Abort(MPI_COMM_WORLD, exit_code);
   for (int other = 0; other < size_; ++other) {
-    if (other != rank_) tell(other, over_tag, "over");
+    if (other != rank_) tell(other, EndOver{});
   }
   for (Pause pause; has_set_aside() && seconds_since(begin_ns) < 2 * hearing_seconds;) pause.sleep();
 }
 
 void Control::confirm(const LaunchEnded& ended) const {
-  tell(ended.rank(), heard_tag, has_set_aside() ? "pending" : "clean");
+  tell_heard(ended.rank());
   is_let_go(hearing_seconds);  // if not, the rank that ended the launch has died
 }
 
 bool Control::is_let_go(double within_seconds) const {
   const std::uint64_t begin_ns = KernelClock::now();
   for (Pause pause; seconds_since(begin_ns) < within_seconds; pause.sleep()) {
-    if (take_short(MPI_ANY_SOURCE, over_tag)) return true;
-    if (const auto another = take_short(MPI_ANY_SOURCE, end_tag)) {
-      tell(another->from, heard_tag, has_set_aside() ? "pending" : "clean");
+    while (const std::optional<Told> told = take_told()) {
+      if (std::holds_alternative<EndOver>(told->message)) return true;
+      if (std::holds_alternative<EndNotice>(told->message)) tell_heard(told->from);
     }
   }
   return false;
 }
 
-void Control::tell(int to, int tag, std::string_view text) const {
-  auto own = std::make_shared<std::string>(text);
+void Control::tell_heard(int to) const { tell(to, EndHeard{.is_clean = !has_set_aside()}); }
+
+template <Message M>
+void Control::tell(int to, const M& message) const {
+  auto bytes = std::make_shared<std::string>(encode(message));
   MPI_Request request = MPI_REQUEST_NULL;
-  MPI_Isend(own->data(), static_cast<int>(own->size()), MPI_CHAR, to, tag, communicator_, &request);
-  set_aside(request, std::move(own));
+  MPI_Isend(bytes->data(), static_cast<int>(bytes->size()), MPI_CHAR, to, end_tag, communicator_, &request);
+  set_aside(request, std::move(bytes));
 }
 
-std::string Control::broadcast(std::string text) const {
-  constexpr int tag = 0;
+std::string Control::broadcast(std::string bytes, int tag) const {
   if (rank_ != 0) return receive(0, tag);
-  for (int other = 1; other < size_; ++other) send(other, tag, text);
-  return text;
+  for (int other = 1; other < size_; ++other) send(other, tag, bytes);
+  return bytes;
 }
 
-std::vector<std::string> Control::gather(std::string_view text) const {
-  constexpr int tag = 0;
+std::vector<std::string> Control::gather(std::string_view bytes, int tag) const {
   std::vector<std::string> all;
   if (rank_ != 0) {
-    send(0, tag, text);
+    send(0, tag, bytes);
     return all;
   }
-  all.emplace_back(text);
+  all.emplace_back(bytes);
   for (int other = 1; other < size_; ++other) all.push_back(receive(other, tag));
   return all;
-}
-
-CellTeam::CellTeam(const Control& control, std::vector<int> ranks, int cell_ordinal)
-    : control_(control),
-      ranks_(std::move(ranks)),
-      pattern_tag_(1 + 2 * (cell_ordinal % cells_with_own_tags)),
-      agreement_tag_(pattern_tag_ + 1) {
-  member_ = static_cast<std::size_t>(std::ranges::find(ranks_, control.rank()) - ranks_.begin());
-}
-
-CellTeam CellTeam::some(const std::vector<std::size_t>& members) const {
-  CellTeam team(*this);
-  team.ranks_.clear();
-  for (const std::size_t member : members) team.ranks_.push_back(ranks_[member]);
-  team.member_ = static_cast<std::size_t>(std::ranges::find(team.ranks_, control_.rank()) - team.ranks_.begin());
-  return team;
-}
-
-void CellTeam::discard_leftovers() const {
-  for (std::size_t from = 0; from < ranks_.size(); ++from) {
-    while (from != member_ && control_.try_receive(ranks_[from], pattern_tag_)) {
-    }
-  }
-}
-
-std::string CellTeam::converge(std::string own,
-                               const std::function<std::string(std::string, std::string)>& join) const {
-  for (const std::size_t child : {2 * member_ + 1, 2 * member_ + 2}) {
-    if (child < ranks_.size()) own = join(std::move(own), control_.receive(ranks_[child], agreement_tag_));
-  }
-  if (member_ > 0) control_.send(ranks_[(member_ - 1) / 2], agreement_tag_, own);
-  return broadcast(std::move(own));
-}
-
-std::string CellTeam::broadcast(std::string text) const {
-  if (member_ > 0) text = control_.receive(ranks_[(member_ - 1) / 2], agreement_tag_);
-  for (const std::size_t child : {2 * member_ + 1, 2 * member_ + 2}) {
-    if (child < ranks_.size()) control_.send(ranks_[child], agreement_tag_, text);
-  }
-  return text;
 }
 
 }  // namespace fabricbench

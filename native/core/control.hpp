@@ -1,19 +1,20 @@
-// The control plane: how ranks agree over MPI while they measure over something else. Whoever waits here sleeps,
-// because on a machine with more ranks than processors a spinning rank takes the time of those that measure. And
-// whoever waits here, on whatever tag, hears that the launch has ended: any rank may stop at any point.
+// The control plane: how ranks reach each other over MPI while they measure over something else. It carries bytes and
+// knows who waits for whom; what they mean is core/channel.hpp's. Whoever waits here sleeps, because on a machine with
+// more ranks than processors a spinning rank takes the time of those that measure. And whoever waits here, on whatever
+// tag, hears that the launch has ended: any rank may stop at any point.
 #pragma once
 
 #include <mpi.h>
 
-#include <cstring>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <type_traits>
+#include <variant>
 #include <vector>
+
+#include "core/message.hpp"
 
 namespace fabricbench {
 
@@ -40,50 +41,32 @@ class LaunchEnded : public std::runtime_error {
   int exit_code_;
 };
 
-/// A rank said something that cannot be meant, or nothing for too long: the launch cannot go on.
-class ControlError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
+/// What the ranks say to one another when a launch ends.
+struct EndNotice {
+  static constexpr MessageType message_type = MessageType::end;
+  std::int32_t exit_code = 0;
+  std::string cause;
+
+  std::string pack() const { return pack_numbered(exit_code, cause); }
+  static EndNotice unpack(std::string_view payload);
 };
-
-/// A message of the control plane as the value that it must be. Throws ControlError where its size is another one.
-template <class Value>
-Value decode(std::string_view message) {
-  static_assert(std::is_trivially_copyable_v<Value>);
-  if (message.size() != sizeof(Value)) {
-    throw ControlError("a message of " + std::to_string(message.size()) + " bytes came where " +
-                       std::to_string(sizeof(Value)) +
-                       " are needed: do all ranks run the same fabricbench-probe on the same kind of machine?");
-  }
-  Value value;
-  std::memcpy(&value, message.data(), sizeof value);
-  return value;
-}
-
-/// As many of them as a message holds, likewise.
-template <class Value>
-std::vector<Value> decode_all(std::string_view message) {
-  static_assert(std::is_trivially_copyable_v<Value>);
-  if (message.size() % sizeof(Value) != 0) {
-    throw ControlError("a message of " + std::to_string(message.size()) + " bytes came where multiples of " +
-                       std::to_string(sizeof(Value)) + " are needed");
-  }
-  std::vector<Value> values(message.size() / sizeof(Value));
-  if (!values.empty()) std::memcpy(values.data(), message.data(), message.size());
-  return values;
-}
-
-template <class Value>
-std::string_view encode(const Value& value) {
-  static_assert(std::is_trivially_copyable_v<Value>);
-  return {reinterpret_cast<const char*>(&value), sizeof value};
-}
+/// To who ended it; `is_clean` unless there is left what MPI owns.
+struct EndHeard {
+  static constexpr MessageType message_type = MessageType::heard;
+  bool is_clean = false;
+};
+using EndOver = Signal<MessageType::over>;
 
 /// How long a message may be before it goes in parts: MPI counts in int, and what a rank that ends leaves unsent stays
 /// in memory.
 inline constexpr std::size_t largest_part_bytes = std::size_t{64} << 20U;
 
-/// Messages between the ranks of a launch. Collective to make and to destroy.
+/// The tag of what rank 0 and the others say to each other.
+inline constexpr int launch_tag = 0;
+/// Of what is said about the launch's end: the largest that MPI guarantees, above all others.
+inline constexpr int end_tag = 32767;
+
+/// Bytes between the ranks of a launch. Collective to make and to destroy.
 ///
 /// A message is a number of full parts and a shorter last one, which may be empty, so that short messages cost one.
 class Control {
@@ -120,24 +103,28 @@ class Control {
   /// go, some seconds at most: who left at once could not answer the others.
   void confirm(const LaunchEnded& ended) const;
 
-  /// Rank 0's text on all ranks. Collective.
-  std::string broadcast(std::string text) const;
-  /// Each rank's text, on rank 0 only. Collective.
-  std::vector<std::string> gather(std::string_view text) const;
+  /// Rank 0's bytes on all ranks. Collective.
+  std::string broadcast(std::string bytes, int tag = launch_tag) const;
+  /// Each rank's bytes, on rank 0 only. Collective.
+  std::vector<std::string> gather(std::string_view bytes, int tag = launch_tag) const;
 
  private:
   std::optional<std::string> take_part(int from, int tag) const;
-  /// A short text that has come from a rank or MPI_ANY_SOURCE, and from whom; nothing where none has.
+  /// What has come about the launch's end, and from whom; nothing where nothing has. Never throws: what cannot be
+  /// understood ends the launch, too.
   struct Told {
     int from;
-    std::string text;
+    std::variant<EndNotice, EndHeard, EndOver> message;
   };
-  std::optional<Told> take_short(int from, int tag) const;
+  std::optional<Told> take_told() const;
   /// Whether some rank has ended the launch; look_for_end() throws LaunchEnded then.
   bool has_ended() const;
   void look_for_end() const;
-  /// Send a short text that nothing waits for.
-  void tell(int to, int tag, std::string_view text) const;
+  /// Say something about the launch's end, for whose arrival nobody waits.
+  template <Message M>
+  void tell(int to, const M& message) const;
+  /// Answer who ended the launch.
+  void tell_heard(int to) const;
   /// Whether this rank was let go in time; until then it answers who ends the launch as well.
   bool is_let_go(double within_seconds) const;
   /// Sleep until the request is complete; false once the launch has ended or the patience is over.
@@ -152,72 +139,6 @@ class Control {
   int size_ = 1;
   std::optional<double> patience_seconds_;
   mutable std::optional<LaunchEnded> ended_;
-};
-
-/// The ranks of one cell. Its messages carry the cell's tag, so that what a failed cell left behind disturbs no later
-/// one.
-class CellTeam {
- public:
-  CellTeam(const Control& control, std::vector<int> ranks, int cell_ordinal);
-
-  const Control& control() const { return control_; }
-  const std::vector<int>& world_ranks() const { return ranks_; }
-  /// Some of the members as a team of their own, in the order given. Only they call it.
-  CellTeam some(const std::vector<std::size_t>& members) const;
-  std::size_t size() const { return ranks_.size(); }
-  std::size_t member() const { return member_; }
-  int world_rank(std::size_t member) const { return ranks_[member]; }
-
-  /// One text for all members: each joins its own with those of the members below it in a binary tree, and the first
-  /// member's result goes back down. No member holds more than three texts. Collective over the members.
-  std::string converge(std::string own, const std::function<std::string(std::string, std::string)>& join) const;
-  /// The first member's text on every member. Collective.
-  std::string broadcast(std::string text) const;
-
-  /// Take what the other members sent to a pattern that is over. To be called after the members have
-  /// converged: all of it has come then.
-  void discard_leftovers() const;
-
-  /// A text to one other member and from one, apart from the pattern's own messages. Not for patterns: what one rank of
-  /// a failed pattern left here would be taken for what the ranks agree on next.
-  void send_text(std::size_t to, std::string_view text) const { control_.send(ranks_[to], agreement_tag_, text); }
-  std::string receive_text(std::size_t from) const { return control_.receive(ranks_[from], agreement_tag_); }
-  /// From who has others to wait for first.
-  std::string receive_text_patiently(std::size_t from) const {
-    return control_.receive_patiently(ranks_[from], agreement_tag_);
-  }
-
-  /// A pattern's own messages. Those that it leaves are discarded, so that it may stop at any point.
-  template <class Value>
-  void send(std::size_t to, const Value& value) const {
-    control_.send(ranks_[to], pattern_tag_, encode(value));
-  }
-  template <class Value>
-  Value receive(std::size_t from) const {
-    return decode<Value>(control_.receive(ranks_[from], pattern_tag_));
-  }
-  template <class Value>
-  std::optional<Value> try_receive(std::size_t from) const {
-    const auto message = control_.try_receive(ranks_[from], pattern_tag_);
-    return message ? std::optional<Value>(decode<Value>(*message)) : std::nullopt;
-  }
-  template <class Value>
-  void send_all(std::size_t to, const std::vector<Value>& values) const {
-    static_assert(std::is_trivially_copyable_v<Value>);
-    control_.send(ranks_[to], pattern_tag_,
-                  {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(Value)});
-  }
-  template <class Value>
-  std::vector<Value> receive_all(std::size_t from) const {
-    return decode_all<Value>(control_.receive(ranks_[from], pattern_tag_));
-  }
-
- private:
-  const Control& control_;
-  std::vector<int> ranks_;
-  std::size_t member_ = 0;
-  int pattern_tag_ = 0;
-  int agreement_tag_ = 0;
 };
 
 }  // namespace fabricbench

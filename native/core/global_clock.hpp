@@ -5,10 +5,13 @@
 #include <cmath>
 #include <cstdint>
 
+#include "core/message.hpp"
+
 namespace fabricbench {
 
 /// global = local + offset + drift * (local - at), in nanoseconds of KernelClock.
 struct ClockModel {
+  static constexpr MessageType message_type = MessageType::clock_model;
   double offset_ns = 0;
   double drift = 0;  // of the reference against this clock, 1e-9 is 1 ppb
   std::int64_t at_ns = 0;

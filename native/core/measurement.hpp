@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "core/channel.hpp"
 #include "core/clock.hpp"
-#include "core/control.hpp"
 #include "core/global_clock.hpp"
 #include "core/plan.hpp"
 

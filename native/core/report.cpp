@@ -1,6 +1,7 @@
 #include "core/report.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
 
@@ -9,6 +10,16 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::int32_t no_failure = -1;
+
+/// The value of a word. Throws where there is none such.
+template <class Enum>
+Enum word_from(const json& value) {
+  const auto& word = value.get_ref<const std::string&>();
+  if (const auto found = value_of<Enum>(word)) return *found;
+  throw ControlError("it has an unknown word, " + word);
+}
+
 json to_json(const PhaseSamples& samples) {
   json batches = json::array();
   for (const Batch& batch : samples.batches) batches.push_back({batch.first, batch.start_ns});
@@ -16,9 +27,9 @@ json to_json(const PhaseSamples& samples) {
 }
 
 PhaseSamples samples_from(const json& value) {
-  PhaseSamples samples{.time_ns = value["time_ns"].get<std::vector<std::uint64_t>>(),
-                       .bytes = value["bytes"].get<std::vector<std::uint64_t>>()};
-  for (const json& batch : value["batches"]) samples.batches.push_back({batch[0], batch[1]});
+  PhaseSamples samples{.time_ns = value.at("time_ns").get<std::vector<std::uint64_t>>(),
+                       .bytes = value.at("bytes").get<std::vector<std::uint64_t>>()};
+  for (const json& batch : value.at("batches")) samples.batches.push_back({batch.at(0), batch.at(1)});
   return samples;
 }
 
@@ -39,23 +50,21 @@ json to_json(const Findings& findings) {
 Findings findings_from(const json& value) {
   Findings findings{.channels = {},
                     .failed_pairs = {},
-                    .missed = value["missed"].get<std::vector<std::uint32_t>>(),
-                    .values = value["values"].get<std::map<std::string, double>>()};
-  for (const json& each : value["channels"]) {
-    findings.channels.push_back(
-        {.source = each[0],
-         .destination = each[1],
-         .flow = each[2],
-         .round = each[3],
-         .quantity = value_of<Quantity>(each[4].get<std::string>()).value_or(Quantity::transfer),
-         .time_ns = each[5].get<std::vector<std::int64_t>>(),
-         .bytes = each[6].get<std::vector<std::uint64_t>>(),
-         .sent = each[7],
-         .lost = each[8]});
+                    .missed = value.at("missed").get<std::vector<std::uint32_t>>(),
+                    .values = value.at("values").get<std::map<std::string, double>>()};
+  for (const json& each : value.at("channels")) {
+    findings.channels.push_back({.source = each.at(0),
+                                 .destination = each.at(1),
+                                 .flow = each.at(2),
+                                 .round = each.at(3),
+                                 .quantity = word_from<Quantity>(each.at(4)),
+                                 .time_ns = each.at(5).get<std::vector<std::int64_t>>(),
+                                 .bytes = each.at(6).get<std::vector<std::uint64_t>>(),
+                                 .sent = each.at(7),
+                                 .lost = each.at(8)});
   }
-  for (const json& each : value["failed_pairs"]) {
-    const auto code = value_of<FailureCode>(each[2].get<std::string>());
-    findings.failed_pairs.push_back({each[0], each[1], code.value_or(FailureCode::error), each[3]});
+  for (const json& each : value.at("failed_pairs")) {
+    findings.failed_pairs.push_back({each.at(0), each.at(1), word_from<FailureCode>(each.at(2)), each.at(3)});
   }
   return findings;
 }
@@ -157,58 +166,60 @@ void merge_findings(Findings& merged, const Findings& other) {
 
 }  // namespace
 
-json to_json(const std::optional<CellFailure>& failure) {
-  if (!failure) return nullptr;
-  return {{"code", name_of(failure->code)}, {"reason", failure->reason}};
+std::string Verdict::pack() const {
+  return failure ? pack_numbered(static_cast<std::int32_t>(failure->code), failure->reason)
+                 : pack_numbered(no_failure, {});
 }
 
-std::optional<CellFailure> failure_from(const json& value) {
-  if (value.is_null()) return std::nullopt;
-  return CellFailure{value_of<FailureCode>(value["code"].get<std::string>()).value_or(FailureCode::error),
-                     value["reason"].get<std::string>()};
+Verdict Verdict::unpack(std::string_view payload) {
+  const auto [code, reason] = unpack_numbered(payload);  // the code's place in its list
+  if (code == no_failure && reason.empty()) return {};
+  if (code < 0 || code >= std::ssize(names_of<FailureCode>)) {
+    throw ControlError("there is no failure of number " + std::to_string(code));
+  }
+  return {CellFailure{static_cast<FailureCode>(code), std::string(reason)}};
 }
 
-std::string pack(const CellReport& report) {
-  const Counters& counters = report.counters;
-  const json value{
-      {"failure", to_json(report.failure)},
-      {"stop", report.outcome.stop ? json(name_of(*report.outcome.stop)) : json()},
-      {"seconds", report.outcome.seconds},
-      {"operations_per_sample", report.outcome.operations_per_sample},
-      {"bytes_per_sample", report.outcome.bytes_per_sample},
-      {"channels_in_use", report.outcome.channels},
+std::string CellReport::pack() const {
+  return pack_tree({
+      {"failure", failure ? json{name_of(failure->code), failure->reason} : json()},
+      {"stop", outcome.stop ? json(name_of(*outcome.stop)) : json()},
+      {"seconds", outcome.seconds},
+      {"operations_per_sample", outcome.operations_per_sample},
+      {"bytes_per_sample", outcome.bytes_per_sample},
+      {"channels_in_use", outcome.channels},
       {"counters",
        {counters.sent, counters.lost, counters.reordered, counters.duplicated, counters.corrupted, counters.verified}},
-      {"receive", name_of(report.receive)},
-      {"warmup", to_json(report.warmup)},
-      {"measured", to_json(report.measured)},
-      {"interfaces", report.interfaces},
-      {"span", report.span ? json{report.span->begin_unix_ns, report.span->end_unix_ns} : json()},
-      {"findings", to_json(report.findings)},
-      {"has_parts", report.has_parts},
-  };
-  const std::vector<std::uint8_t> bytes = json::to_cbor(value);
-  return {bytes.begin(), bytes.end()};
+      {"receive", name_of(receive)},
+      {"warmup", to_json(warmup)},
+      {"measured", to_json(measured)},
+      {"interfaces", interfaces},
+      {"span", span ? json{span->begin_unix_ns, span->end_unix_ns} : json()},
+      {"findings", to_json(findings)},
+      {"has_parts", has_parts},
+  });
 }
 
-CellReport unpack_report(const std::string& bytes) {
-  const json value = json::from_cbor(bytes);
+CellReport CellReport::unpack(std::string_view payload) {
+  const json value = unpack_tree(payload);
   CellReport report;
-  report.failure = failure_from(value["failure"]);
-  if (!value["stop"].is_null()) report.outcome.stop = value_of<StopReason>(value["stop"].get<std::string>());
-  report.outcome.seconds = value["seconds"];
-  report.outcome.operations_per_sample = value["operations_per_sample"];
-  report.outcome.bytes_per_sample = value["bytes_per_sample"];
-  report.outcome.channels = value["channels_in_use"];
-  const json& counters = value["counters"];
-  report.counters = {counters[0], counters[1], counters[2], counters[3], counters[4], counters[5]};
-  report.receive = value_of<Receive>(value["receive"].get<std::string>()).value_or(Receive::blocking);
-  report.warmup = samples_from(value["warmup"]);
-  report.measured = samples_from(value["measured"]);
-  report.interfaces = value["interfaces"].get<TrafficCounters>();
-  if (!value["span"].is_null()) report.span = {value["span"][0], value["span"][1]};
-  report.findings = findings_from(value["findings"]);
-  report.has_parts = value["has_parts"];
+  if (const json& failure = value.at("failure"); !failure.is_null()) {
+    report.failure = CellFailure{word_from<FailureCode>(failure.at(0)), failure.at(1)};
+  }
+  if (const json& stop = value.at("stop"); !stop.is_null()) report.outcome.stop = word_from<StopReason>(stop);
+  report.outcome.seconds = value.at("seconds");
+  report.outcome.operations_per_sample = value.at("operations_per_sample");
+  report.outcome.bytes_per_sample = value.at("bytes_per_sample");
+  report.outcome.channels = value.at("channels_in_use");
+  const json& counted = value.at("counters");
+  report.counters = {counted.at(0), counted.at(1), counted.at(2), counted.at(3), counted.at(4), counted.at(5)};
+  report.receive = word_from<Receive>(value.at("receive"));
+  report.warmup = samples_from(value.at("warmup"));
+  report.measured = samples_from(value.at("measured"));
+  report.interfaces = value.at("interfaces").get<TrafficCounters>();
+  if (const json& span = value.at("span"); !span.is_null()) report.span = {span.at(0), span.at(1)};
+  report.findings = findings_from(value.at("findings"));
+  report.has_parts = value.at("has_parts");
   return report;
 }
 
@@ -225,19 +236,16 @@ CellParts take_parts(CellReport& report, Family family) {
   return parts;
 }
 
-std::string pack(const CellParts& parts) {
-  const Findings findings{.channels = parts.channels, .failed_pairs = parts.failed_pairs, .missed = {}, .values = {}};
-  const json value{
-      {"warmup", to_json(parts.warmup)}, {"measured", to_json(parts.measured)}, {"findings", to_json(findings)}};
-  const std::vector<std::uint8_t> bytes = json::to_cbor(value);
-  return {bytes.begin(), bytes.end()};
+std::string CellParts::pack() const {
+  const Findings findings{.channels = channels, .failed_pairs = failed_pairs, .missed = {}, .values = {}};
+  return pack_tree({{"warmup", to_json(warmup)}, {"measured", to_json(measured)}, {"findings", to_json(findings)}});
 }
 
-CellParts unpack_parts(const std::string& bytes) {
-  const json value = json::from_cbor(bytes);
-  Findings findings = findings_from(value["findings"]);
-  return {.warmup = samples_from(value["warmup"]),
-          .measured = samples_from(value["measured"]),
+CellParts CellParts::unpack(std::string_view payload) {
+  const json value = unpack_tree(payload);
+  Findings findings = findings_from(value.at("findings"));
+  return {.warmup = samples_from(value.at("warmup")),
+          .measured = samples_from(value.at("measured")),
           .channels = std::move(findings.channels),
           .failed_pairs = std::move(findings.failed_pairs)};
 }

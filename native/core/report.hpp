@@ -3,13 +3,14 @@
 
 #include <cstdint>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/failure.hpp"
 #include "core/measurement.hpp"
+#include "core/message.hpp"
 #include "core/traffic.hpp"
 
 namespace fabricbench {
@@ -27,12 +28,22 @@ struct CellFailure {
   std::string reason;
 };
 
+/// What the ranks of a cell agree on: whether it failed on any of them, and how.
+struct Verdict {
+  static constexpr MessageType message_type = MessageType::verdict;
+  std::optional<CellFailure> failure;
+
+  std::string pack() const;
+  static Verdict unpack(std::string_view payload);
+};
+
 struct TimeSpan {
   std::int64_t begin_unix_ns = 0;
   std::int64_t end_unix_ns = 0;
 };
 
 struct CellReport {
+  static constexpr MessageType message_type = MessageType::report;
   std::optional<CellFailure> failure;
   Outcome outcome;
   Counters counters;
@@ -44,36 +55,33 @@ struct CellReport {
   std::optional<TimeSpan> span;
   Findings findings;
   bool has_parts = false;
+
+  std::string pack() const;
+  static CellReport unpack(std::string_view payload);
 };
 
 /// What of a rank's report nothing is to be joined with: it is written as it comes, rank by rank, so that rank 0 holds
 /// one rank's channels at a time and not those of all.
 struct CellParts {
+  static constexpr MessageType message_type = MessageType::parts;
   PhaseSamples warmup;
   PhaseSamples measured;
   std::vector<ChannelReport> channels;
   std::vector<PairFailure> failed_pairs{};
+
+  std::string pack() const;
+  static CellParts unpack(std::string_view payload);
 };
 
 /// Take the parts out of a report: its channels and failed pairs, and of a matrix its samples too, which are those of
 /// its own pairs.
 CellParts take_parts(CellReport& report, Family family);
-std::string pack(const CellParts& parts);
-CellParts unpack_parts(const std::string& bytes);
 
 /// Keep the least of what a rank or a path has of something: `receive_buffer_bytes`, `send_buffer_bytes`.
 void note_least(std::map<std::string, double>& values, const std::string& name, double value);
 
 /// Put samples behind others of the same phase.
 void append(PhaseSamples& samples, const PhaseSamples& others);
-
-/// Pack a report for the control plane, and unpack it.
-std::string pack(const CellReport& report);
-CellReport unpack_report(const std::string& bytes);
-
-/// Pack a failure for the agreement between the ranks of a cell, and unpack it.
-nlohmann::json to_json(const std::optional<CellFailure>& failure);
-std::optional<CellFailure> failure_from(const nlohmann::json& value);
 
 /// Turns whose times are global: that of a turn is when it ended.
 struct TurnEnds {

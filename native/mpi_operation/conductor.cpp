@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "core/control.hpp"
+#include "core/channel.hpp"
 #include "core/failure.hpp"
 #include "core/whereabouts.hpp"
 #include "mpi_operation/mpi_error.hpp"

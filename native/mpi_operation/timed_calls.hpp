@@ -13,6 +13,7 @@
 
 #include "core/clock.hpp"
 #include "core/global_clock.hpp"
+#include "core/message.hpp"
 
 namespace fabricbench {
 
@@ -37,6 +38,7 @@ enum class Waiting { spin, sleep };
 
 /// What the first rank tells all: take so many calls, from then on, one a window.
 struct CallOrder {
+  static constexpr MessageType message_type = MessageType::call_order;
   CallPhase phase = CallPhase::over;
   std::uint32_t calls = 0;
   std::int64_t start_ns = 0;        // global time of the first

@@ -14,6 +14,7 @@ namespace fabricbench {
 
 /// What a sender tells of one path. The first that a receiver gets from a peer that failed says so.
 struct FloodTally {
+  static constexpr MessageType message_type = MessageType::flood_tally;
   bool has_failed = true;
   std::uint64_t bytes = 0;
   std::uint64_t messages = 0;

@@ -15,6 +15,7 @@ namespace fabricbench {
 
 /// What the first rank tells the others: take this many turns, in the warm-up or in the measurement. 0 ends the cell.
 struct TurnOrder {
+  static constexpr MessageType message_type = MessageType::turn_order;
   std::uint32_t turns = 0;
   bool is_measured = false;
 };

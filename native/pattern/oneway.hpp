@@ -17,6 +17,19 @@ struct MessageStamps {
   std::int64_t second_ns = 0;
 };
 
+/// What the follower hands the leader when all is over: how far its clock may be off, and its stamps.
+struct ClockBound {
+  static constexpr MessageType message_type = MessageType::clock_bound;
+  double error_ns = 0;
+};
+struct Stamps {
+  static constexpr MessageType message_type = MessageType::stamps;
+  std::vector<MessageStamps> all;
+
+  std::string pack() const { return pack_values(all); }
+  static Stamps unpack(std::string_view payload) { return {unpack_values<MessageStamps>(payload)}; }
+};
+
 class StampLog {
  public:
   /// Make room for all there can be, with the untimed message of each batch; none is taken later.
@@ -84,11 +97,11 @@ class Oneway {
     try {
       action();
     } catch (...) {
-      team.send(other, false);
+      team.send(other, Whether{.holds = false});
       throw;
     }
-    team.send(other, true);
-    return team.receive<bool>(other);
+    team.send(other, Whether{.holds = true});
+    return team.receive<Whether>(other).holds;
   }
 
   /// The cell's samples are in ticks of the launch's clock, as those of all cells.
@@ -107,14 +120,14 @@ class Oneway {
 
   static void send_stamps(std::vector<MessageStamps>& stamps, const Task& task) {
     to_global(stamps, task.clock);
-    task.team.send(leader, task.clock.error_at(KernelClock::now()));
-    task.team.send_all(leader, stamps);
+    task.team.send(leader, ClockBound{.error_ns = task.clock.error_at(KernelClock::now())});
+    task.team.send(leader, Stamps{stamps});
   }
 
   static std::vector<MessageStamps> receive_stamps(Task& task) {
     task.findings.values["clock_error_ns"] =
-        task.clock.error_at(KernelClock::now()) + task.team.receive<double>(follower);
-    return task.team.receive_all<MessageStamps>(follower);
+        task.clock.error_at(KernelClock::now()) + task.team.receive<ClockBound>(follower).error_ns;
+    return task.team.receive<Stamps>(follower).all;
   }
 
   /// Put the two sides of each measured message together: both lists are in the order of the messages' numbers.

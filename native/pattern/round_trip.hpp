@@ -18,6 +18,7 @@ namespace fabricbench {
 /// What the leader tells the follower over the control plane: answer the messages [first, first + count), then ask
 /// again. A count of 0 ends the rounds.
 struct RoundOrder {
+  static constexpr MessageType message_type = MessageType::round_order;
   std::uint32_t first = 0;
   std::uint32_t count = 0;
 };

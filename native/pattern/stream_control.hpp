@@ -12,9 +12,7 @@ inline constexpr std::size_t stream_sender = 0;
 inline constexpr std::size_t stream_receiver = 1;
 
 /// What the receiver sends the sender when it has seen enough.
-struct StreamEnd {
-  char reserved = 0;
-};
+using StreamEnd = Signal<MessageType::stream_end>;
 
 /// Looks for the receiver's wish to end, seldom enough to cost nothing and often enough not to flood the path for long.
 template <class Clock>

@@ -10,8 +10,6 @@
 namespace fabricbench {
 namespace {
 
-using nlohmann::json;
-
 /// Bytes are given where they differ from sample to sample, or `always_bytes`.
 PhaseSamples to_phase(const Series& series, const PlanProbe& probe, Timebase timebase, bool always_bytes) {
   PhaseSamples samples;
@@ -75,32 +73,6 @@ std::vector<int> members_of(const PlanProbe& probe) {
   return layer_entry(probe.layer).is_local ? std::vector<int>{probe.ranks.front()} : probe.ranks;
 }
 
-CellFailure CellRunner::named(const Failure& failure) const {
-  return {failure.code(),
-          "rank " + std::to_string(surroundings_.control.rank()) + " on " + surroundings_.host + ": " + failure.what()};
-}
-
-void CellRunner::agree(const CellTeam& team, const std::function<void()>& action) const {
-  std::optional<CellFailure> own;
-  try {
-    action();
-  } catch (const Failure& failure) {
-    own = named(failure);
-  } catch (const std::bad_alloc&) {
-    own = named(Failure(FailureCode::error, "out of memory: use smaller messages or fewer samples"));
-  }
-  // Who waits for a rank that has failed times out: of several failures the others are the cause.
-  const auto join = [](std::string one, std::string other) {
-    const auto first = failure_from(json::parse(one));
-    const auto second = failure_from(json::parse(other));
-    const bool is_second = second && (!first || first->code == FailureCode::timeout);
-    return is_second ? other : one;
-  };
-  if (const auto failure = failure_from(json::parse(team.converge(to_json(own).dump(), join)))) {
-    throw AgreedFailure{*failure};
-  }
-}
-
 /// What a rank says that is still in a cell when all others should have ended it, too.
 std::string CellRunner::hanging(const PlanProbe& probe) const {
   return "rank " + std::to_string(surroundings_.control.rank()) + " on " + surroundings_.host + " is still in cell " +
@@ -111,9 +83,15 @@ std::string CellRunner::hanging(const PlanProbe& probe) const {
 
 CellReport CellRunner::run(const PlanProbe& probe, int ordinal, const std::function<bool()>& is_over) {
   const CellTeam team(surroundings_.control, members_of(probe), ordinal);
+  const Agreement agreement(team, surroundings_.host);
   const HangAlarm alarm(alarm_after(surroundings_.plan.patience_seconds), hanging(probe), hung_exit_code);
   CellReport report;
-  Cell cell{.probe = probe, .team = team, .layer = layer_entry(probe.layer), .report = report, .is_over = is_over};
+  Cell cell{.probe = probe,
+            .team = team,
+            .agreement = agreement,
+            .layer = layer_entry(probe.layer),
+            .report = report,
+            .is_over = is_over};
   samples_.warmup.prepare(0, false);
   samples_.measured.prepare(0, false);
   try {
@@ -151,7 +129,7 @@ void CellRunner::prepare_samples(const Cell& cell) {
 }
 
 void CellRunner::run_or_fail(Cell& cell) {
-  agree(cell.team, [&] {
+  cell.agreement.on([&] {
     cell.report.receive = cell.layer.receive(cell.probe.receive);
     check_parameters(cell.probe, cell.layer);
     if (!cell.is_over) prepare_samples(cell);
@@ -191,79 +169,35 @@ Task CellRunner::task_of(Cell& cell, std::uint32_t token, std::uint32_t& sequenc
           .is_over = cell.is_over};
 }
 
-std::int64_t CellRunner::common_start(const CellTeam& team) const {
-  // Long enough for the last member to hear of it and to come out of its sleep.
-  constexpr std::int64_t soon_ns = 10'000'000;
-  constexpr std::int64_t per_member_ns = 500'000;
-  const std::int64_t proposal = surroundings_.global_clock.model().to_global(KernelClock::now()) + soon_ns +
-                                per_member_ns * static_cast<std::int64_t>(team.size());
-  return std::stoll(team.broadcast(std::to_string(proposal)));
+std::int64_t CellRunner::common_start(const Cell& cell) const {
+  return cell.agreement.common_start(surroundings_.global_clock.model().to_global(KernelClock::now()));
 }
 
-std::vector<PathCache::Key> CellRunner::keys_of(const Cell& cell, const CellTeam& team,
-                                                const std::vector<Link>& links) const {
+std::vector<PathCache::Key> CellRunner::keys_of(const Cell& cell, const std::vector<Link>& links) {
   std::vector<PathCache::Key> keys;
   for (const Link& link : links) {
-    keys.emplace_back(cell.probe.layer, team.world_rank(link.peer), link.flow, cell.report.receive);
+    keys.emplace_back(cell.probe.layer, cell.team.world_rank(link.peer), link.flow, cell.report.receive);
   }
   return keys;
 }
 
-std::vector<Endpoint::Member> CellRunner::endpoints_for(Cell& cell, const CellTeam& team,
-                                                        const std::vector<Link>& links) {
-  std::vector<Endpoint::Member> members;
-  struct Opened {
-    Endpoint::Member* member;
-    PathCache::Key key;
-    std::unique_ptr<Endpoint> endpoint;
-  };
-  std::vector<Opened> opened;
+std::vector<Endpoint::Member> CellRunner::endpoints_for(const Cell& cell, const std::vector<Link>& links) {
   const int own_rank = surroundings_.control.rank();
-  const std::vector<PathCache::Key> keys = keys_of(cell, team, links);
-  for (const Link& link : links) members.push_back({link, nullptr, team.world_rank(link.peer)});
-  for (std::size_t i = 0; i < links.size(); ++i) team.send_text(links[i].peer, encode(paths_.state(keys[i])));
-  for (std::size_t i = 0; i < links.size(); ++i) {
-    paths_.agree(keys[i], decode<PathCache::State>(team.receive_text(links[i].peer)));
-  }
-  agree(team, [&] {
-    for (std::size_t i = 0; i < links.size(); ++i) {
-      Endpoint::Member& member = members[i];
-      member.endpoint = paths_.find(keys[i]);
-      if (member.endpoint != nullptr) continue;
-      const std::uint32_t generation = paths_.state(keys[i]).generation;
-      const Site site{.interface = surroundings_.interface,
-                      .token = path_token(surroundings_.plan.token, own_rank, keys[i], generation),
-                      .peer_rank = member.peer_rank,
-                      .flow = static_cast<int>(member.link.flow),
-                      .generation = generation,
-                      .is_first = own_rank < member.peer_rank,
-                      .communicator = surroundings_.data_communicator};
-      opened.push_back({&member, keys[i], cell.layer.open(site, cell.probe)});
-    }
-  });
-  for (const Opened& path : opened) team.send_text(path.member->link.peer, path.endpoint->address());
-  std::vector<std::string> addresses;
-  for (const Opened& path : opened) addresses.push_back(team.receive_text(path.member->link.peer));
-  agree(team, [&] {
-    for (std::size_t i = 0; i < opened.size(); ++i) opened[i].endpoint->meet(addresses[i]);
-  });
-  for (Opened& path : opened) {
-    path.member->endpoint = path.endpoint.get();
-    paths_.add(path.key, std::move(path.endpoint));
-  }
-  agree(team, [&] {
-    for (const Endpoint::Member& member : members) {
-      member.endpoint->check_size(cell.probe.message_bytes, facts_of(cell.probe.pattern).smallest_message_bytes);
-    }
-  });
-  for (const Endpoint::Member& member : members) {
-    team.send_text(member.link.peer, std::to_string(member.endpoint->sequence));
-  }
-  for (const Endpoint::Member& member : members) {
-    const auto other = static_cast<std::uint32_t>(std::stoul(team.receive_text(member.link.peer)));
-    member.endpoint->sequence = std::max(member.endpoint->sequence, other);
-  }
-  return members;
+  const auto open = [&](const PathCache::Key& key, std::uint32_t generation) {
+    const auto& [layer, peer_rank, flow, receive] = key;
+    const Site site{.interface = surroundings_.interface,
+                    .token = path_token(surroundings_.plan.token, own_rank, key, generation),
+                    .peer_rank = peer_rank,
+                    .flow = static_cast<int>(flow),
+                    .generation = generation,
+                    .is_first = own_rank < peer_rank,
+                    .communicator = surroundings_.data_communicator};
+    return cell.layer.open(site, cell.probe);
+  };
+  const auto check = [&](const Endpoint& end) {
+    end.check_size(cell.probe.message_bytes, facts_of(cell.probe.pattern).smallest_message_bytes);
+  };
+  return cell.agreement.open_paths(paths_, links, keys_of(cell, links), {.open = open, .check = check});
 }
 
 void CellRunner::note_granted(Cell& cell, const std::vector<Endpoint::Member>& members) {
@@ -292,7 +226,7 @@ void CellRunner::run_pair(Cell& cell) {
   if (cell.layer.is_local) {
     const Site site{};
     std::unique_ptr<Endpoint> endpoint;
-    agree(cell.team, [&] {
+    cell.agreement.on([&] {
       endpoint = cell.layer.open(site, cell.probe);
       Task task = task_of(cell, 0, endpoint->sequence);
       counted(cell, [&] { return endpoint->run(cell.probe.pattern, surroundings_.clock.is_counter, task); });
@@ -304,13 +238,13 @@ void CellRunner::run_pair(Cell& cell) {
 
 void CellRunner::measure_pair(Cell& cell) {
   const Link link{.peer = 1 - cell.team.member(), .flow = 0, .sends = true, .receives = true};
-  PathLease lease(paths_, keys_of(cell, cell.team, {link}));
-  const std::vector<Endpoint::Member> members = endpoints_for(cell, cell.team, {link});
+  PathLease lease(paths_, keys_of(cell, {link}));
+  const std::vector<Endpoint::Member> members = endpoints_for(cell, {link});
   Endpoint& endpoint = *members.front().endpoint;
   Task task = task_of(cell, endpoint.token, endpoint.sequence);
   const auto watchdog = watchdog_for(cell);
-  agree(cell.team, [&] { endpoint.verify_messages(task); });
-  agree(cell.team, [&] {
+  cell.agreement.on([&] { endpoint.verify_messages(task); });
+  cell.agreement.on([&] {
     counted(cell, [&] { return endpoint.run(cell.probe.pattern, surroundings_.clock.is_counter, task); });
     note_granted(cell, members);
   });
@@ -320,7 +254,7 @@ void CellRunner::measure_pair(Cell& cell) {
 void CellRunner::run_group(Cell& cell) {
   const PlanProbe& probe = cell.probe;
   GroupParameters parameters;
-  agree(cell.team, [&] { parameters = group_parameters(probe); });
+  cell.agreement.on([&] { parameters = group_parameters(probe); });
   const std::size_t rounds = cell.is_over ? 1 : rounds_of(probe.pattern, cell.team.size(), parameters);
   observed(cell, [&] {
     for (std::size_t round = 0; round < rounds; ++round) run_round(cell, parameters, round, rounds);
@@ -330,18 +264,18 @@ void CellRunner::run_group(Cell& cell) {
 void CellRunner::run_round(Cell& cell, const GroupParameters& parameters, std::size_t round, std::size_t rounds) {
   const PlanProbe& probe = cell.probe;
   const std::vector<Link> links = links_of(probe.pattern, cell.team.size(), cell.team.member(), parameters, round);
-  PathLease lease(paths_, keys_of(cell, cell.team, links));
-  const std::vector<Endpoint::Member> members = endpoints_for(cell, cell.team, links);
+  PathLease lease(paths_, keys_of(cell, links));
+  const std::vector<Endpoint::Member> members = endpoints_for(cell, links);
   std::uint32_t unused_sequence = 0;
   Task task = task_of(cell, surroundings_.plan.token, unused_sequence);
   task.round = round;
   task.rounds = rounds;
   const auto watchdog = watchdog_for(cell);
-  agree(cell.team, [&] {
+  cell.agreement.on([&] {
     if (!members.empty()) members.front().endpoint->verify_group(members, task);
   });
-  if (facts_of(probe.pattern).family == Family::flood) task.start_ns = common_start(cell.team);
-  agree(cell.team, [&] {
+  if (facts_of(probe.pattern).family == Family::flood) task.start_ns = common_start(cell);
+  cell.agreement.on([&] {
     if (!members.empty()) {
       note_granted(cell, members);
       cell.report.outcome = members.front().endpoint->run_group(members, surroundings_.clock.is_counter, task);
@@ -356,9 +290,9 @@ void CellRunner::run_operation(Cell& cell) {
   std::uint32_t unused_sequence = 0;
   Task task = task_of(cell, surroundings_.plan.token, unused_sequence);
   const MPI_Comm communicator = communicator_of(cell.team);
-  agree(cell.team, [&] { verify_operation(communicator, task); });
-  task.start_ns = common_start(cell.team);
-  agree(cell.team, [&] { counted(cell, [&] { return fabricbench::run_operation(communicator, task); }); });
+  cell.agreement.on([&] { verify_operation(communicator, task); });
+  task.start_ns = common_start(cell);
+  cell.agreement.on([&] { counted(cell, [&] { return fabricbench::run_operation(communicator, task); }); });
 }
 
 MPI_Comm CellRunner::communicator_of(const CellTeam& team) {

@@ -1,5 +1,5 @@
-// Runs one cell on one of its ranks: opens or reuses the endpoint, agrees with the other ranks at every step, verifies,
-// measures.
+// The walk of one rank through a cell: open or reuse its paths, verify, measure, report. What may fail on any rank the
+// ranks agree on (probe/agreement.hpp); what stays open from cell to cell is kept apart (probe/path_cache.hpp).
 #pragma once
 
 #include <functional>
@@ -9,12 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "core/channel.hpp"
 #include "core/clock.hpp"
 #include "core/clock_sync.hpp"
-#include "core/control.hpp"
 #include "core/plan.hpp"
 #include "core/report.hpp"
 #include "core/watchdog.hpp"
+#include "pattern/pair_schedule.hpp"
+#include "probe/agreement.hpp"
 #include "probe/endpoint.hpp"
 #include "probe/layers.hpp"
 #include "probe/path_cache.hpp"
@@ -48,6 +50,7 @@ class CellRunner {
   struct Cell {
     const PlanProbe& probe;
     const CellTeam& team;
+    const Agreement& agreement;
     const LayerEntry& layer;
     CellReport& report;
     std::function<bool()> is_over;
@@ -59,6 +62,9 @@ class CellRunner {
   void run_round(Cell& cell, const GroupParameters& parameters, std::size_t round, std::size_t rounds);
   void run_operation(Cell& cell);
   void run_matrix(Cell& cell);
+  /// The first member's part in the turns of a matrix, and that of the others.
+  void direct_turns(Cell& cell, const PairSchedule& schedule);
+  void obey_turns(Cell& cell, const PairSchedule& schedule);
   /// One pair of a matrix, on its two ranks.
   void run_match(Cell& cell, std::size_t partner, std::size_t round);
   void match_direction(Cell& cell, const CellTeam& pair, std::size_t round);
@@ -73,33 +79,25 @@ class CellRunner {
   /// too.
   static std::unique_ptr<Watchdog> watchdog_for(const Cell& cell);
   Task task_of(Cell& cell, std::uint32_t token, std::uint32_t& sequence);
-  /// Open the paths to the peers that are not open yet, and agree with each on the next message's number.
-  std::vector<Endpoint::Member> endpoints_for(Cell& cell, const CellTeam& team, const std::vector<Link>& links);
+  /// The paths of these links, open on both ends.
+  std::vector<Endpoint::Member> endpoints_for(const Cell& cell, const std::vector<Link>& links);
   /// The least that the sockets of these paths were granted, with what the cell found.
   static void note_granted(Cell& cell, const std::vector<Endpoint::Member>& members);
   /// The keys of the paths of these links, in their order.
-  std::vector<PathCache::Key> keys_of(const Cell& cell, const CellTeam& team, const std::vector<Link>& links) const;
+  static std::vector<PathCache::Key> keys_of(const Cell& cell, const std::vector<Link>& links);
   /// Do something between two readings of the time and of the interfaces' counters, which the first member takes.
   void observed(Cell& cell, const std::function<void()>& action);
   /// Measure so.
   void counted(Cell& cell, const std::function<Outcome()>& action);
   /// A time that is soon, the same for all members: when a flood or the first call begins.
-  std::int64_t common_start(const CellTeam& team) const;
-  /// Do something that may fail here, and learn whether it failed anywhere; then every rank throws the same.
-  void agree(const CellTeam& team, const std::function<void()>& action) const;
+  std::int64_t common_start(const Cell& cell) const;
   std::string hanging(const PlanProbe& probe) const;
-  CellFailure named(const Failure& failure) const;
   void prepare_samples(const Cell& cell);
 
   const Surroundings& surroundings_;
   PathCache paths_;
   std::map<std::vector<int>, MPI_Comm> communicators_;
   Samples samples_;
-};
-
-/// Thrown on every rank of a cell once all know of the failure.
-struct AgreedFailure {
-  CellFailure failure;
 };
 
 /// The ranks that take part in a probe.

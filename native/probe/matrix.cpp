@@ -1,7 +1,9 @@
-// Every pair of a cell's ranks in its turn. The first member directs: it names the next pair, or the next round of
-// disjoint pairs, and waits until it is done. A rank holds what concerns its own pairs and nothing else.
+// Every pair of a cell's ranks in its turn (pattern/pair_schedule.hpp). The first member directs: it begins each turn
+// with those who meet in it and waits until they are done. A rank holds what concerns its own pairs and nothing else.
 #include <algorithm>
+#include <variant>
 
+#include "pattern/pair_schedule.hpp"
 #include "pattern/parameters.hpp"
 #include "probe/cell_runner.hpp"
 
@@ -10,37 +12,8 @@ namespace {
 
 using nlohmann::json;
 
-/// Who measures next: these two, or in a round everybody with the partner that the schedule gives.
-struct MatchOrder {
-  bool is_over = false;
-  bool is_round = false;
-  std::uint16_t reserved = 0;  // sent with the rest
-  std::uint32_t round = 0;
-  std::uint32_t one = 0;
-  std::uint32_t other = 0;
-};
-
-/// The partner that an order gives a member; nothing where it rests.
-std::optional<std::size_t> partner_of(const MatchOrder& order, std::size_t members, std::size_t member) {
-  if (order.is_round) return partner_in_round(members, member, order.round);
-  if (member == order.one) return order.other;
-  if (member == order.other) return order.one;
-  return std::nullopt;
-}
-
 bool wants_rounds(const PlanProbe& probe) {
   return word_parameter<words::Schedule>(probe, "schedule") == words::Schedule::rounds;
-}
-
-/// How many turns share the cell's time.
-std::size_t turns_of(std::size_t members, bool is_in_rounds) {
-  return is_in_rounds ? schedule_rounds(members) : members * (members - 1) / 2;
-}
-
-/// Whether some member has it. Collective.
-bool has_any(const CellTeam& team, bool own) {
-  const auto join = [](std::string one, std::string other) { return one.empty() ? other : one; };
-  return !team.converge(own ? "yes" : "", join).empty();
 }
 
 /// The probe of one pair: its share of the time, and no less than what a median needs.
@@ -60,81 +33,85 @@ PlanProbe probe_of_pair(const PlanProbe& probe, std::size_t turns) {
 }  // namespace
 
 void CellRunner::run_matrix(Cell& cell) {
-  const std::size_t members = cell.team.size();
-  const std::size_t own = cell.team.member();
+  const CellTeam& team = cell.team;
   bool is_in_rounds = false;
-  agree(cell.team, [&] { is_in_rounds = wants_rounds(cell.probe); });
-  const PlanProbe probe = probe_of_pair(cell.probe, turns_of(members, is_in_rounds));
-  Cell pair_cell{.probe = probe, .team = cell.team, .layer = cell.layer, .report = cell.report, .is_over = {}};
-  const auto take = [&](const MatchOrder& order) {
-    if (const auto partner = partner_of(order, members, own)) run_match(pair_cell, *partner, order.round);
-  };
-  const auto tell = [&](std::size_t member, const MatchOrder& order) { cell.team.send_text(member, encode(order)); };
-  const auto direct = [&](const MatchOrder& order) {
-    std::vector<std::size_t> busy;
-    for (std::size_t member = 1; member < members; ++member) {
-      if (partner_of(order, members, member)) busy.push_back(member);
-    }
-    for (const std::size_t member : busy) tell(member, order);
-    take(order);
-    for (const std::size_t member : busy) cell.team.receive_text(member);
-  };
-  const auto obey = [&] {
-    for (;;) {
-      const auto order = decode<MatchOrder>(cell.team.receive_text_patiently(0));
-      if (order.is_over) return;
-      take(order);
-      cell.team.send_text(0, "done");
-    }
-  };
-  const auto direct_all = [&] {
-    std::uint32_t round = 0;
-    if (is_in_rounds) {
-      for (; round < schedule_rounds(members); ++round) direct({.is_round = true, .round = round});
-    } else {
-      for (std::uint32_t one = 0; one < members; ++one) {
-        for (std::uint32_t other = one + 1; other < members; ++other) {
-          direct({.round = round++, .one = one, .other = other});
-        }
-      }
-    }
-    for (std::size_t member = 1; member < members; ++member) tell(member, {.is_over = true});
-  };
+  cell.agreement.on([&] { is_in_rounds = wants_rounds(cell.probe); });
+  const PairSchedule schedule(team.size(), is_in_rounds);
+  const PlanProbe probe = probe_of_pair(cell.probe, schedule.turns());
+  Cell pair_cell{.probe = probe,
+                 .team = team,
+                 .agreement = cell.agreement,
+                 .layer = cell.layer,
+                 .report = cell.report,
+                 .is_over = {}};
   const std::uint64_t begin = KernelClock::now();
-  observed(cell, [&] { own == 0 ? direct_all() : obey(); });
-  if (own == 0) {
+  observed(cell, [&] { team.member() == 0 ? direct_turns(pair_cell, schedule) : obey_turns(pair_cell, schedule); });
+  if (team.member() == 0) {
     cell.report.outcome.stop = StopReason::time;
     cell.report.outcome.seconds = static_cast<double>(KernelClock::now() - begin) * 1e-9;
   }
   const bool is_stream = cell.probe.pattern == Pattern::pairs_stream;
   const std::size_t messages = is_stream ? cell.probe.messages_per_sample : 2;
   cell.report.outcome.bytes_per_sample = messages * cell.probe.message_bytes;
-  if (has_any(cell.team, !cell.report.findings.channels.empty())) return;
-  agree(cell.team, [&] {
+  if (team.has_any(!cell.report.findings.channels.empty())) return;
+  cell.agreement.on([&] {
     const std::vector<PairFailure>& failed = cell.report.findings.failed_pairs;
     if (!failed.empty()) throw Failure(failed.back().code, "no pair could be measured: " + failed.back().reason);
   });
 }
 
+void CellRunner::direct_turns(Cell& cell, const PairSchedule& schedule) {
+  const CellTeam& team = cell.team;
+  for (std::uint32_t turn = 0; turn < schedule.turns(); ++turn) {
+    const std::vector<std::size_t> busy = schedule.busy(turn);
+    for (const std::size_t member : busy) {
+      if (member != 0) team.tell(member, Turn{.number = turn});
+    }
+    if (const auto partner = schedule.partner(turn, 0)) run_match(cell, *partner, turn);
+    for (const std::size_t member : busy) {
+      if (member != 0) team.hear<TurnDone>(member);
+    }
+  }
+  for (std::size_t member = 1; member < team.size(); ++member) team.tell(member, TurnsOver{});
+}
+
+void CellRunner::obey_turns(Cell& cell, const PairSchedule& schedule) {
+  const CellTeam& team = cell.team;
+  for (;;) {
+    const auto order = team.hear_patiently<Turn, TurnsOver>(0);
+    const auto* turn = std::get_if<Turn>(&order);
+    if (turn == nullptr) return;
+    if (const auto partner = schedule.partner(turn->number, team.member())) run_match(cell, *partner, turn->number);
+    team.tell(0, TurnDone{});
+  }
+}
+
 void CellRunner::run_match(Cell& cell, std::size_t partner, std::size_t round) {
-  const std::size_t own = cell.team.member();
+  const CellTeam& team = cell.team;
+  const std::size_t own = team.member();
   const std::size_t one = std::min(own, partner);
   const std::size_t other = std::max(own, partner);
   try {
-    match_direction(cell, cell.team.some({one, other}), round);
-    if (cell.probe.pattern == Pattern::stream) match_direction(cell, cell.team.some({other, one}), round);
+    match_direction(cell, team.some({one, other}), round);
+    if (cell.probe.pattern == Pattern::stream) match_direction(cell, team.some({other, one}), round);
   } catch (const AgreedFailure& agreed) {
     // The other pairs are measured all the same: a map with a hole tells more than none.
     if (own != one) return;
-    cell.report.findings.failed_pairs.push_back({.source = cell.team.world_rank(one),
-                                                 .destination = cell.team.world_rank(other),
+    cell.report.findings.failed_pairs.push_back({.source = team.world_rank(one),
+                                                 .destination = team.world_rank(other),
                                                  .code = agreed.failure.code,
                                                  .reason = agreed.failure.reason});
   }
 }
 
 void CellRunner::match_direction(Cell& cell, const CellTeam& pair, std::size_t round) {
-  Cell direction{.probe = cell.probe, .team = pair, .layer = cell.layer, .report = cell.report, .is_over = {}};
+  const Agreement agreement(pair, surroundings_.host);
+  Cell direction{.probe = cell.probe,
+                 .team = pair,
+                 .agreement = agreement,
+                 .layer = cell.layer,
+                 .report = cell.report,
+                 .is_over = {}};
   prepare_samples(direction);
   measure_pair(direction);
   const bool is_stream = cell.probe.pattern == Pattern::stream;

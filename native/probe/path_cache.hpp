@@ -9,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "core/message.hpp"
 #include "core/vocabulary.hpp"
 #include "probe/endpoint.hpp"
 
@@ -21,6 +22,7 @@ class PathCache {
 
   /// What one end tells the other before they use a path: it is used again where both have it.
   struct State {
+    static constexpr MessageType message_type = MessageType::path_state;
     bool is_open = false;
     std::uint32_t generation = 0;
 

@@ -117,7 +117,7 @@ TEST(CellReports, SurviveTheControlPlane) {
   report.measured = {{7, 8}, {9, 10}};
   report.interfaces["lo"] = {11, 12};
   report.span = {1'793'400'000'400'000'000, 1'793'400'000'404'000'000};
-  const CellReport same = unpack_report(pack(report));
+  const CellReport same = CellReport::unpack(report.pack());
   EXPECT_EQ(same.failure->reason, "gone");
   EXPECT_EQ(same.failure->code, FailureCode::unreachable);
   EXPECT_EQ(same.outcome.stop, StopReason::time);
@@ -135,7 +135,7 @@ TEST_F(RecordWriting, ACellTellsWhenItWasMeasuredByItsFirstMember) {
   first.measured.time_ns = {5};
   first.span = {1'000, 2'000};
   const CellReport other;
-  const CellReport merged = merge({unpack_report(pack(other)), first}, Family::pair);
+  const CellReport merged = merge({CellReport::unpack(other.pack()), first}, Family::pair);
   const json end = write(merged, plan.probes[0])[3];
   EXPECT_EQ(end["begin_unix_ns"], 1'000);
   EXPECT_EQ(end["end_unix_ns"], 2'000);
@@ -166,7 +166,7 @@ TEST_F(RecordWriting, WritesThePartsOfRanksBehindEachOther) {
   const CellParts parts = take_parts(report, Family::matrix);
   EXPECT_TRUE(report.has_parts);
   EXPECT_TRUE(report.measured.time_ns.empty());
-  const CellParts sent = unpack_parts(pack(parts));
+  const CellParts sent = CellParts::unpack(parts.pack());
   EXPECT_EQ(sent.channels.size(), 1U);
   const std::vector<json> lines = write(report, probe, sent);
   ASSERT_EQ(lines.size(), 6U);  // header, cell, samples, channel, cell_end, footer

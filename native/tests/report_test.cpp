@@ -112,7 +112,7 @@ TEST(Merge, AReportSurvivesPacking) {
   report.measured.batches = {{1, -7}};
   report.findings.missed = {1};
   report.findings.values = {{"overlap", 0.5}};
-  const CellReport unpacked = unpack_report(pack(report));
+  const CellReport unpacked = CellReport::unpack(report.pack());
   EXPECT_EQ(unpacked.measured.time_ns, report.measured.time_ns);
   EXPECT_EQ(unpacked.measured.bytes, report.measured.bytes);
   ASSERT_EQ(unpacked.measured.batches.size(), 1U);

@@ -20,19 +20,6 @@ TEST(Control, MessagesOfAnyLengthComeAsTheyWereSentInParts) {
   }
 }
 
-TEST(Control, AMessageOfAnotherSizeIsRefusedBeforeItIsCopied) {
-  EXPECT_EQ(decode<int>(encode(42)), 42);
-  EXPECT_THROW(decode<int>("123"), ControlError);
-  EXPECT_THROW(decode<int>("12345"), ControlError);
-  const Control control;
-  const CellTeam team(control, {0, 1}, 0);
-  if (team.member() == 0) {
-    team.send(1, std::int16_t{1});
-  } else {
-    EXPECT_THROW(team.receive<std::int64_t>(0), ControlError);
-  }
-}
-
 TEST(Control, WhoWaitsOnAnyTagHearsThatTheLaunchHasEnded) {
   for (const int tag : {0, 1, 777, 32004}) {
     Control control;

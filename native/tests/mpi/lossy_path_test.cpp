@@ -90,8 +90,8 @@ class LossyPair : public testing::Test {
   }
   /// Who failed, as the ranks of a cell agree on it afterwards.
   std::string who_failed(bool own) const {
-    const std::string name = is_leader() ? "leader" : "follower";
-    std::string all_names = team_.converge(own ? name : "", std::plus<std::string>());
+    std::string all_names = team_.has_any(own && is_leader()) ? "leader" : "";
+    if (team_.has_any(own && !is_leader())) all_names += "follower";
     team_.discard_leftovers();
     return all_names;
   }

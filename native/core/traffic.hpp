@@ -18,7 +18,7 @@ struct InterfaceBytes {
   std::uint64_t received = 0;
   /// The network interfaces above it, whose traffic it counts as well: a bond or VLAN over a card, that of an RDMA
   /// port. Told of what was counted in a span of time.
-  std::vector<std::string> above;
+  std::vector<std::string> above{};
   /// Not where a device carries traffic that nobody can count: that traffic has gone nowhere else is then not known.
   bool is_counted = true;
 };

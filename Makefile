@@ -50,12 +50,12 @@ lint: all ## formatting, style, types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/clang-format --dry-run --Werror $$(find native -name '*.?pp')
+	$(BIN)/clang-format --dry-run --Werror $$(find native examples -name '*.?pp')
 
 format: all ## put Python and C++ into the house's format
 	$(BIN)/ruff check --fix-only -q . || true
 	$(BIN)/ruff format -q .
-	$(BIN)/clang-format -i $$(find native -name '*.?pp')
+	$(BIN)/clang-format -i $$(find native examples -name '*.?pp')
 
 docs: all ## regenerate schema/ and the command reference
 	$(BIN)/python -m fabricbench.record.generate_schemas schema

@@ -118,8 +118,8 @@ std::optional<Interface> find_interface(const std::optional<std::string>& name, 
   return found;
 }
 
-std::map<std::string, InterfaceBytes> parse_interface_counters(std::string_view text) {
-  std::map<std::string, InterfaceBytes> counters;
+Traffic parse_interface_counters(std::string_view text) {
+  Traffic counters;
   std::istringstream lines{std::string(text)};
   for (std::string line; std::getline(lines, line);) {
     const std::size_t colon = line.find(':');
@@ -135,9 +135,19 @@ std::map<std::string, InterfaceBytes> parse_interface_counters(std::string_view 
   return counters;
 }
 
-std::map<std::string, InterfaceBytes> read_interface_counters() {
+Traffic read_interface_counters() {
   std::ifstream file("/proc/net/dev");
   return parse_interface_counters(std::string(std::istreambuf_iterator<char>(file), {}));
+}
+
+Traffic traffic_between(const Traffic& before, const Traffic& after) {
+  Traffic carried;
+  for (const auto& [name, end] : after) {
+    const auto found = before.find(name);
+    const InterfaceBytes start = found == before.end() ? InterfaceBytes{} : found->second;
+    carried[name] = {end.sent - start.sent, end.received - start.received};
+  }
+  return carried;
 }
 
 }  // namespace fabricbench

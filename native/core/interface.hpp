@@ -42,9 +42,14 @@ struct InterfaceBytes {
   std::uint64_t received = 0;
 };
 
+/// What has gone through a place that counts bytes, by the place's name: a network interface, a port of an adapter.
+using Traffic = std::map<std::string, InterfaceBytes>;
+
 /// Read what each interface of this network namespace has carried since it came up.
-std::map<std::string, InterfaceBytes> read_interface_counters();
+Traffic read_interface_counters();
 /// The same from the text of /proc/net/dev.
-std::map<std::string, InterfaceBytes> parse_interface_counters(std::string_view text);
+Traffic parse_interface_counters(std::string_view text);
+/// What went through between two readings; what was not there before began at 0.
+Traffic traffic_between(const Traffic& before, const Traffic& after);
 
 }  // namespace fabricbench

@@ -1,5 +1,6 @@
-// A flood over paths that never wait: byte streams and datagrams. One thread drives all links of its rank: it pushes
-// where there is room, takes what is there, a quantum on each link in turn, and sleeps when no link can go on.
+// A flood over paths that never wait: byte streams, and messages with or without guarantees. One thread drives all
+// links of its rank: it pushes where there is room, takes what is there, a quantum on each link in turn, and sleeps
+// when no link can go on.
 #pragma once
 
 #include <vector>
@@ -8,7 +9,7 @@
 #include "core/message_buffer.hpp"
 #include "pattern/flood_settling.hpp"
 #include "pattern/flood_windows.hpp"
-#include "pattern/stream_counted.hpp"
+#include "pattern/sequence.hpp"
 #include "transport/datagram.hpp"
 #include "transport/readiness.hpp"
 
@@ -27,7 +28,7 @@ struct FloodLinkState {
   FloodReceipt receipt;
 };
 
-/// A link over a byte stream: messages lie one behind the other and may be taken in parts.
+/// A link over a reliable path. In a byte stream messages lie one behind the other and may be taken in parts.
 template <PolledTransport T>
 class FloodLink {
  public:
@@ -66,6 +67,8 @@ class FloodLink {
     state.receipt.bytes = state.came_bytes - state.came_before;
     state.receipt.counters.sent = state.receipt.bytes / message_bytes_;
   }
+  bool has_all(const FloodTally& tally) const { return state.came_bytes >= tally.bytes; }
+  void finish(const FloodTally&) {}
 
   FloodLinkState state;
 
@@ -160,8 +163,8 @@ class PolledFlood {
         message_bytes_(task.probe.message_bytes),
         quantum_(quantum_of(links.size(), message_bytes_)),
         is_polling_(task.probe.receive == Receive::polling),
-        out_(message_bytes_),
-        in_(message_bytes_) {
+        out_(links.front().path->allocate(message_bytes_)),
+        in_(links.front().path->allocate(message_bytes_)) {
     states_.reserve(links.size());
     for (std::size_t i = 0; i < links.size(); ++i) {
       states_.emplace_back(links_[i], message_bytes_);
@@ -288,8 +291,9 @@ class PolledFlood {
     });
     for (std::size_t i = 0; i < links_.size(); ++i) advance(i);
     const std::vector<FloodTally> told = tallies.receive_all();
-    // A byte stream is closed instead (flood.hpp): what many flows have queued may take far longer than the cell.
-    if constexpr (!T::traits.is_reliable) take_the_rest(told);
+    // A byte stream is closed instead (probe/endpoint.hpp): what many flows have queued may take far longer than the
+    // cell.
+    if constexpr (!ByteStream<T>) take_the_rest(told);
   }
 
   void advance(std::size_t i) {

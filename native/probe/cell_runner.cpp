@@ -25,34 +25,42 @@ PhaseSamples to_phase(const Series& series, const PlanProbe& probe, Timebase tim
   return samples;
 }
 
-void check_parameters(const PlanProbe& probe, const LayerEntry& layer) {
-  if (!layer.has_flows && group_parameters(probe).flows > 1) {
+void check_parameters(const PlanProbe& probe, const Door& door) {
+  if (!door.has_flows && group_parameters(probe).flows > 1) {
     throw Failure(FailureCode::unsupported, std::string(name_of(probe.layer)) +
                                                 " has no ports: parallel flows between two ranks cannot be told apart");
   }
-  std::vector<std::string> known = layer.parameters;
+  std::vector<std::string> known = door.parameters;
+  known.emplace_back("door");
   const std::vector<std::string>& of_pattern = pattern_entry(probe.pattern).parameters;
   known.insert(known.end(), of_pattern.begin(), of_pattern.end());
   for (const auto& [key, value] : probe.parameters.items()) {
     if (std::ranges::find(known, key) != known.end()) continue;
     std::string list;
     for (const std::string& name : known) list += (list.empty() ? "" : ", ") + name;
-    throw Failure(FailureCode::unsupported,
-                  "parameter '" + key + "' is unknown to " + std::string(name_of(probe.pattern)) + " over layer " +
-                      std::string(name_of(probe.layer)) + (list.empty() ? ", which has none" : "; known: " + list));
+    throw Failure(FailureCode::unsupported, "parameter '" + key + "' is unknown to " +
+                                                std::string(name_of(probe.pattern)) + " over layer " +
+                                                std::string(name_of(probe.layer)) + "; known: " + list);
   }
+}
+
+/// The same number for a door on every rank (FNV-1a).
+std::uint64_t number_of(std::string_view door) {
+  std::uint64_t number = 0xcbf29ce484222325U;
+  for (const char letter : door) number = (number ^ static_cast<unsigned char>(letter)) * 0x100000001b3U;
+  return number;
 }
 
 /// What tells a path's messages from those of any other path of the launch, and from those of earlier ones between the
 /// same ranks.
 std::uint32_t path_token(std::uint32_t launch_token, int own_rank, const PathCache::Key& key,
                          std::uint32_t generation) {
-  const auto& [layer, peer_rank, flow, receive] = key;
   std::uint64_t state = launch_token;
   for (const std::uint64_t part :
-       {static_cast<std::uint64_t>(std::min(own_rank, peer_rank)),
-        static_cast<std::uint64_t>(std::max(own_rank, peer_rank)), std::uint64_t{flow},
-        static_cast<std::uint64_t>(layer), static_cast<std::uint64_t>(receive), std::uint64_t{generation}}) {
+       {static_cast<std::uint64_t>(std::min(own_rank, key.peer_rank)),
+        static_cast<std::uint64_t>(std::max(own_rank, key.peer_rank)), std::uint64_t{key.flow},
+        static_cast<std::uint64_t>(key.layer), static_cast<std::uint64_t>(key.receive), number_of(key.door),
+        std::uint64_t{generation}}) {
     state = (state ^ part) * 0x9e3779b97f4a7c15U;
     state ^= state >> 29U;
   }
@@ -70,18 +78,8 @@ std::optional<double> alarm_after(std::optional<double> patience_seconds) {
 
 }  // namespace
 
-std::map<std::string, InterfaceBytes> difference(const std::map<std::string, InterfaceBytes>& before) {
-  std::map<std::string, InterfaceBytes> carried;
-  for (const auto& [name, after] : read_interface_counters()) {
-    const auto found = before.find(name);
-    const InterfaceBytes start = found == before.end() ? InterfaceBytes{} : found->second;
-    carried[name] = {after.sent - start.sent, after.received - start.received};
-  }
-  return carried;
-}
-
 std::vector<int> members_of(const PlanProbe& probe) {
-  return layer_entry(probe.layer).is_local ? std::vector<int>{probe.ranks.front()} : probe.ranks;
+  return is_local(probe.layer) ? std::vector<int>{probe.ranks.front()} : probe.ranks;
 }
 
 CellFailure CellRunner::named(const Failure& failure) const {
@@ -122,7 +120,7 @@ CellReport CellRunner::run(const PlanProbe& probe, int ordinal, const std::funct
   const CellTeam team(surroundings_.control, members_of(probe), ordinal);
   const HangAlarm alarm(alarm_after(surroundings_.plan.patience_seconds), hanging(probe), hung_exit_code);
   CellReport report;
-  Cell cell{.probe = probe, .team = team, .layer = layer_entry(probe.layer), .report = report, .is_over = is_over};
+  Cell cell{.probe = probe, .team = team, .report = report, .is_over = is_over};
   samples_.warmup.prepare(0, false);
   samples_.measured.prepare(0, false);
   try {
@@ -147,11 +145,11 @@ void CellRunner::take_samples(Cell& cell, bool always_bytes) {
 void CellRunner::prepare_samples(const Cell& cell) {
   const PlanProbe& probe = cell.probe;
   const Family family = facts_of(probe.pattern).family;
-  const bool is_timing = cell.layer.is_local || (family != Family::pair && family != Family::matrix) ||
+  const bool is_timing = cell.door->is_local || (family != Family::pair && family != Family::matrix) ||
                          cell.team.member() == pattern_entry(probe.pattern).timing_member ||
                          probe.pattern == Pattern::oneway;
   const bool is_flood = family == Family::flood;
-  const bool with_bytes = (probe.pattern == Pattern::stream && !cell.layer.is_local) || is_flood;
+  const bool with_bytes = (probe.pattern == Pattern::stream && !cell.door->is_local) || is_flood;
   // Each round of a flood has a warm-up of its own.
   const std::size_t rounds =
       is_flood ? rounds_of(probe.pattern, cell.team.size(), group_parameters(probe)) : std::size_t{1};
@@ -161,8 +159,10 @@ void CellRunner::prepare_samples(const Cell& cell) {
 
 void CellRunner::run_or_fail(Cell& cell) {
   agree(cell.team, [&] {
-    cell.report.receive = cell.layer.receive(cell.probe.receive);
-    check_parameters(cell.probe, cell.layer);
+    cell.door = &door_of(cell.probe);
+    cell.report.receive = receive_of(*cell.door, cell.probe.receive);
+    check_parameters(cell.probe, *cell.door);
+    cell.device = &devices_.lend(*cell.door);
     if (!cell.is_over) prepare_samples(cell);
   });
   switch (facts_of(cell.probe.pattern).family) {
@@ -213,7 +213,7 @@ std::vector<PathCache::Key> CellRunner::keys_of(const Cell& cell, const CellTeam
                                                 const std::vector<Link>& links) const {
   std::vector<PathCache::Key> keys;
   for (const Link& link : links) {
-    keys.emplace_back(cell.probe.layer, team.world_rank(link.peer), link.flow, cell.report.receive);
+    keys.push_back({cell.probe.layer, team.world_rank(link.peer), link.flow, cell.report.receive, cell.door->name});
   }
   return keys;
 }
@@ -240,14 +240,12 @@ std::vector<Endpoint::Member> CellRunner::endpoints_for(Cell& cell, const CellTe
       member.endpoint = paths_.find(keys[i]);
       if (member.endpoint != nullptr) continue;
       const std::uint32_t generation = paths_.state(keys[i]).generation;
-      const Site site{.interface = surroundings_.interface,
-                      .token = path_token(surroundings_.plan.token, own_rank, keys[i], generation),
+      const Site site{.token = path_token(surroundings_.plan.token, own_rank, keys[i], generation),
                       .peer_rank = member.peer_rank,
                       .flow = static_cast<int>(member.link.flow),
                       .generation = generation,
-                      .is_first = own_rank < member.peer_rank,
-                      .communicator = surroundings_.data_communicator};
-      opened.push_back({&member, keys[i], cell.layer.open(site, cell.probe)});
+                      .is_first = own_rank < member.peer_rank};
+      opened.push_back({&member, keys[i], cell.device->open(site, cell.probe, cell.report.receive)});
     }
   });
   for (const Opened& path : opened) team.send_text(path.member->link.peer, path.endpoint->address());
@@ -286,11 +284,11 @@ void CellRunner::note_granted(Cell& cell, const std::vector<Endpoint::Member>& m
 
 void CellRunner::observed(Cell& cell, const std::function<void()>& action) {
   if (cell.team.member() != 0) return action();
-  const auto before = read_interface_counters();
+  const Traffic before = cell.device->traffic();
   const std::int64_t begin_unix_ns = unix_ns();
   action();
   cell.report.span = {begin_unix_ns, unix_ns()};
-  cell.report.interfaces = difference(before);
+  cell.report.interfaces = traffic_between(before, cell.device->traffic());
 }
 
 void CellRunner::counted(Cell& cell, const std::function<Outcome()>& action) {
@@ -298,11 +296,10 @@ void CellRunner::counted(Cell& cell, const std::function<Outcome()>& action) {
 }
 
 void CellRunner::run_pair(Cell& cell) {
-  if (cell.layer.is_local) {
-    const Site site{};
+  if (cell.door->is_local) {
     std::unique_ptr<Endpoint> endpoint;
     agree(cell.team, [&] {
-      endpoint = cell.layer.open(site, cell.probe);
+      endpoint = cell.device->open({}, cell.probe, cell.report.receive);
       Task task = task_of(cell, 0, endpoint->sequence);
       counted(cell, [&] { return endpoint->run(cell.probe.pattern, surroundings_.clock.is_counter, task); });
     });

@@ -15,6 +15,7 @@
 #include "core/plan.hpp"
 #include "core/report.hpp"
 #include "core/watchdog.hpp"
+#include "probe/doors.hpp"
 #include "probe/endpoint.hpp"
 #include "probe/layers.hpp"
 #include "probe/path_cache.hpp"
@@ -34,7 +35,8 @@ struct Surroundings {
 
 class CellRunner {
  public:
-  explicit CellRunner(const Surroundings& surroundings) : surroundings_(surroundings) {}
+  explicit CellRunner(const Surroundings& surroundings)
+      : surroundings_(surroundings), devices_({surroundings.interface, surroundings.data_communicator}) {}
   ~CellRunner();
   CellRunner(const CellRunner&) = delete;
   CellRunner& operator=(const CellRunner&) = delete;
@@ -48,9 +50,10 @@ class CellRunner {
   struct Cell {
     const PlanProbe& probe;
     const CellTeam& team;
-    const LayerEntry& layer;
     CellReport& report;
     std::function<bool()> is_over;
+    const Door* door = nullptr;  // that its paths go through, and the device behind it, once both are known
+    OpenDevice* device = nullptr;
   };
 
   void run_or_fail(Cell& cell);
@@ -92,7 +95,8 @@ class CellRunner {
   void prepare_samples(const Cell& cell);
 
   const Surroundings& surroundings_;
-  PathCache paths_;
+  DeviceSet devices_;
+  PathCache paths_;  // closed before the devices that they come from
   std::map<std::vector<int>, MPI_Comm> communicators_;
   Samples samples_;
 };
@@ -101,9 +105,6 @@ class CellRunner {
 struct AgreedFailure {
   CellFailure failure;
 };
-
-/// What every interface has carried since.
-std::map<std::string, InterfaceBytes> difference(const std::map<std::string, InterfaceBytes>& before);
 
 /// The ranks that take part in a probe.
 std::vector<int> members_of(const PlanProbe& probe);

@@ -1,27 +1,13 @@
-// All layers: how each one's end of a path is opened, and how its receivers may wait.
+// What the runner of cells needs to know of patterns; probe/doors.hpp has the layers.
 #pragma once
 
-#include <memory>
+#include <cstddef>
 #include <string>
 #include <vector>
 
-#include "core/plan.hpp"
-#include "probe/endpoint.hpp"
-#include "transport/transport.hpp"
+#include "core/vocabulary.hpp"
 
 namespace fabricbench {
-
-struct LayerEntry {
-  Layer layer;
-  bool is_local;   // one rank by itself; its endpoint belongs to one cell
-  bool has_flows;  // tells parallel flows between two ranks apart
-  std::vector<std::string> parameters;
-  /// How its receivers wait when the plan asks for `wanted`; a Failure where they cannot.
-  Receive (*receive)(Receive wanted);
-  std::unique_ptr<Endpoint> (*open)(const Site& site, const PlanProbe& probe);
-};
-
-const LayerEntry& layer_entry(Layer layer);
 
 /// What running a pattern needs to know of it beside core/pattern_facts.hpp.
 struct PatternEntry {

@@ -68,7 +68,12 @@ void CellRunner::run_matrix(Cell& cell) {
   bool is_in_rounds = false;
   agree(cell.team, [&] { is_in_rounds = wants_rounds(cell.probe); });
   const PlanProbe probe = probe_of_pair(cell.probe, turns_of(members, is_in_rounds));
-  Cell pair_cell{.probe = probe, .team = cell.team, .layer = cell.layer, .report = cell.report, .is_over = {}};
+  Cell pair_cell{.probe = probe,
+                 .team = cell.team,
+                 .report = cell.report,
+                 .is_over = {},
+                 .door = cell.door,
+                 .device = cell.device};
   const auto take = [&](const MatchOrder& order) {
     if (const auto partner = partner_of(order, members, own)) run_match(pair_cell, *partner, order.round);
   };
@@ -137,7 +142,12 @@ void CellRunner::run_match(Cell& cell, std::size_t partner, std::size_t round) {
 }
 
 void CellRunner::match_direction(Cell& cell, const CellTeam& pair, std::size_t round) {
-  Cell direction{.probe = cell.probe, .team = pair, .layer = cell.layer, .report = cell.report, .is_over = {}};
+  Cell direction{.probe = cell.probe,
+                 .team = pair,
+                 .report = cell.report,
+                 .is_over = {},
+                 .door = cell.door,
+                 .device = cell.device};
   prepare_samples(direction);
   measure_pair(direction);
   const bool is_stream = cell.probe.pattern == Pattern::stream;

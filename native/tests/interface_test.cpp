@@ -31,6 +31,15 @@ TEST(Interface, CountersAreReadFromTheKernelsTable) {
   EXPECT_EQ(counters.at("fe0").sent, 77U);
 }
 
+TEST(Interface, TrafficIsCountedFromTheFirstReadingAndFromNothingWhereAPlaceIsNew) {
+  const Traffic carried = traffic_between({{"fe0", {.sent = 10, .received = 20}}},
+                                          {{"fe0", {.sent = 15, .received = 20}}, {"fe1", {.sent = 1, .received = 2}}});
+  ASSERT_EQ(carried.size(), 2U);
+  EXPECT_EQ(carried.at("fe0").sent, 5U);
+  EXPECT_EQ(carried.at("fe0").received, 0U);
+  EXPECT_EQ(carried.at("fe1").received, 2U);
+}
+
 TEST(Interface, TheLoopbackIsFoundByNameAndBySubnet) {
   const auto by_name = find_interface("lo", std::nullopt);
   const auto by_subnet = find_interface(std::nullopt, parse_subnet("127.0.0.0/8"));

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "core/failure.hpp"
+#include "core/plan.hpp"
 
 namespace fabricbench {
 namespace {
@@ -37,6 +38,16 @@ void repeat(std::size_t operations, Operation operation) {
 }
 
 }  // namespace
+
+Memory MemoryDevice::open(const PlanProbe& probe) const {
+  const auto asked = probe.parameters.find("kernel");
+  const bool is_asked = asked != probe.parameters.end();
+  const auto kernel = value_of<MemoryKernel>(!is_asked ? "copy" : asked->is_string() ? asked->get<std::string>() : "");
+  if (!kernel) {
+    throw Failure(FailureCode::unsupported, "kernel must be copy, scale, add or triad, found " + asked->dump());
+  }
+  return {probe.message_bytes, *kernel, probe.pattern == Pattern::stream};
+}
 
 Memory::Memory(std::size_t message_bytes, MemoryKernel kernel, bool is_sweeping)
     : first_(message_bytes), second_(message_bytes), third_(is_sweeping ? message_bytes : 0), kernel_(kernel) {

@@ -5,8 +5,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include "core/message_buffer.hpp"
-#include "transport/transport.hpp"
+#include "transport/device.hpp"
 
 namespace fabricbench {
 
@@ -34,5 +33,20 @@ class Memory {
 };
 
 static_assert(LocalTransport<Memory>);
+
+/// The processor's own copies; the parameter `kernel` chooses what a sweep computes.
+class MemoryDevice : public PlainMemory, public InterfaceTraffic {
+ public:
+  static constexpr Layer layer = Layer::memory;
+  static constexpr std::string_view door = "processor";
+  static constexpr std::array receives{Receive::blocking, Receive::polling};
+  using Path = Memory;
+
+  explicit MemoryDevice(const Attachment&) {}
+  static std::vector<std::string> parameters() { return {"kernel"}; }
+  Memory open(const PlanProbe& probe) const;
+};
+
+static_assert(LocalDevice<MemoryDevice>);
 
 }  // namespace fabricbench

@@ -105,6 +105,8 @@ class FloodLink<T> {
     if (!tracker_.note(header.sequence)) [[unlikely]]
       return true;
     newest_ = std::max(newest_, header.sequence - first_ + 1);
+    if (is_measured_) [[unlikely]]
+      late_.push_back(header.sequence - first_);
     state.came_bytes += size;
     came += size;
     return true;
@@ -120,17 +122,17 @@ class FloodLink<T> {
     state.receipt.bytes = state.came_bytes - state.came_before;
     state.receipt.counters = tracker_.counters();
     newest_measured_ = newest_;
-    came_until_end_ = state.came_bytes;
+    is_measured_ = true;
   }
   bool has_all(const FloodTally& tally) const { return newest_ >= tally.messages; }
 
   /// A gap shows in the numbers when a message behind it comes. On a starved path that may be never: the sender knows
-  /// how many there were that should have come in the end, and those of them that it sent while it measured are lost.
+  /// what it sent while it measured, and what of that never came, not even late, is lost.
   void finish(const FloodTally& tally) {
     const std::uint64_t begin = std::max<std::uint64_t>(newest_measured_, tally.measured_first);
-    const std::uint64_t came_late = (state.came_bytes - came_until_end_) / message_bytes_;
-    const std::uint64_t lost_late = difference(difference(tally.messages, begin), came_late);
-    const std::uint64_t lost = std::min(lost_late, difference(tally.measured_end, begin));
+    const auto came_late = static_cast<std::uint64_t>(std::ranges::count_if(
+        late_, [&](std::uint32_t number) { return number >= begin && number < tally.measured_end; }));
+    const std::uint64_t lost = difference(difference(tally.measured_end, begin), came_late);
     state.receipt.counters.sent += lost;
     state.receipt.counters.lost += lost;
     advance(static_cast<std::uint32_t>(tally.messages));
@@ -150,7 +152,8 @@ class FloodLink<T> {
   std::uint32_t first_;
   std::uint32_t newest_ = 0;  // how many numbers there must have been so far, and when the measured phase ended
   std::uint32_t newest_measured_ = 0;
-  std::uint64_t came_until_end_ = 0;
+  bool is_measured_ = false;
+  std::vector<std::uint32_t> late_;  // the numbers that came after that
   SequenceTracker tracker_;
 };
 

@@ -12,7 +12,7 @@ add_library(fabricbench_json INTERFACE)
 target_include_directories(fabricbench_json SYSTEM INTERFACE ${NLOHMANN_JSON_INCLUDE_DIR})
 
 # The header takes the compiler 1.3 s, what is used of it up to 4 s, in every file: files that nothing is timed in are compiled together.
-# Not those of probe/open_*.cpp and pattern/, though it would save as much again: the compiler then inlines less of what is timed.
+# Not those of doors (probe/door.cpp.in) and pattern/, though it would save as much again: the compiler then inlines less of what is timed.
 # Two files of a group cannot define one name each for itself; one that must leaves its group.
 function(compile_together target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)

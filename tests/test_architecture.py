@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -139,6 +140,11 @@ def test_only_the_command_line_prints_or_exits():
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 assert node.func.id not in {"print", "exit"}, path
+
+
+def test_a_pattern_asks_its_path_for_the_memory_of_messages():
+    for path in sorted((Path(__file__).parents[1] / "native" / "pattern").glob("*.[ch]pp")):
+        assert not re.search(r"\bMessageBuffer( \w+)?[({]", path.read_text()), path
 
 
 def test_a_pattern_sends_nothing_where_the_ranks_of_a_cell_agree():

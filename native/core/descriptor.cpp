@@ -1,8 +1,10 @@
 #include "core/descriptor.hpp"
 
+#include <arpa/inet.h>
 #include <sys/time.h>
 
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <string>
@@ -26,7 +28,14 @@ void set_time(const Descriptor& socket, int option, timeval time, std::string_vi
 }
 
 std::string shown(const sockaddr_in& address) {
-  return address_text(ntohl(address.sin_addr.s_addr)) + ":" + std::to_string(ntohs(address.sin_port));
+  return endpoint_text(ntohl(address.sin_addr.s_addr), ntohs(address.sin_port));
+}
+
+int granted_bytes(int socket, int option) {
+  int bytes = 0;
+  socklen_t size = sizeof bytes;
+  if (getsockopt(socket, SOL_SOCKET, option, &bytes, &size) != 0) fail_with_errno("getsockopt");
+  return bytes;
 }
 
 }  // namespace
@@ -59,11 +68,28 @@ void enlarge_receive_buffer(const Descriptor& socket) {
   setsockopt(socket.get(), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);  // cut to net.core.rmem_max
 }
 
-int granted_bytes(int socket, int option) {
-  int bytes = 0;
-  socklen_t size = sizeof bytes;
-  if (getsockopt(socket, SOL_SOCKET, option, &bytes, &size) != 0) fail_with_errno("getsockopt");
-  return bytes;
+GrantedBuffers granted_buffers(int receiving_socket, int sending_socket) {
+  return {granted_bytes(receiving_socket, SO_RCVBUF), granted_bytes(sending_socket, SO_SNDBUF)};
+}
+
+std::string endpoint_text(std::uint32_t address, std::uint16_t port) {
+  return address_text(address) + ":" + std::to_string(port);
+}
+
+sockaddr_in parse_endpoint(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  sockaddr_in result{};
+  result.sin_family = AF_INET;
+  std::uint16_t port = 0;
+  bool is_good = colon != std::string_view::npos;
+  if (is_good) {
+    const std::string_view digits = text.substr(colon + 1);
+    is_good = inet_pton(AF_INET, std::string(text.substr(0, colon)).c_str(), &result.sin_addr) == 1 &&
+              std::from_chars(digits.data(), digits.data() + digits.size(), port).ec == std::errc();
+  }
+  if (!is_good) throw Failure(FailureCode::error, "the peer told an address that is none: '" + std::string(text) + "'");
+  result.sin_port = htons(port);
+  return result;
 }
 
 sockaddr_in socket_address(std::uint32_t address, std::uint16_t port) {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -41,8 +42,18 @@ void remove_bounds(const Descriptor& socket);
 /// Ask for a receive buffer that holds a burst while the receiver is not running; the system may grant less.
 void enlarge_receive_buffer(const Descriptor& socket);
 
-/// What the system has granted, SO_RCVBUF say, in bytes with the kernel's bookkeeping.
-int granted_bytes(int socket, int option);
+/// SO_RCVBUF of the socket that receives and SO_SNDBUF of the one that sends, in bytes with the kernel's bookkeeping:
+/// what was asked for is not always what is there, and TCP changes its own as it goes.
+struct GrantedBuffers {
+  int receive_bytes = 0;
+  int send_bytes = 0;
+};
+GrantedBuffers granted_buffers(int receiving_socket, int sending_socket);
+
+/// A socket's address as text, for the exchange over the control plane: `10.98.1.2:40123`.
+std::string endpoint_text(std::uint32_t address, std::uint16_t port);
+/// Throws a Failure on anything but what endpoint_text() makes.
+sockaddr_in parse_endpoint(std::string_view text);
 sockaddr_in socket_address(std::uint32_t address, std::uint16_t port);
 void bind_to(const Descriptor& socket, const sockaddr_in& address);
 void connect_to(const Descriptor& socket, const sockaddr_in& address);

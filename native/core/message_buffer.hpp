@@ -1,5 +1,6 @@
-// Page-aligned memory for messages, touched when it is made so that no page fault falls into a timed section. It may be
-// shared with what still reads or writes it when the pattern is over (core/set_aside.hpp).
+// Memory for messages, lent by the device that will move them (transport/device.hpp): page-aligned, and touched when it
+// is lent so that no page fault falls into a timed section. It goes back when nobody holds it any more: the pattern
+// that asked for it, and what still reads or writes it when the pattern is over (core/set_aside.hpp).
 #pragma once
 
 #include <algorithm>
@@ -9,11 +10,17 @@
 #include <memory>
 #include <new>
 #include <span>
+#include <utility>
 
 namespace fabricbench {
 
+/// What kind of memory a message lies in. Huge pages, memory that is registered with an adapter and the frames of an
+/// AF_XDP socket would each be a kind of their own.
+enum class MemoryKind { plain };
+
 class MessageBuffer {
  public:
+  /// Plain memory of this process, for what needs no device: operations of MPI.
   explicit MessageBuffer(std::size_t bytes) : bytes_(bytes) {
     constexpr std::size_t page = 4096;
     const std::size_t whole_pages = (std::max<std::size_t>(bytes, 1) + page - 1) / page * page;
@@ -21,6 +28,8 @@ class MessageBuffer {
     if (!memory_) throw std::bad_alloc();
     std::memset(memory_.get(), 0, whole_pages);
   }
+  /// Memory that a device lends; the deleter gives it back, and holds what the memory needs of the device until then.
+  MessageBuffer(std::shared_ptr<std::byte> lent, std::size_t bytes) : memory_(std::move(lent)), bytes_(bytes) {}
   MessageBuffer(MessageBuffer&&) = default;
   MessageBuffer& operator=(MessageBuffer&&) = default;
 

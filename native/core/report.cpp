@@ -216,7 +216,7 @@ CellReport CellReport::unpack(std::string_view payload) {
   report.receive = word_from<Receive>(value.at("receive"));
   report.warmup = samples_from(value.at("warmup"));
   report.measured = samples_from(value.at("measured"));
-  report.interfaces = value.at("interfaces").get<TrafficCounters>();
+  report.interfaces = value.at("interfaces").get<Traffic>();
   if (const json& span = value.at("span"); !span.is_null()) report.span = {span.at(0), span.at(1)};
   report.findings = findings_from(value.at("findings"));
   report.has_parts = value.at("has_parts");

@@ -50,7 +50,7 @@ struct CellReport {
   Receive receive = Receive::blocking;
   PhaseSamples warmup;
   PhaseSamples measured;
-  TrafficCounters interfaces;  // on the host of ranks[0]
+  Traffic interfaces;  // on the host of ranks[0]
   /// When it was measured, warm-up included, by the first member's host; nothing on the other members.
   std::optional<TimeSpan> span;
   Findings findings;

@@ -59,7 +59,7 @@ std::vector<std::string> all_above(const fs::path& net, std::vector<std::string>
   return {found.begin(), found.end()};
 }
 
-TrafficCounters read_netdevs(const fs::path& root) { return parse_netdev_counters(read_text(root / "proc/net/dev")); }
+Traffic read_netdevs(const fs::path& root) { return parse_netdev_counters(read_text(root / "proc/net/dev")); }
 
 std::vector<std::string> above_netdev(const fs::path& root, const std::string& name) {
   return all_above(root / "sys/class/net", {name});
@@ -90,9 +90,9 @@ std::vector<std::string> above_rdma_port(const fs::path& root, const std::string
 }
 
 /// Ports of RDMA devices (ABI/stable/sysfs-class-infiniband): data octets divided by 4, as InfiniBand's PortXmitData.
-TrafficCounters read_rdma_ports(const fs::path& root) {
+Traffic read_rdma_ports(const fs::path& root) {
   constexpr std::uint64_t bytes_of_count = 4;
-  TrafficCounters counters;
+  Traffic counters;
   for (const std::string& device : names_in(root / "sys/class/infiniband")) {
     const fs::path ports = root / "sys/class/infiniband" / device / "ports";
     for (const std::string& port : names_in(ports)) {
@@ -106,16 +106,8 @@ TrafficCounters read_rdma_ports(const fs::path& root) {
   return counters;
 }
 
-struct Kind {
-  TrafficCounters (*read)(const fs::path& root);
-  std::vector<std::string> (*above)(const fs::path& root, const std::string& name);
-};
-
 // One line for each kind.
-constexpr std::array kinds{
-    Kind{read_netdevs, above_netdev},
-    Kind{read_rdma_ports, above_rdma_port},
-};
+constexpr std::array kinds{read_netdevs, read_rdma_ports};
 
 void subtract(InterfaceBytes& bytes, const InterfaceBytes& start) {
   bytes.is_counted =
@@ -126,8 +118,8 @@ void subtract(InterfaceBytes& bytes, const InterfaceBytes& start) {
 
 }  // namespace
 
-TrafficCounters parse_netdev_counters(std::string_view text) {
-  TrafficCounters counters;
+Traffic parse_netdev_counters(std::string_view text) {
+  Traffic counters;
   std::istringstream lines{std::string(text)};
   for (std::string line; std::getline(lines, line);) {
     const std::size_t colon = line.find(':');
@@ -143,29 +135,28 @@ TrafficCounters parse_netdev_counters(std::string_view text) {
   return counters;
 }
 
-TrafficCounters read_traffic_counters(const fs::path& root) {
-  TrafficCounters all;
-  for (const Kind& kind : kinds) all.merge(kind.read(root));
+Traffic read_traffic_counters(const fs::path& root) {
+  Traffic all;
+  for (const auto& read : kinds) all.merge(read(root));
   return all;
 }
 
-TrafficCounters counted_since(const TrafficCounters& before, const fs::path& root) {
-  std::array<TrafficCounters, kinds.size()> counted;
-  // All counts first: what lies above what takes longer to read.
-  std::ranges::transform(kinds, counted.begin(), [&](const Kind& kind) { return kind.read(root); });
-  TrafficCounters all;
-  for (std::size_t i = 0; i < kinds.size(); ++i) {
-    for (auto& [name, bytes] : counted[i]) {
-      const auto found = before.find(name);
-      subtract(bytes, found == before.end() ? InterfaceBytes{} : found->second);  // none: it came up meanwhile
-      bytes.above = kinds[i].above(root, name);
-      all[name] = bytes;
-    }
+Traffic traffic_between(const Traffic& before, const Traffic& after) {
+  Traffic carried = after;
+  for (auto& [name, bytes] : carried) {
+    const auto found = before.find(name);
+    if (found != before.end()) subtract(bytes, found->second);
   }
-  return all;
+  return carried;
 }
 
-void add_traffic(TrafficCounters& total, const TrafficCounters& more) {
+void note_above(Traffic& carried, const fs::path& root) {
+  for (auto& [name, bytes] : carried) {
+    bytes.above = name.find('/') == std::string::npos ? above_netdev(root, name) : above_rdma_port(root, name);
+  }
+}
+
+void add_traffic(Traffic& total, const Traffic& more) {
   for (const auto& [name, bytes] : more) {
     InterfaceBytes& sum = total[name];
     sum.sent += bytes.sent;

@@ -24,21 +24,24 @@ struct InterfaceBytes {
 };
 
 /// By the name of the counter: of a network interface `ib0`, of the port of an RDMA device `mlx5_0/1`.
-using TrafficCounters = std::map<std::string, InterfaceBytes>;
+using Traffic = std::map<std::string, InterfaceBytes>;
 
 /// Read all counters of this network namespace, each since it came up. Reads files: never within a timed section.
 /// @param root of the file system, another one in tests
-TrafficCounters read_traffic_counters(const std::filesystem::path& root = "/");
+Traffic read_traffic_counters(const std::filesystem::path& root = "/");
 
-/// Read them again and return what has been counted since, and what lies above each. A counter that was reset
-/// meanwhile, or has wrapped, has counted nothing that can be told.
-TrafficCounters counted_since(const TrafficCounters& before, const std::filesystem::path& root = "/");
+/// What was counted between two readings; what was not there before began at 0. A counter that was reset meanwhile, or
+/// has wrapped, has counted nothing that can be told.
+Traffic traffic_between(const Traffic& before, const Traffic& after);
+
+/// Note what lies above each counter of this host. Reads more files than the counters themselves.
+void note_above(Traffic& carried, const std::filesystem::path& root = "/");
 
 /// Add what was counted in another span of time.
-void add_traffic(TrafficCounters& total, const TrafficCounters& more);
+void add_traffic(Traffic& total, const Traffic& more);
 
 /// Parse the text of /proc/net/dev (proc_pid_net(5)).
-TrafficCounters parse_netdev_counters(std::string_view text);
+Traffic parse_netdev_counters(std::string_view text);
 
 /// As records have it; what is usual is left out.
 template <class Json>

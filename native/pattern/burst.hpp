@@ -17,9 +17,15 @@ template <class Clock, Transport T>
 class ReliableBursts {
  public:
   ReliableBursts(T& path, Task& task, std::size_t messages)
-      : path_(path), messages_(messages), out_(task.probe.message_bytes), in_(task.probe.message_bytes) {
+      : path_(path),
+        messages_(messages),
+        out_(path.allocate(task.probe.message_bytes)),
+        in_(path.allocate(task.probe.message_bytes)) {
     path_.set_bound(task.probe.reply_timeout_seconds);
   }
+  ~ReliableBursts() { expect_no_more(path_, in_, out_); }
+  ReliableBursts(const ReliableBursts&) = delete;
+  ReliableBursts& operator=(const ReliableBursts&) = delete;
 
   void lead(std::size_t count, Series& series, std::uint64_t /*deadline*/) {
     burst();
@@ -45,9 +51,10 @@ class ReliableBursts {
  private:
   std::uint64_t burst() {
     const std::span<const std::byte> out = out_.span();
+    expect(path_, in_.span());
     const std::uint64_t begin = Clock::now();
     for (std::size_t k = 0; k < messages_; ++k) path_.send(out);
-    path_.receive(in_.span());
+    receive_expected(path_, in_.span());
     return Clock::now() - begin;
   }
 
@@ -68,12 +75,15 @@ class CountedBursts {
       : path_(path),
         task_(task),
         messages_(static_cast<std::uint32_t>(messages)),
-        out_(task.probe.message_bytes),
-        in_(task.probe.message_bytes),
+        out_(path.allocate(task.probe.message_bytes)),
+        in_(path.allocate(task.probe.message_bytes)),
         came_in_(messages, none) {
     path_.set_bound(task.team.member() == leader ? task.probe.reply_timeout_seconds : follower_bound_seconds);
     timeout_ = task.timebase.to_ticks(task.probe.reply_timeout_seconds);
   }
+  ~CountedBursts() { expect_no_more(path_, in_, out_); }
+  CountedBursts(const CountedBursts&) = delete;
+  CountedBursts& operator=(const CountedBursts&) = delete;
 
   void lead(std::size_t count, Series& series, std::uint64_t deadline) {
     burst();
@@ -143,12 +153,13 @@ class CountedBursts {
 
   std::optional<std::uint64_t> burst() {
     const std::span<std::byte> out = out_.span();
+    expect(path_, in_.span());
     const std::uint64_t begin = Clock::now();
     for (std::uint32_t k = 0; k < messages_; ++k) {
       write_header(out, {task_.token, task_.sequence++});
       path_.send(out);
     }
-    while (path_.receive(in_.span())) {
+    while (receive_expected(path_, in_.span())) {
       const std::uint64_t end = Clock::now();
       const DatagramHeader header = read_header(in_.span());
       if (end - begin > timeout_) [[unlikely]]
@@ -156,6 +167,7 @@ class CountedBursts {
       if (header == DatagramHeader{task_.token, task_.sequence - 1}) [[likely]]
         return end - begin;
       if (header.token == task_.token) ++counters_.reordered;
+      expect(path_, in_.span());
     }
     return std::nullopt;
   }

@@ -11,11 +11,7 @@
 
 namespace fabricbench {
 
-/// Whether a flood leaves a path so full that it is closed rather than emptied. A byte stream that has collapsed under
-/// too many flows would go on for minutes, each lost segment waiting for a timer.
-template <Transport T>
-inline constexpr bool is_used_up_by_flood = PolledTransport<T> && T::traits.is_reliable;
-
+/// Over the links of this rank, at least one; their paths come from one device.
 template <Transport T>
 Outcome flood(std::span<LinkOver<T>> links, Task& task) {
   for (LinkOver<T>& link : links) link.path->set_bound(task.probe.reply_timeout_seconds);

@@ -1,5 +1,6 @@
-// A flood over paths that never wait: byte streams and datagrams. One thread drives all links of its rank: it pushes
-// where there is room, takes what is there, a quantum on each link in turn, and sleeps when no link can go on.
+// A flood over paths that never wait: byte streams, and messages with or without guarantees. One thread drives all
+// links of its rank: it pushes where there is room, takes what is there, a quantum on each link in turn, and sleeps
+// when no link can go on.
 #pragma once
 
 #include <vector>
@@ -8,7 +9,7 @@
 #include "core/message_buffer.hpp"
 #include "pattern/flood_settling.hpp"
 #include "pattern/flood_windows.hpp"
-#include "pattern/stream_counted.hpp"
+#include "pattern/sequence.hpp"
 #include "transport/datagram.hpp"
 #include "transport/readiness.hpp"
 
@@ -27,7 +28,7 @@ struct FloodLinkState {
   FloodReceipt receipt;
 };
 
-/// A link over a byte stream: messages lie one behind the other and may be taken in parts.
+/// A link over a reliable path. In a byte stream messages lie one behind the other and may be taken in parts.
 template <PolledTransport T>
 class FloodLink {
  public:
@@ -66,6 +67,8 @@ class FloodLink {
     state.receipt.bytes = state.came_bytes - state.came_before;
     state.receipt.counters.sent = state.receipt.bytes / message_bytes_;
   }
+  bool has_all(const FloodTally& tally) const { return state.came_bytes >= tally.bytes; }
+  void finish(const FloodTally&) {}
 
   FloodLinkState state;
 
@@ -102,6 +105,8 @@ class FloodLink<T> {
     if (!tracker_.note(header.sequence)) [[unlikely]]
       return true;
     newest_ = std::max(newest_, header.sequence - first_ + 1);
+    if (is_measured_) [[unlikely]]
+      late_.push_back(header.sequence - first_);
     state.came_bytes += size;
     came += size;
     return true;
@@ -117,17 +122,17 @@ class FloodLink<T> {
     state.receipt.bytes = state.came_bytes - state.came_before;
     state.receipt.counters = tracker_.counters();
     newest_measured_ = newest_;
-    came_until_end_ = state.came_bytes;
+    is_measured_ = true;
   }
   bool has_all(const FloodTally& tally) const { return newest_ >= tally.messages; }
 
   /// A gap shows in the numbers when a message behind it comes. On a starved path that may be never: the sender knows
-  /// how many there were that should have come in the end, and those of them that it sent while it measured are lost.
+  /// what it sent while it measured, and what of that never came, not even late, is lost.
   void finish(const FloodTally& tally) {
     const std::uint64_t begin = std::max<std::uint64_t>(newest_measured_, tally.measured_first);
-    const std::uint64_t came_late = (state.came_bytes - came_until_end_) / message_bytes_;
-    const std::uint64_t lost_late = difference(difference(tally.messages, begin), came_late);
-    const std::uint64_t lost = std::min(lost_late, difference(tally.measured_end, begin));
+    const auto came_late = static_cast<std::uint64_t>(std::ranges::count_if(
+        late_, [&](std::uint32_t number) { return number >= begin && number < tally.measured_end; }));
+    const std::uint64_t lost = difference(difference(tally.measured_end, begin), came_late);
     state.receipt.counters.sent += lost;
     state.receipt.counters.lost += lost;
     advance(static_cast<std::uint32_t>(tally.messages));
@@ -147,7 +152,8 @@ class FloodLink<T> {
   std::uint32_t first_;
   std::uint32_t newest_ = 0;  // how many numbers there must have been so far, and when the measured phase ended
   std::uint32_t newest_measured_ = 0;
-  std::uint64_t came_until_end_ = 0;
+  bool is_measured_ = false;
+  std::vector<std::uint32_t> late_;  // the numbers that came after that
   SequenceTracker tracker_;
 };
 
@@ -160,8 +166,8 @@ class PolledFlood {
         message_bytes_(task.probe.message_bytes),
         quantum_(quantum_of(links.size(), message_bytes_)),
         is_polling_(task.probe.receive == Receive::polling),
-        out_(message_bytes_),
-        in_(message_bytes_) {
+        out_(links.front().path->allocate(message_bytes_)),
+        in_(links.front().path->allocate(message_bytes_)) {
     states_.reserve(links.size());
     for (std::size_t i = 0; i < links.size(); ++i) {
       states_.emplace_back(links_[i], message_bytes_);
@@ -288,8 +294,9 @@ class PolledFlood {
     });
     for (std::size_t i = 0; i < links_.size(); ++i) advance(i);
     const std::vector<FloodTally> told = tallies.receive_all();
-    // A byte stream is closed instead (flood.hpp): what many flows have queued may take far longer than the cell.
-    if constexpr (!T::traits.is_reliable) take_the_rest(told);
+    // A byte stream is closed instead (probe/endpoint.hpp): what many flows have queued may take far longer than the
+    // cell.
+    if constexpr (!ByteStream<T>) take_the_rest(told);
   }
 
   void advance(std::size_t i) {

@@ -24,11 +24,13 @@ class PostedFlood {
         task_(task),
         message_bytes_(task.probe.message_bytes),
         under_way_(messages_under_way(links.size(), message_bytes_)),
-        out_(message_bytes_),
+        out_(links.front().path->allocate(message_bytes_)),
         states_(links.size()),
-        pool_(2 * under_way_ * links.size()) {
+        pool_(links.front().path->make_pool(2 * under_way_ * links.size())) {
     for (const LinkOver<T>& link : links_) {
-      for (std::size_t i = 0; i < under_way_ && link.link.receives; ++i) in_.emplace_back(message_bytes_);
+      for (std::size_t i = 0; i < under_way_ && link.link.receives; ++i) {
+        in_.push_back(link.path->allocate(message_bytes_));
+      }
     }
     std::size_t buffer = 0;
     for (std::size_t link = 0; link < links_.size(); ++link) {

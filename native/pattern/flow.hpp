@@ -14,7 +14,8 @@ namespace fabricbench {
 template <Transport T>
 class Outgoing {
  public:
-  Outgoing(T& path, std::size_t message_bytes) : path_(path), usual_(message_bytes), last_(message_bytes) {}
+  Outgoing(T& path, std::size_t message_bytes)
+      : path_(path), usual_(path.allocate(message_bytes)), last_(path.allocate(message_bytes)) {}
   /// What is sent again and again, and what is sent at the end; to be filled before the first is sent.
   MessageBuffer& usual() { return usual_; }
   MessageBuffer& last() { return last_; }
@@ -32,7 +33,7 @@ class Outgoing {
 template <Transport T>
 class Incoming {
  public:
-  Incoming(T& path, std::size_t message_bytes) : path_(path), buffer_(message_bytes) {}
+  Incoming(T& path, std::size_t message_bytes) : path_(path), buffer_(path.allocate(message_bytes)) {}
   /// The next message; valid until the one after it is asked for.
   std::span<const std::byte> receive() {
     path_.receive(buffer_.span());
@@ -55,7 +56,10 @@ template <PostingTransport T>
 class Outgoing<T> {
  public:
   Outgoing(T& path, std::size_t message_bytes)
-      : path_(path), slots_(messages_under_way<T>(message_bytes)), usual_(message_bytes), last_(message_bytes) {}
+      : path_(path),
+        slots_(messages_under_way<T>(message_bytes)),
+        usual_(path.allocate(message_bytes)),
+        last_(path.allocate(message_bytes)) {}
   /// Where something was thrown before finish(), messages are still under way.
   ~Outgoing() {
     for (std::size_t slot = 0; slot < slots_; ++slot) {
@@ -98,7 +102,7 @@ class Incoming<T> {
  public:
   Incoming(T& path, std::size_t message_bytes) : path_(path) {
     const std::size_t slots = messages_under_way<T>(message_bytes);
-    for (std::size_t slot = 0; slot < slots; ++slot) buffers_.emplace_back(message_bytes);
+    for (std::size_t slot = 0; slot < slots; ++slot) buffers_.push_back(path.allocate(message_bytes));
   }
   /// Takes back what was posted for messages that will not come.
   ~Incoming() {

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "core/measurement.hpp"
@@ -46,27 +47,60 @@ inline bool is_behind(RoundOrder order, std::uint32_t position) {
   return position >= order.count && position < 1U << 31U;
 }
 
+/// Have the receive of the next message ready, where the transport can.
+template <Transport T>
+void expect(T& path, std::span<std::byte> message) {
+  if constexpr (PrepostingTransport<T>) path.prepost(message);
+}
+
+/// Receive what was expected, into the same memory.
+template <Transport T>
+bool receive_expected(T& path, std::span<std::byte> message) {
+  if constexpr (PrepostingTransport<T>) {
+    return path.receive_preposted();
+  } else {
+    return path.receive(message);
+  }
+}
+
+/// To be called when a pattern ends, however it does: what is still expected lies in one of its two buffers.
+template <Transport T>
+void expect_no_more(T& path, const MessageBuffer& one, const MessageBuffer& other) {
+  if constexpr (PrepostingTransport<T>) {
+    using Keepers = std::array<std::shared_ptr<const void>, 2>;
+    path.let_go_of_preposted(std::make_shared<Keepers>(Keepers{one.keeper(), other.keeper()}));
+  }
+}
+
 template <class Clock, Transport T, class Hooks>
   requires(T::traits.is_reliable)
 class ReliableRounds {
  public:
   ReliableRounds(T& path, Task& task, Hooks hooks = {})
-      : path_(path), hooks_(hooks), out_(task.probe.message_bytes), in_(task.probe.message_bytes) {
+      : path_(path),
+        hooks_(hooks),
+        out_(path.allocate(task.probe.message_bytes)),
+        in_(path.allocate(task.probe.message_bytes)) {
     path_.set_bound(task.probe.reply_timeout_seconds);
   }
+  ~ReliableRounds() { expect_no_more(path_, in_, out_); }
+  ReliableRounds(const ReliableRounds&) = delete;
+  ReliableRounds& operator=(const ReliableRounds&) = delete;
 
   /// Time this many round trips, each alone. One more goes first, untimed: the follower comes from its sleep.
   void lead(std::size_t count, Series& series, std::uint64_t /*deadline*/) {
     const std::span<const std::byte> out = out_.span();
     const std::span<std::byte> in = in_.span();
+    expect(path_, in);
     path_.send(out);
-    path_.receive(in);
+    receive_expected(path_, in);
     ++number_;
     for (std::size_t i = 0; i < count; ++i) {
       hooks_.before();
+      expect(path_, in);
       const std::uint64_t begin = Clock::now();
       path_.send(out);
-      path_.receive(in);
+      receive_expected(path_, in);
       const std::uint64_t end = Clock::now();
       series.push(end - begin);
       hooks_.led(number_++, begin, end);
@@ -77,20 +111,26 @@ class ReliableRounds {
   /// Send a known payload and compare what comes back; true if it is the same.
   std::optional<bool> lead_checked(std::uint64_t seed) {
     fill_payload(out_.span(), seed);
+    expect(path_, in_.span());
     path_.send(out_.span());
-    path_.receive(in_.span());
+    receive_expected(path_, in_.span());
     return std::ranges::equal(out_.span(), in_.span());
   }
 
   RoundOrder order(std::size_t messages) { return {0, static_cast<std::uint32_t>(messages)}; }
 
+  /// A receive that is posted while its answer's forerunner is sent needs a buffer of its own: they take turns.
   RoundOrder follow(RoundOrder order, const CellTeam& team) {
-    const std::span<std::byte> message = in_.span();
+    std::span<std::byte> message = in_.span();
+    [[maybe_unused]] std::span<std::byte> next = out_.span();
+    expect(path_, message);
     for (std::uint32_t i = 0; i < order.count; ++i) {
-      path_.receive(message);
+      receive_expected(path_, message);
       hooks_.arrived(number_);
+      if (PrepostingTransport<T> && i + 1 < order.count) expect(path_, next);
       hooks_.departs(number_++);
       path_.send(message);
+      if constexpr (PrepostingTransport<T>) std::swap(message, next);
     }
     return team.receive<RoundOrder>(leader);
   }
@@ -113,10 +153,17 @@ template <class Clock, Transport T, class Hooks>
 class CountedRounds {
  public:
   CountedRounds(T& path, Task& task, Hooks hooks = {})
-      : path_(path), task_(task), hooks_(hooks), out_(task.probe.message_bytes), in_(task.probe.message_bytes) {
+      : path_(path),
+        task_(task),
+        hooks_(hooks),
+        out_(path.allocate(task.probe.message_bytes)),
+        in_(path.allocate(task.probe.message_bytes)) {
     path_.set_bound(task.team.member() == leader ? task.probe.reply_timeout_seconds : follower_bound_seconds);
     timeout_ = task.timebase.to_ticks(task.probe.reply_timeout_seconds);
   }
+  ~CountedRounds() { expect_no_more(path_, in_, out_); }
+  CountedRounds(const CountedRounds&) = delete;
+  CountedRounds& operator=(const CountedRounds&) = delete;
 
   /// Time this many round trips, each alone, or fewer: what is lost has no time, and past the deadline a loss ends the
   /// batch. One more goes first, untimed: the follower comes from its sleep.
@@ -194,9 +241,10 @@ class CountedRounds {
   std::optional<Trip> round_trip() {
     const DatagramHeader expected{task_.token, task_.sequence++};
     write_header(out_.span(), expected);
+    expect(path_, in_.span());
     const std::uint64_t begin = Clock::now();
     path_.send(out_.span());
-    while (path_.receive(in_.span())) {
+    while (receive_expected(path_, in_.span())) {
       const std::uint64_t end = Clock::now();
       const DatagramHeader header = read_header(in_.span());
       if (end - begin > timeout_) [[unlikely]]
@@ -204,6 +252,7 @@ class CountedRounds {
       if (header == expected) [[likely]]
         return Trip{begin, end};
       note_unexpected(header);
+      expect(path_, in_.span());
     }
     lost_[expected.sequence % remembered_losses] = expected.sequence;
     return std::nullopt;

@@ -2,14 +2,267 @@
 // is a window of messages, from the arrival of the last message of the window before to that of its own last: remote
 // completion, nothing else. The receiver applies the stopping rule while messages flow and asks the sender over the
 // control plane to end.
+//
+// Over a reliable path every message comes, in order, and the last one carries a mark. Over an unreliable one messages
+// carry sequence numbers, windows end by them, and what is missing is counted: a window's bytes are those that came in
+// its time, so that a lost message makes a sample smaller and never shorter.
 #pragma once
 
+#include <time.h>
+
+#include <algorithm>
+
 #include "core/failure.hpp"
+#include "core/measurement.hpp"
+#include "core/stopping.hpp"
+#include "pattern/flow.hpp"
 #include "pattern/local_batches.hpp"
-#include "pattern/stream_counted.hpp"
-#include "pattern/stream_reliable.hpp"
+#include "pattern/sequence.hpp"
+#include "transport/datagram.hpp"
+#include "transport/transport.hpp"
 
 namespace fabricbench {
+
+inline constexpr std::size_t stream_sender = 0;
+inline constexpr std::size_t stream_receiver = 1;
+
+/// What the receiver sends the sender when it has seen enough.
+using StreamEnd = Signal<MessageType::stream_end>;
+
+/// Looks for the receiver's wish to end, seldom enough to cost nothing and often enough not to flood the path for long.
+template <class Clock>
+class EndWatch {
+ public:
+  explicit EndWatch(const Task& task) : team_(task.team), interval_(task.timebase.to_ticks(look_every_seconds)) {}
+
+  bool is_asked_to_end() {
+    const std::uint64_t now = Clock::now();
+    if (now - last_look_ < interval_) return false;
+    last_look_ = now;
+    return team_.try_receive<StreamEnd>(stream_receiver).has_value();
+  }
+
+ private:
+  static constexpr double look_every_seconds = 2e-3;
+  const CellTeam& team_;
+  std::uint64_t interval_;
+  std::uint64_t last_look_ = 0;
+};
+
+/// The receiver's windows: first those of the warm-up, then the measured ones, until the stopping rule is content.
+template <class Clock>
+class WindowLog {
+ public:
+  explicit WindowLog(Task& task)
+      : task_(task), rule_(task.probe.stopping), phase_begin_(Clock::now()), is_warm_(task.probe.warmup_samples == 0) {}
+
+  /// Note a window that ended at `now` after `ticks`; true when it was the last one that is wanted. Allocates nothing.
+  bool add(std::uint64_t now, std::uint64_t ticks, std::uint32_t messages) {
+    (is_warm_ ? task_.samples.measured : task_.samples.warmup).push(ticks, messages * task_.probe.message_bytes);
+    if (!is_warm_) {
+      is_warm_ = task_.samples.warmup.size() >= task_.probe.warmup_samples || is_time_over(now);
+      if (is_warm_) phase_begin_ = now;
+      return false;
+    }
+    return is_decided(now);
+  }
+
+  bool is_measuring() const { return is_warm_; }
+  /// Whether the present phase has had its time.
+  bool is_time_over(std::uint64_t now) const {
+    return task_.timebase.to_seconds(now - phase_begin_) >= task_.probe.stopping.maximum_seconds;
+  }
+  Outcome outcome() const { return {.stop = stop_, .seconds = seconds_}; }
+
+ private:
+  /// Deciding reorders a copy of all samples, so it is done each time that a quarter more are there, not at each
+  /// window.
+  bool is_decided(std::uint64_t now) {
+    const std::size_t count = task_.samples.measured.size();
+    seconds_ = task_.timebase.to_seconds(now - phase_begin_);
+    const bool is_full = count >= task_.probe.stopping.maximum_samples;
+    if (count < next_decision_ && !is_full && !is_time_over(now)) return false;
+    next_decision_ = std::max(task_.probe.stopping.minimum_samples, count + count / 4 + 1);
+    stop_ = rule_.decide(task_.samples.measured.ticks(), seconds_);
+    return stop_.has_value();
+  }
+
+  Task& task_;
+  StoppingRule rule_;
+  std::uint64_t phase_begin_;
+  bool is_warm_;
+  std::size_t next_decision_ = 0;
+  std::optional<StopReason> stop_;
+  double seconds_ = 0;
+};
+
+inline constexpr std::byte end_mark{1};
+
+/// Send one message, which starts the receiver's clock, then windows until the receiver wants no more.
+template <class Clock, Transport T>
+  requires(T::traits.is_reliable)
+void send_stream(T& path, Task& task) {
+  path.set_bound(task.probe.reply_timeout_seconds);
+  Outgoing<T> out(path, task.probe.message_bytes);
+  out.last().span()[0] = end_mark;
+  EndWatch<Clock> watch(task);
+  out.send_usual();
+  for (bool is_last = false; !is_last;) {
+    is_last = watch.is_asked_to_end();
+    for (std::size_t i = 1; i < task.probe.messages_per_sample; ++i) out.send_usual();
+    is_last ? out.send_last() : out.send_usual();
+  }
+  out.finish();
+}
+
+template <class Clock, Transport T>
+  requires(T::traits.is_reliable)
+Outcome receive_stream(T& path, Task& task) {
+  path.set_bound(task.probe.reply_timeout_seconds);
+  Incoming<T> in(path, task.probe.message_bytes);
+  const std::size_t window = task.probe.messages_per_sample;
+  std::byte mark = in.receive()[0];
+  WindowLog<Clock> log(task);
+  bool has_enough = false;
+  for (std::uint64_t begin = Clock::now(); mark != end_mark;) {
+    for (std::size_t i = 1; i < window; ++i) in.receive();
+    mark = in.receive()[0];
+    const std::uint64_t end = Clock::now();
+    const std::uint64_t ticks = end - begin;
+    begin = end;
+    if (has_enough) continue;  // what was under way when the sender was asked to end
+    has_enough = log.add(end, ticks, static_cast<std::uint32_t>(window));
+    if (has_enough) task.team.send(stream_sender, StreamEnd{});
+  }
+  task.counters.sent += task.samples.measured.size() * window;
+  return log.outcome();
+}
+
+// The sequence number of the messages that end a stream. Several are sent, because each may be lost.
+inline constexpr std::uint32_t end_of_stream = 0xffffffff;
+inline constexpr int end_messages = 5;
+inline constexpr timespec end_message_distance{0, 1'000'000};
+// A sender that is never told to end (its receiver is gone) ends by itself after the cell's time and this.
+inline constexpr double sender_patience_seconds = 10;
+
+/// Send one message, which starts the receiver's clock, then windows until the receiver wants no more.
+template <class Clock, Transport T>
+  requires(!T::traits.is_reliable)
+void send_stream(T& path, Task& task) {
+  MessageBuffer buffer = path.allocate(task.probe.message_bytes);
+  const std::span<std::byte> message = buffer.span();
+  path.set_bound(task.probe.reply_timeout_seconds);
+  const double patience = 2 * task.probe.stopping.maximum_seconds + sender_patience_seconds;
+  const std::uint64_t deadline = Clock::now() + task.timebase.to_ticks(patience);
+  EndWatch<Clock> watch(task);
+  write_header(message, {task.token, task.sequence++});
+  path.send(message);
+  while (!watch.is_asked_to_end() && Clock::now() < deadline) {
+    for (std::size_t i = 0; i < task.probe.messages_per_sample; ++i) {
+      write_header(message, {task.token, task.sequence++});
+      path.send(message);
+    }
+  }
+  write_header(message, {task.token, end_of_stream});
+  for (int i = 0; i < end_messages; ++i) {
+    path.send(message);
+    nanosleep(&end_message_distance, nullptr);
+  }
+}
+
+template <class Clock, Transport T>
+class CountedReceiver {
+ public:
+  CountedReceiver(T& path, Task& task)
+      : path_(path),
+        task_(task),
+        buffer_(path.allocate(task.probe.message_bytes)),
+        first_(task.sequence),
+        tracker_(task.sequence) {
+    path_.set_bound(task.probe.reply_timeout_seconds);
+  }
+
+  Outcome run() {
+    WindowLog<Clock> log(task_);
+    std::uint64_t begin = 0;
+    std::uint32_t window_end = 0;  // the number of the window's last message
+    std::uint32_t messages = 0;
+    bool has_begun = false;
+    for (;;) {
+      const auto sequence = receive();
+      if (!sequence) {
+        if (log.is_time_over(Clock::now())) break;
+        continue;
+      }
+      if (!tracker_.note(*sequence)) continue;
+      if (!has_begun) {
+        has_begun = true;
+        tracker_.start_counting();  // this message belongs to no window
+        begin = Clock::now();
+        window_end = end_of_window(*sequence);
+        continue;
+      }
+      ++messages;
+      if (*sequence - window_end >= 1U << 31U) [[likely]]
+        continue;
+      const std::uint64_t end = Clock::now();
+      const bool was_measuring = log.is_measuring();
+      if (log.add(end, end - begin, messages)) break;
+      if (!was_measuring && log.is_measuring()) tracker_.start_counting();
+      begin = end;
+      messages = 0;
+      window_end = end_of_window(*sequence);
+    }
+    task_.counters.add(tracker_.counters());
+    let_it_end();
+    Outcome outcome = log.outcome();
+    if (!outcome.stop) outcome.stop = StopReason::time;
+    return outcome;
+  }
+
+ private:
+  /// The last number of the window that begins after this message.
+  std::uint32_t end_of_window(std::uint32_t sequence) const {
+    const auto window = static_cast<std::uint32_t>(task_.probe.messages_per_sample);
+    return first_ + ((sequence - first_) / window + 1) * window;
+  }
+
+  /// The next number that belongs to this stream, or nothing when the bound has passed.
+  std::optional<std::uint32_t> receive() {
+    while (path_.receive(buffer_.span())) {
+      const DatagramHeader header = read_header(buffer_.span());
+      const bool is_ours = header.token == task_.token && header.sequence - first_ < 1U << 31U;
+      if (is_ours && header.sequence != end_of_stream) [[likely]]
+        return header.sequence;
+    }
+    return std::nullopt;
+  }
+
+  /// Ask the sender to end and take what is still under way, until the end arrives, or nothing for the bound.
+  void let_it_end() {
+    task_.team.send(stream_sender, StreamEnd{});
+    const double patience = sender_patience_seconds;
+    const std::uint64_t deadline = Clock::now() + task_.timebase.to_ticks(patience);
+    while (path_.receive(buffer_.span()) && Clock::now() < deadline) {
+      const DatagramHeader header = read_header(buffer_.span());
+      if (header.token != task_.token) continue;
+      if (header.sequence == end_of_stream) break;
+      if (header.sequence - task_.sequence < 1U << 31U) task_.sequence = header.sequence + 1;
+    }
+  }
+
+  T& path_;
+  Task& task_;
+  MessageBuffer buffer_;
+  std::uint32_t first_;
+  SequenceTracker tracker_;
+};
+
+template <class Clock, Transport T>
+  requires(!T::traits.is_reliable)
+Outcome receive_stream(T& path, Task& task) {
+  return CountedReceiver<Clock, T>(path, task).run();
+}
 
 class Stream {
  public:

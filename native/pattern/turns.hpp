@@ -1,7 +1,7 @@
 // One turn of a rank in a lockstep pattern: one message on each link that sends, one from each that receives, complete
-// when all of them are. Three kinds: a reliable byte stream must read while it writes, or two ranks with full buffers
-// would wait for each other for ever; a transport that can post messages posts all and waits; an unreliable one may
-// lose a message, and then the turn is lost and the next one goes on.
+// when all of them are. Three kinds: over a reliable path that is polled ranks read while they write, or two with full
+// buffers would wait for each other for ever; a transport that can post messages posts all and waits; an unreliable one
+// may lose a message, and then the turn is lost and the next one goes on.
 #pragma once
 
 #include <poll.h>
@@ -24,8 +24,8 @@ class TurnBuffers {
  public:
   TurnBuffers(std::span<LinkOver<T>> links, const Task& task) : links_(links), team_(task.team) {
     for (std::size_t i = 0; i < links.size(); ++i) {
-      out_.emplace_back(links[i].link.sends ? task.probe.message_bytes : 0);
-      in_.emplace_back(links[i].link.receives ? task.probe.message_bytes : 0);
+      out_.push_back(links[i].path->allocate(links[i].link.sends ? task.probe.message_bytes : 0));
+      in_.push_back(links[i].path->allocate(links[i].link.receives ? task.probe.message_bytes : 0));
     }
   }
 
@@ -78,9 +78,14 @@ std::size_t count_sending(std::span<LinkOver<T>> links) {
       std::ranges::count_if(links, [](const LinkOver<T>& link) { return link.link.sends; }));
 }
 
-/// Over byte streams: write what there is room for, read what there is, sleep only when neither goes on.
 template <Transport T>
-class Turns {
+class Turns;
+
+/// Over reliable paths that are polled: write what there is room for, read what there is, sleep only when neither goes
+/// on. A stream gives and takes parts of a message, other layers whole ones.
+template <PolledTransport T>
+  requires(T::traits.is_reliable && !PostingTransport<T>)
+class Turns<T> {
  public:
   Turns(std::span<LinkOver<T>> links, Task& task)
       : links_(links), buffers_(links, task), sending_(count_sending(links)), sent_(links.size()) {

@@ -23,12 +23,12 @@ PhaseSamples to_phase(const Series& series, const PlanProbe& probe, Timebase tim
   return samples;
 }
 
-void check_parameters(const PlanProbe& probe, const LayerEntry& layer) {
-  if (!layer.has_flows && flows_of(group_parameters(probe)) > 1) {
+void check_parameters(const PlanProbe& probe, const Door& door) {
+  if (!door.has_flows && flows_of(group_parameters(probe)) > 1) {
     throw Failure(FailureCode::unsupported, std::string(name_of(probe.layer)) +
                                                 " has no ports: parallel flows between two ranks cannot be told apart");
   }
-  std::vector<std::string> known = layer.parameters;
+  std::vector<std::string> known{"door"};
   for (const ParameterFacts& parameter : facts_of(probe.pattern).parameters) {
     if (parameter.layers.has(probe.layer)) known.emplace_back(parameter.name);
   }
@@ -36,22 +36,29 @@ void check_parameters(const PlanProbe& probe, const LayerEntry& layer) {
     if (std::ranges::find(known, key) != known.end()) continue;
     std::string list;
     for (const std::string& name : known) list += (list.empty() ? "" : ", ") + name;
-    throw Failure(FailureCode::unsupported,
-                  "parameter '" + key + "' is unknown to " + std::string(name_of(probe.pattern)) + " over layer " +
-                      std::string(name_of(probe.layer)) + (list.empty() ? ", which has none" : "; known: " + list));
+    throw Failure(FailureCode::unsupported, "parameter '" + key + "' is unknown to " +
+                                                std::string(name_of(probe.pattern)) + " over layer " +
+                                                std::string(name_of(probe.layer)) + "; known: " + list);
   }
+}
+
+/// The same number for a door on every rank (FNV-1a).
+std::uint64_t number_of(std::string_view door) {
+  std::uint64_t number = 0xcbf29ce484222325U;
+  for (const char letter : door) number = (number ^ static_cast<unsigned char>(letter)) * 0x100000001b3U;
+  return number;
 }
 
 /// What tells a path's messages from those of any other path of the launch, and from those of earlier ones between the
 /// same ranks.
 std::uint32_t path_token(std::uint32_t launch_token, int own_rank, const PathCache::Key& key,
                          std::uint32_t generation) {
-  const auto& [layer, peer_rank, flow, receive] = key;
   std::uint64_t state = launch_token;
   for (const std::uint64_t part :
-       {static_cast<std::uint64_t>(std::min(own_rank, peer_rank)),
-        static_cast<std::uint64_t>(std::max(own_rank, peer_rank)), std::uint64_t{flow},
-        static_cast<std::uint64_t>(layer), static_cast<std::uint64_t>(receive), std::uint64_t{generation}}) {
+       {static_cast<std::uint64_t>(std::min(own_rank, key.peer_rank)),
+        static_cast<std::uint64_t>(std::max(own_rank, key.peer_rank)), std::uint64_t{key.flow},
+        static_cast<std::uint64_t>(key.layer), static_cast<std::uint64_t>(key.receive), number_of(key.door),
+        std::uint64_t{generation}}) {
     state = (state ^ part) * 0x9e3779b97f4a7c15U;
     state ^= state >> 29U;
   }
@@ -70,7 +77,7 @@ std::optional<double> alarm_after(std::optional<double> patience_seconds) {
 }  // namespace
 
 std::vector<int> members_of(const PlanProbe& probe) {
-  return layer_entry(probe.layer).is_local ? std::vector<int>{probe.ranks.front()} : probe.ranks;
+  return is_local(probe.layer) ? std::vector<int>{probe.ranks.front()} : probe.ranks;
 }
 
 /// What a rank says that is still in a cell when all others should have ended it, too.
@@ -86,12 +93,7 @@ CellReport CellRunner::run(const PlanProbe& probe, int ordinal, const std::funct
   const Agreement agreement(team, surroundings_.host);
   const HangAlarm alarm(alarm_after(surroundings_.plan.patience_seconds), hanging(probe), hung_exit_code);
   CellReport report;
-  Cell cell{.probe = probe,
-            .team = team,
-            .agreement = agreement,
-            .layer = layer_entry(probe.layer),
-            .report = report,
-            .is_over = is_over};
+  Cell cell{.probe = probe, .team = team, .agreement = agreement, .report = report, .is_over = is_over};
   samples_.warmup.prepare(0, false);
   samples_.measured.prepare(0, false);
   try {
@@ -116,11 +118,11 @@ void CellRunner::take_samples(Cell& cell, bool always_bytes) {
 void CellRunner::prepare_samples(const Cell& cell) {
   const PlanProbe& probe = cell.probe;
   const Family family = facts_of(probe.pattern).family;
-  const bool is_timing = cell.layer.is_local || (family != Family::pair && family != Family::matrix) ||
+  const bool is_timing = cell.door->is_local || (family != Family::pair && family != Family::matrix) ||
                          cell.team.member() == timing_member_of(probe.pattern) ||
                          facts_of(probe.pattern).stamps_both_ends;
   const bool is_flood = family == Family::flood;
-  const bool with_bytes = (facts_of(probe.pattern).is_stream && !cell.layer.is_local) || is_flood;
+  const bool with_bytes = (facts_of(probe.pattern).is_stream && !cell.door->is_local) || is_flood;
   // Each round of a flood has a warm-up of its own.
   const std::size_t rounds =
       is_flood ? rounds_of(probe.pattern, cell.team.size(), group_parameters(probe)) : std::size_t{1};
@@ -130,8 +132,10 @@ void CellRunner::prepare_samples(const Cell& cell) {
 
 void CellRunner::run_or_fail(Cell& cell) {
   cell.agreement.on([&] {
-    cell.report.receive = cell.layer.receive(cell.probe.receive);
-    check_parameters(cell.probe, cell.layer);
+    cell.door = &door_of(cell.probe);
+    cell.report.receive = receive_of(*cell.door, cell.probe.receive);
+    check_parameters(cell.probe, *cell.door);
+    cell.device = &devices_.lend(*cell.door);
     if (!cell.is_over) prepare_samples(cell);
   });
   switch (facts_of(cell.probe.pattern).family) {
@@ -176,7 +180,8 @@ std::int64_t CellRunner::common_start(const Cell& cell) const {
 std::vector<PathCache::Key> CellRunner::keys_of(const Cell& cell, const std::vector<Link>& links) {
   std::vector<PathCache::Key> keys;
   for (const Link& link : links) {
-    keys.emplace_back(cell.probe.layer, cell.team.world_rank(link.peer), link.flow, cell.report.receive);
+    keys.push_back(
+        {cell.probe.layer, cell.team.world_rank(link.peer), link.flow, cell.report.receive, cell.door->name});
   }
   return keys;
 }
@@ -184,15 +189,12 @@ std::vector<PathCache::Key> CellRunner::keys_of(const Cell& cell, const std::vec
 std::vector<Endpoint::Member> CellRunner::endpoints_for(const Cell& cell, const std::vector<Link>& links) {
   const int own_rank = surroundings_.control.rank();
   const auto open = [&](const PathCache::Key& key, std::uint32_t generation) {
-    const auto& [layer, peer_rank, flow, receive] = key;
-    const Site site{.interface = surroundings_.interface,
-                    .token = path_token(surroundings_.plan.token, own_rank, key, generation),
-                    .peer_rank = peer_rank,
-                    .flow = static_cast<int>(flow),
+    const Site site{.token = path_token(surroundings_.plan.token, own_rank, key, generation),
+                    .peer_rank = key.peer_rank,
+                    .flow = static_cast<int>(key.flow),
                     .generation = generation,
-                    .is_first = own_rank < peer_rank,
-                    .communicator = surroundings_.data_communicator};
-    return cell.layer.open(site, cell.probe);
+                    .is_first = own_rank < key.peer_rank};
+    return cell.device->open(site, cell.probe, cell.report.receive);
   };
   const auto check = [&](const Endpoint& end) {
     end.check_size(cell.probe.message_bytes, facts_of(cell.probe.pattern).smallest_message_bytes);
@@ -211,11 +213,12 @@ void CellRunner::note_granted(Cell& cell, const std::vector<Endpoint::Member>& m
 
 void CellRunner::observed(Cell& cell, const std::function<void()>& action) {
   if (cell.team.member() != 0) return action();
-  const auto before = read_traffic_counters();
+  const Traffic before = cell.device->traffic();
   const std::int64_t begin_unix_ns = unix_ns();
   action();
   cell.report.span = {begin_unix_ns, unix_ns()};
-  cell.report.interfaces = counted_since(before);
+  cell.report.interfaces = traffic_between(before, cell.device->traffic());
+  note_above(cell.report.interfaces);
 }
 
 void CellRunner::counted(Cell& cell, const std::function<Outcome()>& action) {
@@ -223,11 +226,10 @@ void CellRunner::counted(Cell& cell, const std::function<Outcome()>& action) {
 }
 
 void CellRunner::run_pair(Cell& cell) {
-  if (cell.layer.is_local) {
-    const Site site{};
+  if (cell.door->is_local) {
     std::unique_ptr<Endpoint> endpoint;
     cell.agreement.on([&] {
-      endpoint = cell.layer.open(site, cell.probe);
+      endpoint = cell.device->open({}, cell.probe, cell.report.receive);
       Task task = task_of(cell, 0, endpoint->sequence);
       counted(cell, [&] { return endpoint->run(cell.probe.pattern, surroundings_.clock.is_counter, task); });
     });

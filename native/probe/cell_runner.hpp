@@ -17,8 +17,8 @@
 #include "core/watchdog.hpp"
 #include "pattern/pair_schedule.hpp"
 #include "probe/agreement.hpp"
+#include "probe/doors.hpp"
 #include "probe/endpoint.hpp"
-#include "probe/layers.hpp"
 #include "probe/path_cache.hpp"
 
 namespace fabricbench {
@@ -36,7 +36,8 @@ struct Surroundings {
 
 class CellRunner {
  public:
-  explicit CellRunner(const Surroundings& surroundings) : surroundings_(surroundings) {}
+  explicit CellRunner(const Surroundings& surroundings)
+      : surroundings_(surroundings), devices_({surroundings.interface, surroundings.data_communicator}) {}
   ~CellRunner();
   CellRunner(const CellRunner&) = delete;
   CellRunner& operator=(const CellRunner&) = delete;
@@ -51,9 +52,10 @@ class CellRunner {
     const PlanProbe& probe;
     const CellTeam& team;
     const Agreement& agreement;
-    const LayerEntry& layer;
     CellReport& report;
     std::function<bool()> is_over;
+    const Door* door = nullptr;  // that its paths go through, and the device behind it, once both are known
+    OpenDevice* device = nullptr;
   };
 
   void run_or_fail(Cell& cell);
@@ -95,7 +97,8 @@ class CellRunner {
   void prepare_samples(const Cell& cell);
 
   const Surroundings& surroundings_;
-  PathCache paths_;
+  DeviceSet devices_;
+  PathCache paths_;  // closed before the devices that they come from
   std::map<std::vector<int>, MPI_Comm> communicators_;
   Samples samples_;
 };

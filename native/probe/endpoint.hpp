@@ -1,4 +1,5 @@
-// A transport whose type is forgotten between cells: the one place with virtual calls, none of them on a timed path.
+// Devices and ends of paths whose types are forgotten between cells: the one place with virtual calls, none of them on
+// a timed path. Each door compiles every pattern over its paths, in a file of its own (native/probe/CMakeLists.txt).
 #pragma once
 
 #include <memory>
@@ -9,7 +10,6 @@
 #include <vector>
 
 #include "core/clock.hpp"
-#include "core/descriptor.hpp"
 #include "core/failure.hpp"
 #include "core/measurement.hpp"
 #include "pattern/channels.hpp"
@@ -17,16 +17,9 @@
 #include "pattern/lockstep.hpp"
 #include "pattern/patterns.hpp"
 #include "pattern/verification.hpp"
-#include "transport/transport.hpp"
+#include "transport/device.hpp"
 
 namespace fabricbench {
-
-/// SO_RCVBUF of the socket that receives and SO_SNDBUF of the one that sends: what was asked for is not always what is
-/// there, and TCP changes its own as it goes.
-struct GrantedBuffers {
-  int receive_bytes = 0;
-  int send_bytes = 0;
-};
 
 class Endpoint {
  public:
@@ -60,6 +53,19 @@ class Endpoint {
   bool is_used_up = false;     // to be closed after the cell
 };
 
+/// A device that is open.
+class OpenDevice {
+ public:
+  OpenDevice() = default;
+  virtual ~OpenDevice() = default;
+  OpenDevice(const OpenDevice&) = delete;
+  OpenDevice& operator=(const OpenDevice&) = delete;
+
+  /// Open this rank's end of a path for a cell whose receivers wait in this way, one of the door's.
+  virtual std::unique_ptr<Endpoint> open(const Site& site, const PlanProbe& probe, Receive receive) = 0;
+  virtual Traffic traffic() const = 0;
+};
+
 /// Run the listed pattern of that name over a transport.
 template <class T, class... Each>
 Outcome run_pattern(PatternList<Each...>, Pattern pattern, bool is_counter_clock, T& transport, Task& task) {
@@ -78,7 +84,11 @@ Outcome run_pattern(PatternList<Each...>, Pattern pattern, bool is_counter_clock
 template <Transport T>
 class EndpointOver final : public Endpoint {
  public:
-  explicit EndpointOver(const Site& site) : path_(site) { token = site.token; }
+  /// `open()` gives the path.
+  template <class Open>
+  EndpointOver(Open open, const Site& site) : path_(open()) {
+    token = site.token;
+  }
 
   std::string address() const override { return path_.address(); }
   void meet(std::string_view peer) override { path_.meet(peer); }
@@ -90,10 +100,7 @@ class EndpointOver final : public Endpoint {
                       std::to_string(smallest) + " to " + std::to_string(path_.largest_message()));
   }
   std::optional<GrantedBuffers> granted_buffers() const override {
-    if constexpr (PolledTransport<T>) {
-      return GrantedBuffers{granted_bytes(path_.descriptor(), SO_RCVBUF),
-                            granted_bytes(path_.sending_descriptor(), SO_SNDBUF)};
-    }
+    if constexpr (SocketTransport<T>) return path_.granted_buffers();
     return std::nullopt;
   }
   void verify_messages(Task& task) override { verify(path_, task); }
@@ -108,13 +115,15 @@ class EndpointOver final : public Endpoint {
   Outcome run_group(std::span<const Member> links, bool is_counter_clock, Task& task) override {
     std::vector<LinkOver<T>> typed = typed_links(links);
     if (facts_of(task.probe.pattern).family == Family::flood) {
-      if constexpr (is_used_up_by_flood<T>) use_up(links);
+      if constexpr (ByteStream<T>) use_up(links);
       return flood<T>(typed, task);
     }
     return is_counter_clock ? lockstep<CounterClock, T>(typed, task) : lockstep<KernelClock, T>(typed, task);
   }
 
  private:
+  /// A flood leaves a byte stream so full that it is closed rather than emptied: one that has collapsed under too many
+  /// flows would go on for minutes, each lost segment waiting for a timer.
   static void use_up(std::span<const Member> links) {
     for (const Member& member : links) {
       static_cast<EndpointOver&>(*member.endpoint).path_.abandon();
@@ -125,7 +134,7 @@ class EndpointOver final : public Endpoint {
   static std::vector<LinkOver<T>> typed_links(std::span<const Member> links) {
     std::vector<LinkOver<T>> typed;
     for (const Member& member : links) {
-      // All paths of a cell are of one layer and wait alike.
+      // All paths of a cell come from one device and wait alike.
       auto& other = static_cast<EndpointOver&>(*member.endpoint);
       typed.push_back({member.link, &other.path_, other.token, &other.sequence, member.peer_rank});
     }
@@ -142,8 +151,7 @@ class LocalEndpoint final : public Endpoint {
 
   std::string address() const override { return {}; }
   void meet(std::string_view) override {}
-  void check_size(std::size_t, std::size_t) const override {
-  }  // the transport refused what it cannot do when it was made
+  void check_size(std::size_t, std::size_t) const override {}  // the device refused what it cannot do
   void verify_messages(Task&) override {}
   Outcome run(Pattern pattern, bool is_counter_clock, Task& task) override {
     return run_pattern(Patterns{}, pattern, is_counter_clock, local_, task);
@@ -154,5 +162,40 @@ class LocalEndpoint final : public Endpoint {
  private:
   T local_;
 };
+
+template <class D>
+class DeviceOver final : public OpenDevice {
+ public:
+  explicit DeviceOver(const Attachment& attachment) : device_(attachment) {}
+
+  std::unique_ptr<Endpoint> open(const Site& site, const PlanProbe& probe, Receive receive) override {
+    if constexpr (LocalDevice<D>) {
+      return std::make_unique<LocalEndpoint<typename D::Path>>(device_.open(probe));
+    } else {
+      return open_path(site, receive);
+    }
+  }
+  Traffic traffic() const override { return device_.traffic(); }
+
+ private:
+  /// Look through the ways in which its receivers can wait; the caller names one of them.
+  template <std::size_t way = 0>
+  std::unique_ptr<Endpoint> open_path(const Site& site, Receive receive) {
+    constexpr Receive mode = D::receives[way];
+    if constexpr (way + 1 < D::receives.size()) {
+      if (receive != mode) return open_path<way + 1>(site, receive);
+    }
+    const auto open = [&] { return device_.template open<mode>(site); };
+    return std::make_unique<EndpointOver<typename D::template Path<mode>>>(open, site);
+  }
+
+  D device_;
+};
+
+template <class D>
+  requires Device<D> || LocalDevice<D>
+std::unique_ptr<OpenDevice> open_device(const Attachment& attachment) {
+  return std::make_unique<DeviceOver<D>>(attachment);
+}
 
 }  // namespace fabricbench

@@ -41,9 +41,10 @@ void CellRunner::run_matrix(Cell& cell) {
   Cell pair_cell{.probe = probe,
                  .team = team,
                  .agreement = cell.agreement,
-                 .layer = cell.layer,
                  .report = cell.report,
-                 .is_over = {}};
+                 .is_over = {},
+                 .door = cell.door,
+                 .device = cell.device};
   const std::uint64_t begin = KernelClock::now();
   observed(cell, [&] { team.member() == 0 ? direct_turns(pair_cell, schedule) : obey_turns(pair_cell, schedule); });
   if (team.member() == 0) {
@@ -109,9 +110,10 @@ void CellRunner::match_direction(Cell& cell, const CellTeam& pair, std::size_t r
   Cell direction{.probe = cell.probe,
                  .team = pair,
                  .agreement = agreement,
-                 .layer = cell.layer,
                  .report = cell.report,
-                 .is_over = {}};
+                 .is_over = {},
+                 .door = cell.door,
+                 .device = cell.device};
   prepare_samples(direction);
   measure_pair(direction);
   const bool is_stream = cell.probe.pattern == Pattern::stream;

@@ -3,10 +3,11 @@
 // opened in its place is told apart from it by its generation, which is part of the token and tag of its messages.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <tuple>
+#include <string_view>
 #include <vector>
 
 #include "core/message.hpp"
@@ -17,8 +18,15 @@ namespace fabricbench {
 
 class PathCache {
  public:
-  // Layer, peer, flow, how its receiver waits.
-  using Key = std::tuple<Layer, int, std::size_t, Receive>;
+  struct Key {
+    Layer layer = Layer::tcp;
+    int peer_rank = 0;
+    std::size_t flow = 0;
+    Receive receive = Receive::blocking;
+    std::string_view door{};
+
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
 
   /// What one end tells the other before they use a path: it is used again where both have it.
   struct State {

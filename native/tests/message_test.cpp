@@ -14,7 +14,7 @@
 #include "pattern/lockstep.hpp"
 #include "pattern/oneway.hpp"
 #include "pattern/pair_schedule.hpp"
-#include "pattern/stream_control.hpp"
+#include "pattern/stream.hpp"
 #include "probe/agreement.hpp"
 #include "probe/orders.hpp"
 

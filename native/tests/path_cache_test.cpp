@@ -60,6 +60,14 @@ TEST(PathLease, APathThatIsUsedUpIsClosedThoughItIsGivenBack) {
   EXPECT_EQ(cache.find(second), nullptr);
 }
 
+TEST(PathCache, PathsThroughTwoDoorsAreTwo) {
+  PathCache cache;
+  PathCache::Key other = first;
+  other.door = "another";
+  cache.add(first, std::make_unique<NoEndpoint>());
+  EXPECT_EQ(cache.find(other), nullptr);
+}
+
 TEST(PathCache, BothEndsComeToOneGenerationWhicheverClosed) {
   for (const bool is_open_here : {false, true}) {
     for (const bool is_open_there : {false, true}) {

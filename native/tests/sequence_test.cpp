@@ -1,6 +1,6 @@
-#include <gtest/gtest.h>
+#include "pattern/sequence.hpp"
 
-#include "pattern/stream_counted.hpp"
+#include <gtest/gtest.h>
 
 namespace fabricbench {
 namespace {

@@ -48,6 +48,12 @@ class TrafficOfHost : public testing::Test {
     write(counters + "port_rcv_data", std::to_string(received_words));
   }
 
+  Traffic since(const Traffic& before) const {
+    Traffic carried = traffic_between(before, read_traffic_counters(root_));
+    note_above(carried, root_);
+    return carried;
+  }
+
   fs::path root_;
 };
 
@@ -70,9 +76,9 @@ TEST_F(TrafficOfHost, ABondsTrafficIsCountedByItsCardsAsWell) {
   netdevs({{"eth0", 10, 20}, {"bond0", 0, 0}, {"bond0.7", 0, 0}, {"eth1", 0, 0}});
   lies_over("eth0", "bond0");
   lies_over("bond0", "bond0.7");
-  const TrafficCounters before = read_traffic_counters(root_);
+  const Traffic before = read_traffic_counters(root_);
   netdevs({{"eth0", 110, 220}, {"bond0", 0, 0}, {"bond0.7", 90, 180}, {"eth1", 1, 1}});
-  const TrafficCounters counted = counted_since(before, root_);
+  const Traffic counted = since(before);
   EXPECT_EQ(counted.at("eth0").sent, 100U);
   EXPECT_EQ(counted.at("eth0").received, 200U);
   EXPECT_EQ(counted.at("eth0").above, (Names{"bond0", "bond0.7"}));
@@ -84,9 +90,9 @@ TEST_F(TrafficOfHost, PortsOfRdmaDevicesCountOctetsByFour) {
   netdevs({{"ib0", 10, 10}});
   rdma_port("mlx5_0", 1, 1000, 2000);
   fs::create_directories(root_ / "sys/class/net/ib0/device/infiniband/mlx5_0");
-  const TrafficCounters before = read_traffic_counters(root_);
+  const Traffic before = read_traffic_counters(root_);
   rdma_port("mlx5_0", 1, 1250, 2500);
-  const InterfaceBytes port = counted_since(before, root_).at("mlx5_0/1");
+  const InterfaceBytes port = since(before).at("mlx5_0/1");
   EXPECT_EQ(port.sent, 1000U);
   EXPECT_EQ(port.received, 2000U);
   EXPECT_EQ(port.above, Names{"ib0"});
@@ -101,7 +107,7 @@ TEST_F(TrafficOfHost, APortOfTwoHasTheInterfaceOfItsNumber) {
     write(std::string("sys/class/net/") + name + "/dev_port", position);
   }
   write("sys/class/infiniband/mlx4_0/ports/2/gid_attrs/ndevs/3", "eth7");  // RoCE has a GID of an interface above
-  const TrafficCounters counted = counted_since(read_traffic_counters(root_), root_);
+  const Traffic counted = since(read_traffic_counters(root_));
   EXPECT_EQ(counted.at("mlx4_0/1").above, Names{"ib0"});
   EXPECT_EQ(counted.at("mlx4_0/2").above, (Names{"eth7", "ib1"}));
 }
@@ -109,16 +115,16 @@ TEST_F(TrafficOfHost, APortOfTwoHasTheInterfaceOfItsNumber) {
 TEST_F(TrafficOfHost, APortWithoutCountersIsThereAndUncounted) {
   netdevs({{"eth0", 0, 0}});
   write("sys/class/infiniband/rxe0/ports/1/gid_attrs/ndevs/0", "eth0");
-  const InterfaceBytes port = counted_since(read_traffic_counters(root_), root_).at("rxe0/1");
+  const InterfaceBytes port = since(read_traffic_counters(root_)).at("rxe0/1");
   EXPECT_FALSE(port.is_counted);
   EXPECT_EQ(port.above, Names{"eth0"});
 }
 
 TEST_F(TrafficOfHost, ACounterThatWasResetHasCountedNothing) {
   netdevs({{"eth0", 1000, 1000}});
-  const TrafficCounters before = read_traffic_counters(root_);
+  const Traffic before = read_traffic_counters(root_);
   netdevs({{"eth0", 10, 2000}});
-  const InterfaceBytes counted = counted_since(before, root_).at("eth0");
+  const InterfaceBytes counted = since(before).at("eth0");
   EXPECT_FALSE(counted.is_counted);
   EXPECT_EQ(counted.sent, 0U);
   EXPECT_EQ(counted.received, 0U);
@@ -127,7 +133,7 @@ TEST_F(TrafficOfHost, ACounterThatWasResetHasCountedNothing) {
 TEST_F(TrafficOfHost, AHostThatShowsNothingHasNoCounters) { EXPECT_TRUE(read_traffic_counters(root_).empty()); }
 
 TEST(Traffic, SpansAddUpAndOneThatIsUncountedStaysSo) {
-  TrafficCounters total;
+  Traffic total;
   add_traffic(total, {{"ib0", {.sent = 1, .received = 2, .above = {"bond0"}}}});
   add_traffic(total, {{"ib0", {.sent = 10, .received = 20, .above = {"bond0"}}}});
   EXPECT_EQ(total.at("ib0").sent, 11U);

@@ -34,8 +34,8 @@ MacAddress parse_mac(std::string_view text) {
 }  // namespace
 
 // Opened without a protocol, a packet socket receives nothing until it is bound to one.
-FrameSocket::FrameSocket(const Site& site)
-    : interface_(needed_interface(site)), socket_(open_socket(AF_PACKET, SOCK_DGRAM, 0, "AF_PACKET")) {
+FrameSocket::FrameSocket(const Attachment& attachment, const Site& site)
+    : interface_(needed_interface(attachment)), socket_(open_socket(AF_PACKET, SOCK_DGRAM, 0, "AF_PACKET")) {
   set_option(socket_, SOL_PACKET, PACKET_IGNORE_OUTGOING, 1, "PACKET_IGNORE_OUTGOING");
   enlarge_receive_buffer(socket_);
   admit_only_token(socket_, site.token);

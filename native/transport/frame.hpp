@@ -9,7 +9,7 @@
 
 #include "core/descriptor.hpp"
 #include "transport/datagram.hpp"
-#include "transport/transport.hpp"
+#include "transport/device.hpp"
 #include "transport/waiting.hpp"
 
 namespace fabricbench {
@@ -17,7 +17,7 @@ namespace fabricbench {
 /// The part of a path's life that is not timed.
 class FrameSocket {
  public:
-  explicit FrameSocket(const Site& site);
+  FrameSocket(const Attachment& attachment, const Site& site);
   std::string address() const;
   void meet(std::string_view peer);
   const Descriptor& socket() const { return socket_; }
@@ -31,11 +31,14 @@ class FrameSocket {
 };
 
 template <Receive mode>
-class Frame {
+class Frame : public PlainMemory {
  public:
-  static constexpr Traits traits{.is_reliable = false, .is_ordered = false, .smallest_message = sizeof(DatagramHeader)};
+  static constexpr Traits traits{.is_reliable = false,
+                                 .is_ordered = false,
+                                 .framing = Framing::message,
+                                 .smallest_message = sizeof(DatagramHeader)};
 
-  explicit Frame(const Site& site) : ends_(site), socket_(ends_.socket().get()) {}
+  Frame(const Attachment& attachment, const Site& site) : ends_(attachment, site), socket_(ends_.socket().get()) {}
   std::size_t largest_message() const { return ends_.mtu(); }
   std::string address() const { return ends_.address(); }
   void meet(std::string_view peer) { ends_.meet(peer); }
@@ -50,6 +53,7 @@ class Frame {
   int descriptor() const { return socket_; }
   int sending_descriptor() const { return socket_; }
   bool has_full_interface() const { return is_full_; }
+  GrantedBuffers granted_buffers() const { return fabricbench::granted_buffers(socket_, socket_); }
 
   std::size_t try_send(std::span<const std::byte> message) {
     const auto* to = reinterpret_cast<const sockaddr*>(&ends_.peer());
@@ -82,5 +86,15 @@ class Frame {
 };
 
 static_assert(PolledTransport<Frame<Receive::blocking>> && PolledTransport<Frame<Receive::polling>>);
+
+/// Through packet sockets. Frames have no ports.
+struct FrameDevice : SocketDevice<Frame> {
+  static constexpr Layer layer = Layer::frame;
+  static constexpr std::string_view door = "packet";
+  static constexpr bool has_flows = false;
+  using SocketDevice::SocketDevice;
+};
+
+static_assert(Device<FrameDevice>);
 
 }  // namespace fabricbench

@@ -1,7 +1,6 @@
 #include "transport/ip.hpp"
 
 #include "transport/filter.hpp"
-#include "transport/socket_text.hpp"
 
 namespace fabricbench {
 namespace {
@@ -16,8 +15,8 @@ Descriptor open_raw(int protocol) { return open_socket(AF_INET, SOCK_RAW, protoc
 
 }  // namespace
 
-IpSockets::IpSockets(const Site& site)
-    : own_address_(needed_address(site)),
+IpSockets::IpSockets(const Attachment& attachment, const Site& site)
+    : own_address_(needed_address(attachment)),
       out_(open_raw(site.is_first ? protocol_forth : protocol_back)),
       in_(open_raw(site.is_first ? protocol_back : protocol_forth)) {
   admit_nothing(out_);

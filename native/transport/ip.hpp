@@ -8,7 +8,7 @@
 
 #include "core/descriptor.hpp"
 #include "transport/datagram.hpp"
-#include "transport/transport.hpp"
+#include "transport/device.hpp"
 #include "transport/waiting.hpp"
 
 namespace fabricbench {
@@ -16,7 +16,7 @@ namespace fabricbench {
 /// The part of a path's life that is not timed.
 class IpSockets {
  public:
-  explicit IpSockets(const Site& site);
+  IpSockets(const Attachment& attachment, const Site& site);
   std::string address() const;
   void meet(std::string_view peer);
   const Descriptor& out() const { return out_; }
@@ -29,11 +29,15 @@ class IpSockets {
 };
 
 template <Receive mode>
-class Ip {
+class Ip : public PlainMemory {
  public:
-  static constexpr Traits traits{.is_reliable = false, .is_ordered = false, .smallest_message = sizeof(DatagramHeader)};
+  static constexpr Traits traits{.is_reliable = false,
+                                 .is_ordered = false,
+                                 .framing = Framing::message,
+                                 .smallest_message = sizeof(DatagramHeader)};
 
-  explicit Ip(const Site& site) : ends_(site), out_(ends_.out().get()), in_(ends_.in().get()) {}
+  Ip(const Attachment& attachment, const Site& site)
+      : ends_(attachment, site), out_(ends_.out().get()), in_(ends_.in().get()) {}
   std::size_t largest_message() const { return 65535 - ip_header_bytes; }
   std::string address() const { return ends_.address(); }
   void meet(std::string_view peer) { ends_.meet(peer); }
@@ -46,6 +50,7 @@ class Ip {
   int descriptor() const { return in_; }
   int sending_descriptor() const { return out_; }
   bool has_full_interface() const { return is_full_; }
+  GrantedBuffers granted_buffers() const { return fabricbench::granted_buffers(in_, out_); }
 
   std::size_t try_send(std::span<const std::byte> message) {
     return try_send_datagram("send(raw IP)", is_full_,
@@ -106,5 +111,15 @@ class Ip {
 };
 
 static_assert(PolledTransport<Ip<Receive::blocking>> && PolledTransport<Ip<Receive::polling>>);
+
+/// Through raw sockets. Packets have no ports.
+struct IpDevice : SocketDevice<Ip> {
+  static constexpr Layer layer = Layer::ip;
+  static constexpr std::string_view door = "raw";
+  static constexpr bool has_flows = false;
+  using SocketDevice::SocketDevice;
+};
+
+static_assert(Device<IpDevice>);
 
 }  // namespace fabricbench

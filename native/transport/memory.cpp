@@ -2,7 +2,8 @@
 
 #include <cstring>
 
-#include "core/failure.hpp"
+#include "core/plan.hpp"
+#include "pattern/parameters.hpp"
 
 namespace fabricbench {
 namespace {
@@ -37,6 +38,10 @@ void repeat(std::size_t operations, Operation operation) {
 }
 
 }  // namespace
+
+Memory MemoryDevice::open(const PlanProbe& probe) const {
+  return {probe.message_bytes, word_parameter<MemoryKernel>(probe, "kernel"), facts_of(probe.pattern).is_stream};
+}
 
 Memory::Memory(std::size_t message_bytes, MemoryKernel kernel, bool is_sweeping)
     : first_(message_bytes), second_(message_bytes), third_(is_sweeping ? message_bytes : 0), kernel_(kernel) {

@@ -5,9 +5,8 @@
 #include <cstddef>
 #include <string_view>
 
-#include "core/message_buffer.hpp"
 #include "core/pattern_facts.hpp"
-#include "transport/transport.hpp"
+#include "transport/device.hpp"
 
 namespace fabricbench {
 
@@ -33,5 +32,19 @@ class Memory {
 };
 
 static_assert(LocalTransport<Memory>);
+
+/// The processor's own copies; the parameter `kernel` chooses what a sweep computes.
+class MemoryDevice : public PlainMemory, public InterfaceTraffic {
+ public:
+  static constexpr Layer layer = Layer::memory;
+  static constexpr std::string_view door = "processor";
+  static constexpr std::array receives{Receive::blocking, Receive::polling};
+  using Path = Memory;
+
+  explicit MemoryDevice(const Attachment&) {}
+  Memory open(const PlanProbe& probe) const;
+};
+
+static_assert(LocalDevice<MemoryDevice>);
 
 }  // namespace fabricbench

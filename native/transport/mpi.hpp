@@ -11,18 +11,20 @@
 
 #include "core/failure.hpp"
 #include "core/set_aside.hpp"
-#include "transport/transport.hpp"
+#include "transport/device.hpp"
 
 namespace fabricbench {
 
 class MpiPool;
 
-class MpiPath {
+class MpiPath : public PlainMemory {
  public:
   using Pool = MpiPool;
-  static constexpr Traits traits{.is_reliable = true, .is_ordered = true, .smallest_message = 0};
+  static constexpr Traits traits{
+      .is_reliable = true, .is_ordered = true, .framing = Framing::message, .smallest_message = 0};
 
-  explicit MpiPath(const Site& site) : communicator_(site.communicator), peer_(site.peer_rank), tag_(tag_of(site)) {
+  MpiPath(const Attachment& attachment, const Site& site)
+      : communicator_(attachment.communicator), peer_(site.peer_rank), tag_(tag_of(site)) {
     MPI_Comm_set_errhandler(communicator_, MPI_ERRORS_RETURN);
   }
   std::size_t largest_message() const { return std::numeric_limits<int>::max(); }
@@ -60,6 +62,7 @@ class MpiPath {
   void let_go_of_receive(std::size_t slot, std::shared_ptr<const void> memory) {
     take_back_receive(std::exchange(requests_[slot], MPI_REQUEST_NULL), std::move(memory));
   }
+  MpiPool make_pool(std::size_t places) const;
 
  private:
   friend class MpiPool;
@@ -130,6 +133,30 @@ class MpiPool {
   std::vector<MPI_Status> statuses_;
 };
 
+inline MpiPool MpiPath::make_pool(std::size_t places) const { return MpiPool(places); }
+
 static_assert(PoolingTransport<MpiPath>);
+
+/// Through the library's messages from one rank to another.
+class MpiDevice : public PlainMemory, public InterfaceTraffic {
+ public:
+  static constexpr Layer layer = Layer::mpi;
+  static constexpr std::string_view door = "library";
+  static constexpr bool has_flows = true;
+  static constexpr std::array receives{Receive::library};
+  template <Receive>
+  using Path = MpiPath;
+
+  explicit MpiDevice(const Attachment& attachment) : attachment_(attachment) {}
+  template <Receive>
+  MpiPath open(const Site& site) const {
+    return {attachment_, site};
+  }
+
+ private:
+  Attachment attachment_;
+};
+
+static_assert(Device<MpiDevice>);
 
 }  // namespace fabricbench

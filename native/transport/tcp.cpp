@@ -4,8 +4,6 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 
-#include "transport/socket_text.hpp"
-
 namespace fabricbench {
 namespace {
 
@@ -45,8 +43,10 @@ int error_of_connecting(const Descriptor& socket) {
 
 }  // namespace
 
-TcpConnection::TcpConnection(const Site& site)
-    : site_(site), own_address_(needed_address(site)), socket_(open_socket(AF_INET, SOCK_STREAM, 0, "SOCK_STREAM")) {
+TcpConnection::TcpConnection(const Attachment& attachment, const Site& site)
+    : site_(site),
+      own_address_(needed_address(attachment)),
+      socket_(open_socket(AF_INET, SOCK_STREAM, 0, "SOCK_STREAM")) {
   if (site.is_first) return;
   listener_ = std::move(socket_);
   bind_to(listener_, socket_address(own_address_, 0));

@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "core/descriptor.hpp"
-#include "transport/transport.hpp"
+#include "transport/device.hpp"
 #include "transport/waiting.hpp"
 
 namespace fabricbench {
@@ -16,7 +16,7 @@ namespace fabricbench {
 /// The part of a connection's life that is not timed.
 class TcpConnection {
  public:
-  explicit TcpConnection(const Site& site);
+  TcpConnection(const Attachment& attachment, const Site& site);
   /// Where the accepting end listens, `10.98.1.2:40123`.
   std::string address() const;
   void meet(std::string_view peer);
@@ -36,11 +36,12 @@ class TcpConnection {
 };
 
 template <Receive mode>
-class Tcp {
+class Tcp : public PlainMemory {
  public:
-  static constexpr Traits traits{.is_reliable = true, .is_ordered = true, .smallest_message = 1};
+  static constexpr Traits traits{
+      .is_reliable = true, .is_ordered = true, .framing = Framing::stream, .smallest_message = 1};
 
-  explicit Tcp(const Site& site) : connection_(site) {}
+  Tcp(const Attachment& attachment, const Site& site) : connection_(attachment, site) {}
   std::size_t largest_message() const { return std::numeric_limits<std::size_t>::max(); }
   std::string address() const { return connection_.address(); }
   void meet(std::string_view peer) {
@@ -58,10 +59,10 @@ class Tcp {
   }
 
   int descriptor() const { return socket_; }
-  /// Let go of everything that is still under way when the connection is closed; it cannot be used again.
   void abandon() { connection_.abandon(); }
   int sending_descriptor() const { return socket_; }
   bool has_full_interface() const { return false; }  // the layer itself waits for the interface
+  GrantedBuffers granted_buffers() const { return fabricbench::granted_buffers(socket_, socket_); }
 
   std::size_t try_send(std::span<const std::byte> message) {
     const ssize_t size = ::send(socket_, message.data(), message.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -100,6 +101,16 @@ class Tcp {
   int socket_ = -1;
 };
 
-static_assert(PolledTransport<Tcp<Receive::blocking>> && PolledTransport<Tcp<Receive::polling>>);
+static_assert(ByteStream<Tcp<Receive::blocking>> && ByteStream<Tcp<Receive::polling>>);
+
+/// Through stream sockets.
+struct TcpDevice : SocketDevice<Tcp> {
+  static constexpr Layer layer = Layer::tcp;
+  static constexpr std::string_view door = "socket";
+  static constexpr bool has_flows = true;
+  using SocketDevice::SocketDevice;
+};
+
+static_assert(Device<TcpDevice>);
 
 }  // namespace fabricbench

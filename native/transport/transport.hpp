@@ -1,53 +1,62 @@
 // What a transport is: this rank's end of a path to one peer at one layer. Patterns are written against this concept
-// and know no transport by name. Made by `Transport(site)`, which opens the local end; then the peers exchange
+// and know no transport by name. A device (transport/device.hpp) opens the local end; then the peers exchange
 // `address()` over the control plane and each calls `meet()`. send() and receive() are on the timed path: no virtual
 // call, no allocation.
+//
+// Whatever a pattern needs to know of a path it reads from its traits or asks by one of the concepts below; what a path
+// can do beyond sending and receiving is a concept of its own, and no trait is inferred from another.
 #pragma once
-
-#include <mpi.h>
 
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "core/descriptor.hpp"
 #include "core/interface.hpp"
+#include "core/message_buffer.hpp"
 #include "core/vocabulary.hpp"
 
 namespace fabricbench {
 
 /// Where an end of a path stands.
 struct Site {
-  std::optional<Interface> interface;     // that leads into the fabric under test
-  std::uint32_t token = 0;                // of this path: strangers do not know it, and no other path has it
-  int peer_rank = 0;                      // in MPI_COMM_WORLD
-  int flow = 0;                           // of several paths between the same two ranks
-  std::uint32_t generation = 0;           // how many paths there were in its place: what they left must not be taken
-  bool is_first = false;                  // of the two: it connects, and it takes the first of two protocol numbers
-  MPI_Comm communicator = MPI_COMM_NULL;  // for the layer mpi, apart from the control plane
+  std::uint32_t token = 0;       // of this path: strangers do not know it, and no other path has it
+  int peer_rank = 0;             // in MPI_COMM_WORLD
+  int flow = 0;                  // of several paths between the same two ranks
+  std::uint32_t generation = 0;  // how many paths there were in its place: what they left must not be taken
+  bool is_first = false;         // of the two: it connects, and it takes the first of two protocol numbers
 };
 
-/// What a layer guarantees and allows.
+/// How bytes are told apart: a stream may be taken in other pieces than it was sent in, a message comes as it was sent.
+enum class Framing { stream, message };
+
+/// What a layer guarantees and allows. Messages of an unreliable layer begin with a DatagramHeader.
 struct Traits {
-  bool is_reliable;
+  bool is_reliable;  // what was taken comes, once, or the path throws a Failure
   bool is_ordered;
+  Framing framing;
   std::size_t smallest_message;
+
+  /// Patterns know reliable layers that keep the order, streams or messages, and unreliable ones of messages.
+  constexpr bool is_known() const { return is_reliable ? is_ordered : framing == Framing::message; }
 };
 
 /// A path on which messages are sent to a peer.
 ///
-/// send() returns when the layer has taken the message. receive() returns true with a message, or, on unreliable layers
-/// only, false when the bound has passed without one; reliable layers throw a Failure then. A message has the size of
-/// the span; an unreliable layer may deliver another one, which its header tells. set_bound() is called before each
-/// cell.
+/// allocate() lends memory of the device that opened the path: all that is sent and received lies in it. send() returns
+/// when the layer has taken the message. receive() returns true with a message, or, on unreliable layers only, false
+/// when the bound has passed without one; reliable layers throw a Failure then. A message has the size of the span; an
+/// unreliable layer may deliver another one, which its header tells. set_bound() is called before each cell.
 template <class T>
 concept Transport =
     requires(T path, std::span<const std::byte> out, std::span<std::byte> in, std::string_view address) {
       { T::traits } -> std::convertible_to<Traits>;
+      requires T::traits.is_known();
+      { path.allocate(std::size_t{1}) } -> std::same_as<MessageBuffer>;
       { path.largest_message() } -> std::same_as<std::size_t>;
       { path.address() } -> std::same_as<std::string>;
       path.meet(address);
@@ -58,11 +67,11 @@ concept Transport =
 
 /// A transport whose calls can be made without waiting, and whose readiness poll() tells.
 ///
-/// try_send() takes as much of a message as there is room for and tells how much, 0 where there is none now; datagrams
-/// are taken whole. try_receive() gives as much as there is, 0 where there is nothing now; on unreliable layers that is
-/// a message with its header. descriptor() is readable when something has come, sending_descriptor(), which may be the
-/// same, writable when there is room, but for one case: has_full_interface() tells after a try_send() in vain that the
-/// interface's queue is full, and nobody tells when it no longer is.
+/// try_send() takes as much of a message as there is room for and tells how much, 0 where there is none now; layers of
+/// messages take one whole. try_receive() gives as much as there is, 0 where there is nothing now; on layers of
+/// messages that is one, with its header on unreliable ones. descriptor() is readable when something has come,
+/// sending_descriptor(), which may be the same, writable when there is room, but for one case: has_full_interface()
+/// tells after a try_send() in vain that the interface's queue is full, and nobody tells when it no longer is.
 template <class T>
 concept PolledTransport = Transport<T> && requires(T path, std::span<const std::byte> out, std::span<std::byte> in) {
   { path.try_send(out) } -> std::same_as<std::size_t>;
@@ -70,6 +79,32 @@ concept PolledTransport = Transport<T> && requires(T path, std::span<const std::
   { path.descriptor() } -> std::same_as<int>;
   { path.sending_descriptor() } -> std::same_as<int>;
   { path.has_full_interface() } -> std::same_as<bool>;
+};
+
+/// A byte stream that one thread can drive on many paths. abandon() lets go of everything that is still under way when
+/// the path is closed; it cannot be used again.
+template <class T>
+concept ByteStream = PolledTransport<T> && T::traits.is_reliable && T::traits.framing == Framing::stream &&
+                     requires(T path) { path.abandon(); };
+
+/// A transport that can have the next receive ready before what it answers is sent, as adapters want it: round trips
+/// then post it outside the stamps.
+///
+/// prepost() says where the next message goes; with one outstanding it changes nothing, and names the same memory.
+/// receive_preposted() is receive() into what was preposted, which is over when it returns true. The layer owns that
+/// memory until then: who waits no longer lets go of it and hands over what keeps the memory, also where none is
+/// outstanding. receive() is not called in between.
+template <class T>
+concept PrepostingTransport = Transport<T> && requires(T path, std::span<std::byte> in) {
+  path.prepost(in);
+  { path.receive_preposted() } -> std::same_as<bool>;
+  path.let_go_of_preposted(std::shared_ptr<const void>());
+};
+
+/// A transport over sockets whose buffers the system grants.
+template <class T>
+concept SocketTransport = Transport<T> && requires(const T path) {
+  { path.granted_buffers() } -> std::same_as<GrantedBuffers>;
 };
 
 /// A reliable transport that also takes messages without waiting for them, each in one of its slots.
@@ -90,12 +125,13 @@ concept PostingTransport = Transport<T> && T::traits.is_reliable &&
 
 /// A posting transport whose messages on many paths can be waited for at once.
 ///
-/// Its `Pool` has room for a number of messages; each is posted in a place of its own, which is free again when test()
-/// has told it. test() gives the places of those that are complete, sorted by nothing, and never waits.
+/// make_pool() of any of the paths of a device makes a `Pool` for all of them, with room for a number of messages; each
+/// is posted in a place of its own, which is free again when test() has told it. test() gives the places of those that
+/// are complete, sorted by nothing, and never waits.
 template <class T>
 concept PoolingTransport = PostingTransport<T> && requires(typename T::Pool pool, T path, std::size_t place,
                                                            std::span<const std::byte> out, std::span<std::byte> in) {
-  requires std::constructible_from<typename T::Pool, std::size_t>;
+  { path.make_pool(place) } -> std::same_as<typename T::Pool>;
   pool.post_send(place, path, out);
   pool.post_receive(place, path, in);
   { pool.test() } -> std::same_as<std::span<const int>>;
@@ -116,10 +152,5 @@ concept LocalTransport = requires(T local, std::size_t operations) {
 inline constexpr double reliable_bound_seconds = 10.0;
 /// Two ends that do not find each other within this time do not meet.
 inline constexpr double meeting_bound_seconds = 5.0;
-
-/// The interface of a site, or the Failure that says what is missing.
-const Interface& needed_interface(const Site& site);
-/// Its IPv4 address in host byte order, likewise.
-std::uint32_t needed_address(const Site& site);
 
 }  // namespace fabricbench

@@ -1,11 +1,9 @@
 #include "transport/udp.hpp"
 
-#include "transport/socket_text.hpp"
-
 namespace fabricbench {
 
-UdpSocket::UdpSocket(const Site& site)
-    : own_address_(needed_address(site)), socket_(open_socket(AF_INET, SOCK_DGRAM, 0, "SOCK_DGRAM")) {
+UdpSocket::UdpSocket(const Attachment& attachment)
+    : own_address_(needed_address(attachment)), socket_(open_socket(AF_INET, SOCK_DGRAM, 0, "SOCK_DGRAM")) {
   bind_to(socket_, socket_address(own_address_, 0));
   enlarge_receive_buffer(socket_);
   // Makes send() tell when the interface's queue was full (ENOBUFS); else the kernel would drop the message and say

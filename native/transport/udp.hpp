@@ -7,7 +7,7 @@
 
 #include "core/descriptor.hpp"
 #include "transport/datagram.hpp"
-#include "transport/transport.hpp"
+#include "transport/device.hpp"
 #include "transport/waiting.hpp"
 
 namespace fabricbench {
@@ -15,7 +15,7 @@ namespace fabricbench {
 /// The part of a UDP path's life that is not timed.
 class UdpSocket {
  public:
-  explicit UdpSocket(const Site& site);
+  explicit UdpSocket(const Attachment& attachment);
   std::string address() const;
   void meet(std::string_view peer);
   const Descriptor& socket() const { return socket_; }
@@ -28,11 +28,14 @@ class UdpSocket {
 };
 
 template <Receive mode>
-class Udp {
+class Udp : public PlainMemory {
  public:
-  static constexpr Traits traits{.is_reliable = false, .is_ordered = false, .smallest_message = sizeof(DatagramHeader)};
+  static constexpr Traits traits{.is_reliable = false,
+                                 .is_ordered = false,
+                                 .framing = Framing::message,
+                                 .smallest_message = sizeof(DatagramHeader)};
 
-  explicit Udp(const Site& site) : ends_(site), socket_(ends_.socket().get()) {}
+  Udp(const Attachment& attachment, const Site&) : ends_(attachment), socket_(ends_.socket().get()) {}
   std::size_t largest_message() const { return 65535 - 20 - 8; }
   std::string address() const { return ends_.address(); }
   void meet(std::string_view peer) {
@@ -51,6 +54,7 @@ class Udp {
   int descriptor() const { return socket_; }
   int sending_descriptor() const { return socket_; }
   bool has_full_interface() const { return is_full_; }
+  GrantedBuffers granted_buffers() const { return fabricbench::granted_buffers(socket_, socket_); }
 
   std::size_t try_send(std::span<const std::byte> message) {
     return try_send_datagram("sendto(udp)", is_full_, [&] {
@@ -83,5 +87,15 @@ class Udp {
 };
 
 static_assert(PolledTransport<Udp<Receive::blocking>> && PolledTransport<Udp<Receive::polling>>);
+
+/// Through datagram sockets.
+struct UdpDevice : SocketDevice<Udp> {
+  static constexpr Layer layer = Layer::udp;
+  static constexpr std::string_view door = "socket";
+  static constexpr bool has_flows = true;
+  using SocketDevice::SocketDevice;
+};
+
+static_assert(Device<UdpDevice>);
 
 }  // namespace fabricbench

@@ -191,6 +191,13 @@ def test_a_list_of_values_sweeps_a_parameter():
     assert experiment(parameters={"flows": [1, 4, 16, 64]}).parameters == {"flows": (1, 4, 16, 64)}
 
 
+def test_any_pattern_may_be_sent_through_a_door():
+    assert experiment(parameters={"door": "packet"}).parameters == {"door": "packet"}
+    assert experiment(pattern="exchange", parameters={"door": ["socket", "rings"]}).parameters == {
+        "door": ("socket", "rings")
+    }
+
+
 def test_an_operation_without_a_size_needs_none():
     assert experiment(layers=["mpi"], pattern="barrier", message_bytes=[]).message_bytes == ()
 
@@ -216,6 +223,8 @@ def test_a_congestor_is_a_flood_of_one_or_more_sizes():
         ({"parameters": {"flows": 0}}, "parameters.flows: found 0, needed a whole number from 1 to 256"),
         ({"parameters": {"flows": 1.5}}, "parameters.flows: found 1.5, needed a whole number"),
         ({"parameters": {"flows": []}}, "parameters.flows: found an empty list"),
+        ({"parameters": {"door": 1}}, "parameters.door: found 1, needed the name of a way into the layer"),
+        ({"parameters": {"door": []}}, r"parameters.door: found \(\), needed the name"),
         (
             {"pattern": "pairs", "parameters": {"schedule": "rond"}},
             "needed one of alone, rounds; did you mean 'rounds'",

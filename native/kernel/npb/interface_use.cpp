@@ -5,8 +5,8 @@ namespace fabricbench::npb {
 namespace {
 
 struct State {
-  TrafficCounters total;
-  TrafficCounters before;
+  Traffic total;
+  Traffic before;
 };
 
 State& state() {
@@ -16,11 +16,15 @@ State& state() {
 
 }  // namespace
 
-const TrafficCounters& interface_use() { return state().total; }
+const Traffic& interface_use() { return state().total; }
 
 void begin_interface_use() { state().before = read_traffic_counters(); }
 
-void end_interface_use() { add_traffic(state().total, counted_since(state().before)); }
+void end_interface_use() {
+  Traffic carried = traffic_between(state().before, read_traffic_counters());
+  note_above(carried);
+  add_traffic(state().total, carried);
+}
 
 void reset_interface_use() { state() = State{}; }
 

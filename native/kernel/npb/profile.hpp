@@ -97,7 +97,7 @@ void reset_counts();
 
 /// What each interface of this host has carried in the timed sections since `reset_counts`: proves which way a run
 /// took. Read outside the time that counts, and on rank 0 only: the other ranks have nothing in it.
-const TrafficCounters& interface_use();
+const Traffic& interface_use();
 void begin_interface_use();
 void end_interface_use();
 void reset_interface_use();
@@ -115,7 +115,7 @@ struct Profile {
   std::vector<RankShare> ranks;
   std::array<CallTotal, counted_calls.size()> calls{};
   std::array<std::uint64_t, size_bins> message_sizes{};
-  TrafficCounters interfaces;  // of rank 0's host
+  Traffic interfaces;  // of rank 0's host
 };
 
 /// The profile on rank 0, an empty one on the others. Collective.

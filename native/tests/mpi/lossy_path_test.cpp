@@ -3,17 +3,22 @@
 
 #include <functional>
 
+#include "examples/extending/lossy_door.hpp"
 #include "pattern/burst.hpp"
 #include "pattern/oneway.hpp"
 #include "pattern/pingpong.hpp"
 #include "pattern/verification.hpp"
+#include "transport/device.hpp"
 
 namespace fabricbench {
 namespace {
 
-class LossyPath {
+class LossyPath : public PlainMemory {
  public:
-  static constexpr Traits traits{.is_reliable = false, .is_ordered = false, .smallest_message = sizeof(DatagramHeader)};
+  static constexpr Traits traits{.is_reliable = false,
+                                 .is_ordered = false,
+                                 .framing = Framing::message,
+                                 .smallest_message = sizeof(DatagramHeader)};
 
   /// `copies_of` tells how many of the n-th message that is sent here arrive: 0, 1 or 2.
   LossyPath(std::size_t peer, std::function<int(int)> copies_of)
@@ -59,6 +64,30 @@ class LossyPath {
   double least_bound_ = 0;
 };
 static_assert(Transport<LossyPath>);
+
+/// The same with the next receive posted ahead.
+class PrepostingLossyPath : public LossyPath {
+ public:
+  using LossyPath::LossyPath;
+  void prepost(std::span<std::byte> message) {
+    if (posted_.empty()) ++preposted_;
+    posted_ = message;
+  }
+  bool receive_preposted() {
+    if (!receive(posted_)) return false;
+    posted_ = {};
+    return true;
+  }
+  void let_go_of_preposted(std::shared_ptr<const void> memory) { is_kept_ = !posted_.empty() && memory != nullptr; }
+  int preposted() const { return preposted_; }
+  bool is_kept() const { return is_kept_; }
+
+ private:
+  std::span<std::byte> posted_;
+  int preposted_ = 0;
+  bool is_kept_ = false;
+};
+static_assert(PrepostingTransport<PrepostingLossyPath> && !PrepostingTransport<LossyPath>);
 
 /// Both ends of a path, the leader's losses on rank 0 and the follower's on rank 1.
 class LossyPair : public testing::Test {
@@ -228,6 +257,48 @@ TEST_F(LossyPair, ALeaderWhoseFollowerFailsWaitsForNoStamps) {
   LossyPath lossy = path(all, third_fails);
   EXPECT_EQ(who_failed(fails<Oneway>(lossy)), "follower");
   EXPECT_EQ(who_failed(false), "") << "nothing is left of it";
+}
+
+TEST_F(LossyPair, AReceiveThatIsPostedAheadStaysWhereItIsWhenItsMessageIsLost) {
+  // An untimed message and five timed ones, of which the last two are not answered.
+  PrepostingLossyPath lossy(1 - team_.member(), [&](int number) { return is_leader() || number < 4 ? 1 : 0; });
+  {
+    CountedRounds<KernelClock, PrepostingLossyPath, NoHooks> rounds(lossy, task_);
+    if (!is_leader()) return follow_orders(rounds, team_);
+    samples_.measured.prepare(5, false);
+    team_.send(follower, rounds.order(6));
+    rounds.lead(5, samples_.measured, KernelClock::now() + 1'000'000'000);
+    team_.send(follower, RoundOrder{});
+    EXPECT_EQ(samples_.measured.size(), 3U);
+    EXPECT_EQ(rounds.counters().lost, 2U);
+  }
+  EXPECT_EQ(lossy.preposted(), 5) << "one for each answer that came, and one that waits";
+  EXPECT_TRUE(lossy.is_kept()) << "the layer still owns its memory";
+}
+
+TEST_F(LossyPair, BothEndsOfARoundTripPostTheirReceivesBeforeTheySend) {
+  constexpr std::uint64_t round_trips = 6;
+  FaithfulDevice device(Attachment{});
+  auto path = device.open<Receive::blocking>(Site{.token = 1});
+  const std::string own = path.address();
+  std::string others(own.size(), ' ');  // names that the kernel gives are of one length
+  const int peer = is_leader() ? 1 : 0;
+  MPI_Sendrecv(own.data(), static_cast<int>(own.size()), MPI_CHAR, peer, 0, others.data(),
+               static_cast<int>(others.size()), MPI_CHAR, peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  path.meet(others);
+  Rounds<KernelClock, decltype(path)> rounds(path, task_);
+  if (is_leader()) {
+    samples_.measured.prepare(round_trips - 1, false);
+    team_.send(follower, rounds.order(round_trips));
+    rounds.lead(round_trips - 1, samples_.measured, 0);
+    team_.send(follower, RoundOrder{});
+  } else {
+    follow_orders(rounds, team_);
+  }
+  const InterfaceBytes preposted = device.traffic().at("faithful preposted");
+  EXPECT_EQ(preposted.received, round_trips * probe_.message_bytes);
+  // No message comes behind the last one of an order.
+  EXPECT_EQ(preposted.sent, (is_leader() ? round_trips : round_trips - 1) * probe_.message_bytes);
 }
 
 TEST_F(LossyPair, InABurstADoubleDoesNotStandInForALostMessage) {

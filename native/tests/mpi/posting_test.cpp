@@ -18,8 +18,8 @@ int own_rank() {
 }
 
 MpiPath path_to_the_other(std::uint32_t generation = 0) {
-  return MpiPath(
-      Site{.interface = {}, .peer_rank = 1 - own_rank(), .generation = generation, .communicator = MPI_COMM_WORLD});
+  return {Attachment{.interface = {}, .communicator = MPI_COMM_WORLD},
+          Site{.peer_rank = 1 - own_rank(), .generation = generation}};
 }
 
 TEST(Posting, ASendThatIsGivenUpKeepsItsBufferAndIsNotWaitedFor) {
@@ -35,7 +35,7 @@ TEST(Posting, ASendThatIsGivenUpKeepsItsBufferAndIsNotWaitedFor) {
     while (has_set_aside()) usleep(1000);
   } else {
     MPI_Barrier(MPI_COMM_WORLD);
-    MessageBuffer came(large);
+    MessageBuffer came = path.allocate(large);
     path.receive(came.span());
     EXPECT_TRUE(std::ranges::all_of(came.span(), [](std::byte byte) { return byte == std::byte{0x5a}; }));
   }

@@ -14,10 +14,17 @@ Sweep = Mapping[str, Value | tuple[Value, ...]]
 """What people write: a value, or a list of values that each get a cell."""
 
 
+DOOR = "door"
+"""Which way into its layer a cell takes. Any pattern has it; the measurer knows which there are, and refuses others."""
+
+
 def check_parameters(pattern: Pattern, parameters: Sweep) -> None:
     """Raise ValueError for a parameter that the pattern does not have, or a value that it cannot take."""
     known = PATTERNS[pattern].parameters
     for name, values in parameters.items():
+        if name == DOOR:
+            _check_door(values)
+            continue
         if name not in known:
             there = f"it has {', '.join(known)}" if known else "it has none"
             raise ValueError(f"parameters: {pattern} has no {name!r}; {there}{did_you_mean(name, list(known))}")
@@ -25,6 +32,11 @@ def check_parameters(pattern: Pattern, parameters: Sweep) -> None:
             raise ValueError(f"parameters.{name}: found an empty list, needed at least one value")
         for value in as_list(values):
             _check_value(name, known[name], value)
+
+
+def _check_door(values: Value | tuple[Value, ...]) -> None:
+    if values == () or not all(isinstance(value, str) and value for value in as_list(values)):
+        raise ValueError(f"parameters.{DOOR}: found {values!r}, needed the name of a way into the layer, or several")
 
 
 def _check_value(name: str, parameter: Parameter, value: Value) -> None:

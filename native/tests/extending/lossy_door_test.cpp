@@ -1,0 +1,245 @@
+// Every pattern over doors that are added in one line: whole launches, from the plan to the record, over paths of which
+// one loses, doubles and overtakes messages by a rule (examples/extending/lossy_door.hpp).
+#include "examples/extending/lossy_door.hpp"
+
+#include <gtest/gtest.h>
+#include <mpi.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "json_lines.hpp"
+#include "pattern/channels.hpp"
+#include "probe/launch.hpp"
+
+namespace fabricbench {
+namespace {
+
+using nlohmann::json;
+
+constexpr int message_bytes = 256;
+constexpr std::size_t matchings = 2;
+
+int world_size() {
+  int size = 1;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  return size;
+}
+
+bool is_first_rank() {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  return rank == 0;
+}
+
+/// All patterns that run over paths.
+std::vector<Pattern> patterns_over_paths() {
+  std::vector<Pattern> patterns;
+  for (std::size_t i = 0; i < names_of<Pattern>.size(); ++i) {
+    const auto pattern = static_cast<Pattern>(i);
+    const Family family = facts_of(pattern).family;
+    if (family != Family::operation && family != Family::workload) patterns.push_back(pattern);
+  }
+  return patterns;
+}
+
+std::vector<int> ranks_of(Pattern pattern) {
+  const bool is_pair = facts_of(pattern).most_ranks == 2;
+  std::vector<int> ranks;
+  for (int rank = 0; rank < (is_pair ? 2 : world_size()); ++rank) ranks.push_back(rank);
+  return ranks;
+}
+
+json probe_of(Pattern pattern, std::string_view layer, std::string_view door, std::string_view receive) {
+  json probe{{"id", 0},
+             {"layer", layer},
+             {"pattern", name_of(pattern)},
+             {"message_bytes", message_bytes},
+             {"receive", receive},
+             {"ranks", ranks_of(pattern)},
+             {"messages_per_sample", 16},
+             {"warmup_samples", 2},
+             {"verify_messages", 2},
+             {"reply_timeout_seconds", 0.03},
+             {"stopping", {{"minimum_samples", 48}, {"maximum_samples", 48}, {"maximum_seconds", 20}}},
+             {"parameters", {{"door", door}}}};
+  if (pattern == Pattern::bisection) probe["parameters"]["matchings"] = matchings;
+  // The rule has a period of 16 messages: bursts of 8 could all meet it alike.
+  if (pattern == Pattern::burst) probe["parameters"]["messages"] = 5;
+  if (facts_of(pattern).family == Family::flood) probe["stopping"] = {{"maximum_seconds", 0.1}};
+  return probe;
+}
+
+/// Measure cells, one for each probe; on the first rank the record's lines. Collective.
+std::vector<json> measure(std::vector<json> probes) {
+  for (std::size_t i = 0; i < probes.size(); ++i) probes[i]["id"] = i;
+  const std::string path = testing::TempDir() + "lossy-door-" + std::to_string(getpid());
+  const json plan{{"schema", "fabricbench/plan/1"},
+                  {"launch_id", "b00-example"},
+                  {"token", 0xfab1},
+                  {"fabric", {{"name", "none"}, {"mtu", 1500}}},
+                  {"output", path + ".records.jsonl"},
+                  {"probes", probes},
+                  {"patience_seconds", 50}};
+  if (is_first_rank()) std::ofstream(path + ".plan.json") << plan.dump();
+  EXPECT_EQ(launch(path + ".plan.json", 0), Exit::done);
+  std::vector<json> lines;
+  if (is_first_rank()) {
+    lines = read_lines(path + ".records.jsonl");
+    unlink((path + ".plan.json").c_str());
+    unlink((path + ".records.jsonl").c_str());
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  return lines;
+}
+
+/// The cell_end of a cell; where it failed, its reason is a failure of the test.
+json end_of(const std::vector<json>& lines, std::size_t cell) {
+  for (const json& line : lines) {
+    if (line["type"] == "cell_end" && line["cell"] == cell) return line;
+    if (line["type"] == "cell_failed" && line["cell"] == cell) ADD_FAILURE() << line["reason"];
+  }
+  return nullptr;
+}
+
+/// What the first member's device counted in a cell, in messages.
+double counted(const json& end, const std::string& name, const char* direction) {
+  return end["interfaces"][name][direction].get<double>() / message_bytes;
+}
+
+/// The parameters of a pattern of many ranks, as probe_of() asks for them.
+GroupParameters parameters_of(Pattern pattern) {
+  PlanProbe probe;
+  probe.pattern = pattern;
+  if (pattern == Pattern::bisection) probe.parameters["matchings"] = matchings;
+  return group_parameters(probe);
+}
+
+/// How many paths the first member used in a cell: on each, what the rule does may be one off in any stretch.
+double paths_of(Pattern pattern) {
+  const std::size_t members = ranks_of(pattern).size();
+  const Family family = facts_of(pattern).family;
+  if (family == Family::pair) return 1;
+  if (family == Family::matrix) return 2 * static_cast<double>(members - 1);
+  const GroupParameters parameters = parameters_of(pattern);
+  double paths = 0;
+  for (std::size_t round = 0; round < rounds_of(pattern, members, parameters); ++round) {
+    paths += static_cast<double>(links_of(pattern, members, 0, parameters, round).size());
+  }
+  return paths;
+}
+
+class Doors : public testing::TestWithParam<const char*> {
+ protected:
+  static constexpr double share = 1.0 / fate_period;
+
+  /// What the sender's end did is the rule.
+  static void expect_rule_kept(Pattern pattern, const json& end) {
+    const double sent = counted(end, "lossy", "sent");
+    for (const char* fate : {"lossy lost", "lossy doubled", "lossy overtaken"}) {
+      EXPECT_NEAR(counted(end, fate, "sent"), sent * share, paths_of(pattern)) << fate << " of " << sent;
+    }
+  }
+
+  /// What the receivers' ends found is the rule, too. A stretch may begin or end between a message and what it
+  /// overtook.
+  static void expect_rule_found(Pattern pattern, const json& end) {
+    const Family family = facts_of(pattern).family;
+    const double sent = end["sent"];
+    const double lost = end["lost"];
+    EXPECT_GT(sent, 0);
+    if (pattern == Pattern::stream || family == Family::flood) {
+      const bool is_pair = pattern == Pattern::stream;
+      const auto channels = static_cast<double>(
+          is_pair ? 1 : matchings * channels_of(pattern, ranks_of(pattern).size(), parameters_of(pattern)));
+      // Of what was under way when a flood had been measured only what was lost is counted, some 80 messages a channel.
+      const double most_beyond = family == Family::flood ? sent * share / 2 : 0;
+      const double beyond = std::clamp(lost - sent * share, 0.0, most_beyond);
+      EXPECT_NEAR(lost, sent * share + beyond, 2 * channels);
+      EXPECT_NEAR(end["reordered"].get<double>(), sent * share, 2 * channels + beyond);
+      EXPECT_NEAR(end["duplicated"].get<double>(), sent * share, 2 * channels + beyond);
+    } else if (family == Family::lockstep) {
+      // What is overtaken came too late for its turn.
+      EXPECT_GE(lost, 2 * sent * share - 2 * paths_of(pattern) * static_cast<double>(ranks_of(pattern).size()));
+      EXPECT_LT(lost, sent / 2);
+    } else if (pattern == Pattern::pingpong || pattern == Pattern::paced || pattern == Pattern::oneway) {
+      EXPECT_EQ(end["measured"].get<double>(), sent - lost);
+      EXPECT_GE(lost, 2 * counted(end, "lossy", "sent") * share - 4);
+      EXPECT_GT(end["duplicated"].get<double>(), 0);
+    } else if (pattern == Pattern::burst) {
+      EXPECT_GT(lost, 0);
+      EXPECT_LT(lost, sent);
+    }
+  }
+
+  static void expect_nothing_lost(const json& end) {
+    for (const char* count : {"lost", "reordered", "duplicated", "corrupted"}) EXPECT_EQ(end[count], 0) << count;
+    EXPECT_GT(end["sent"], 0);
+    EXPECT_GT(end["measured"], 0);
+  }
+
+  /// The leader has its receive posted before each message that it sends, and receives nothing where none was.
+  static void expect_preposted(Pattern pattern, const json& end) {
+    const bool is_round_trip = pattern == Pattern::pingpong || pattern == Pattern::paced || pattern == Pattern::oneway;
+    const double received = counted(end, "faithful preposted", "received");
+    EXPECT_EQ(received, is_round_trip || pattern == Pattern::burst ? counted(end, "faithful", "received") : 0);
+    if (!is_round_trip) return;
+    EXPECT_GE(received, end["measured"].get<double>() + end["warmup"].get<double>());
+    EXPECT_EQ(counted(end, "faithful preposted", "sent"), counted(end, "faithful", "sent"));
+  }
+};
+
+TEST_P(Doors, EveryPatternCountsWhatALossyPathDid) {
+  const std::vector<Pattern> patterns = patterns_over_paths();
+  std::vector<json> probes;
+  for (const Pattern pattern : patterns) probes.push_back(probe_of(pattern, "udp", "lossy", GetParam()));
+  const std::vector<json> lines = measure(probes);
+  for (std::size_t i = 0; i < patterns.size() && is_first_rank(); ++i) {
+    SCOPED_TRACE(name_of(patterns[i]));
+    const json end = end_of(lines, i);
+    if (end.is_null()) continue;
+    EXPECT_EQ(end["corrupted"], 0);
+    EXPECT_GT(end["measured"], 0);
+    expect_rule_kept(patterns[i], end);
+    expect_rule_found(patterns[i], end);
+  }
+}
+
+TEST_P(Doors, EveryPatternRunsOverAPathThatKeepsTheOrderAndPostsReceivesAhead) {
+  const std::vector<Pattern> patterns = patterns_over_paths();
+  std::vector<json> probes;
+  for (const Pattern pattern : patterns) probes.push_back(probe_of(pattern, "tcp", "faithful", GetParam()));
+  const std::vector<json> lines = measure(probes);
+  for (std::size_t i = 0; i < patterns.size() && is_first_rank(); ++i) {
+    SCOPED_TRACE(name_of(patterns[i]));
+    const json end = end_of(lines, i);
+    if (end.is_null()) continue;
+    expect_nothing_lost(end);
+    if (facts_of(patterns[i]).family == Family::pair) expect_preposted(patterns[i], end);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(OfReceiving, Doors, testing::Values("blocking", "polling"),
+                         [](const auto& way) { return std::string(way.param); });
+
+TEST(DoorTable, ADoorThatIsNotThereIsRefusedWithThoseThatAre) {
+  json without_door = probe_of(Pattern::pingpong, "udp", "rings", "blocking");
+  json of_two_kinds = probe_of(Pattern::pingpong, "udp", "lossy", "library");
+  const std::vector<json> lines = measure({without_door, of_two_kinds});
+  if (!is_first_rank()) return;
+  std::vector<std::string> reasons;
+  for (const json& line : lines) {
+    if (line["type"] != "cell_failed") continue;
+    EXPECT_EQ(line["code"], "unsupported");
+    reasons.push_back(line["reason"]);
+  }
+  ASSERT_EQ(reasons.size(), 2U);
+  EXPECT_NE(reasons[0].find("door must be one of those into layer udp (socket, lossy), found \"rings\""),
+            std::string::npos)
+      << reasons[0];
+  EXPECT_NE(reasons[1].find("receive must be one of blocking, polling"), std::string::npos) << reasons[1];
+}
+
+}  // namespace
+}  // namespace fabricbench

@@ -1,0 +1,104 @@
+// What a device is: one way (a door) into one layer on this rank. It is opened once in a launch, when the first cell
+// asks for it, and lent to every cell after that. It owns what paths share: the memory that messages lie in, what tells
+// of completed messages (a posting path's Pool), the filters of its sockets, and the counters that show which way the
+// bytes went. Paths (transport/transport.hpp) come from it and end before it.
+//
+// A door is added by a header with its path and its device, and a line in native/probe/CMakeLists.txt; a plan asks for
+// it by the parameter `door`. CONTRIBUTING.md has one as an example.
+#pragma once
+
+#include <mpi.h>
+
+#include <array>
+#include <concepts>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/interface.hpp"
+#include "core/message_buffer.hpp"
+#include "core/traffic.hpp"
+#include "transport/transport.hpp"
+
+namespace fabricbench {
+
+struct PlanProbe;
+
+/// How this rank is attached to the fabric under test.
+struct Attachment {
+  std::optional<Interface> interface;
+  MPI_Comm communicator = MPI_COMM_NULL;  // of all ranks, for messages that are measured
+};
+
+/// The interface that leads into the fabric, or the Failure that says what is missing.
+const Interface& needed_interface(const Attachment& attachment);
+/// Its IPv4 address in host byte order, likewise.
+std::uint32_t needed_address(const Attachment& attachment);
+
+/// What every device has.
+///
+/// `receives` are the ways in which its receivers can wait. allocate() lends memory that its paths send from and
+/// receive into; it may outlive the device where a layer still owns it. traffic() is what the counters read now that
+/// prove which way the bytes went: those of the network interfaces, unless the fabric counts elsewhere.
+template <class D>
+concept AnyDevice = requires(D device, const D constant, std::size_t bytes, MemoryKind kind) {
+  { D::layer } -> std::convertible_to<Layer>;
+  { D::door } -> std::convertible_to<std::string_view>;
+  { std::span(D::receives) } -> std::convertible_to<std::span<const Receive>>;
+  { device.allocate(bytes, kind) } -> std::same_as<MessageBuffer>;
+  { constant.traffic() } -> std::same_as<Traffic>;
+};
+
+/// Whether a device opens paths whose receivers wait in this way: `Path<way>` is their type.
+template <class D, Receive way>
+concept OpensPaths = requires(D device, const Site& site) {
+  requires Transport<typename D::template Path<way>>;
+  { device.template open<way>(site) } -> std::same_as<typename D::template Path<way>>;
+};
+
+/// A device that leads to other ranks. `has_flows`: it tells several paths between the same two ranks apart.
+template <class D>
+concept Device = AnyDevice<D> && std::constructible_from<D, const Attachment&> && requires {
+  { D::has_flows } -> std::convertible_to<bool>;
+  requires OpensPaths<D, D::receives.front()> && OpensPaths<D, D::receives.back()>;
+};
+
+/// A device of this rank alone: the cell that opens it says what is to be done.
+template <class D>
+concept LocalDevice = AnyDevice<D> && std::constructible_from<D, const Attachment&> &&
+                      requires(D device, const PlanProbe& probe, typename D::Path local) {
+                        requires LocalTransport<typename D::Path>;
+                        { device.open(probe) } -> std::same_as<typename D::Path>;
+                      };
+
+/// For devices and paths whose messages may lie anywhere in the process.
+struct PlainMemory {
+  static MessageBuffer allocate(std::size_t bytes, MemoryKind = MemoryKind::plain) { return MessageBuffer(bytes); }
+};
+
+/// For devices whose bytes go through the network interfaces that the kernel counts for.
+struct InterfaceTraffic {
+  static Traffic traffic() { return read_traffic_counters(); }
+};
+
+/// A device whose paths are sockets, each with a filter of its own: nothing is shared but where they are bound.
+template <template <Receive> class PathOf>
+class SocketDevice : public PlainMemory, public InterfaceTraffic {
+ public:
+  static constexpr std::array receives{Receive::blocking, Receive::polling};
+  template <Receive way>
+  using Path = PathOf<way>;
+
+  explicit SocketDevice(const Attachment& attachment) : attachment_(attachment) {}
+  template <Receive way>
+  Path<way> open(const Site& site) const {
+    return Path<way>(attachment_, site);
+  }
+
+ private:
+  Attachment attachment_;
+};
+
+}  // namespace fabricbench

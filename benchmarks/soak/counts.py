@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -45,10 +46,15 @@ def page(trials: Sequence[Trial]) -> list[str]:
     return lines
 
 
+NAMES = (
+    (re.compile(r"\b(b\d+|run)-[\w.-]+|\bLAUNCH\b"), "LAUNCH"),
+    (re.compile(r"process \d+"), "process N"),
+    (re.compile(r"/\S*/(?=mpiexec)"), ""),
+)
+"""What differs from trial to trial: launches, numbers of processes, where things are."""
+
+
 def _without_names(text: str) -> str:
-    """Leave out what differs from trial to trial: launches and numbers of processes."""
-    words = []
-    for word in text.split():
-        is_named = (word.startswith("b0") and "-" in word) or word.startswith("run-")
-        words.append("LAUNCH" if is_named else word)
-    return " ".join(words)[:120]
+    for pattern, name in NAMES:
+        text = pattern.sub(name, text)
+    return text.split("; ")[0][:120]

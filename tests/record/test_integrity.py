@@ -87,6 +87,17 @@ def test_a_launch_json_that_is_not_what_the_journal_knows_is_noticed(run: Run):
     assert "launch.json cannot be read: it was altered" in damaged(run)["b00-a"]
 
 
+def test_a_launch_without_hashes_counts_only_where_nobody_ever_told_of_any(run: Run):
+    """Rewritten by who left the hashes out, with the journal's line of it gone: the others' lines tell that there were some."""
+    forget_hashes(run.path / "launches/b00-a")
+    assert damaged(run) == {}
+    others = [sealed(run, launch_id) for launch_id in ("b00-b", "b01-a", "b01-b")]
+    journal(run, *others)
+    assert "it has lost its hashes" in damaged(run)["b00-a"]
+    journal(run, {"event": "finished", "unix_ns": 1, "launch_id": "b00-a"}, *others)
+    assert damaged(run) == {}  # an earlier version finished it
+
+
 def test_a_launch_that_was_started_again_is_not_held_against_what_it_was_before(run: Run):
     started = {"event": "started", "unix_ns": 2, "launch_id": "b00-a"}
     journal(run, sealed(run, "b00-a"), started)

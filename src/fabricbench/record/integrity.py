@@ -22,6 +22,9 @@ SEALS = "sha256"
 STARTED = "started"
 """The event after which a launch's earlier files are no longer those in its folder."""
 
+ENDS = ("finished", "adopted")
+"""The events that a launch's hash is told with."""
+
 LAUNCHES = "launches"
 MANIFEST = "manifest.json"
 LAUNCH = "launch.json"
@@ -78,6 +81,22 @@ def seals(directory: Path) -> Seals:
             if isinstance(digest, str):
                 found[path] = (*found.get(path, ()), digest) if not path.startswith(LAUNCHES) else (digest,)
     return found
+
+
+def check_has_hashes(directory: Path, launch_id: str) -> None:
+    """Raise ValueError where a launch without hashes should have some.
+
+    So it is where a run's journal has those of others, and no line that tells of this launch without any, as earlier versions did.
+    """
+    if not seals(directory):
+        return
+    ends = [
+        entry.get("facts")
+        for entry in _entries(directory / JOURNAL)
+        if entry.get("launch_id") == launch_id and entry.get("event") in ENDS
+    ]
+    if not ends or any(isinstance(facts, dict) and SEALS in facts for facts in ends):
+        raise ValueError("it has lost its hashes, which the journal has of others")
 
 
 def launch_path(launch_id: str) -> str:

@@ -22,8 +22,10 @@ from fabricbench.record.integrity import (
     CELLS,
     CHANNELS,
     LAUNCH,
+    LAUNCHES,
     SAMPLES,
     DamagedFile,
+    check_has_hashes,
     check_sha256,
     file_sha256,
     read_file,
@@ -227,6 +229,8 @@ def read_launch(directory: Path, sealed: tuple[str, ...] = (), apart: Apart | No
         if sealed:
             check_sha256(file_sha256(path), sealed)
         summary = LaunchSummary.model_validate_json(read_file(path))
+        if not summary.sha256 and directory.parent.name == LAUNCHES:
+            check_has_hashes(directory.parent.parent, directory.name)
         for name in summary.parquet:
             path = directory / name
             found = file_sha256(path)

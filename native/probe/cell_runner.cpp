@@ -28,10 +28,11 @@ void check_parameters(const PlanProbe& probe, const Door& door) {
     throw Failure(FailureCode::unsupported, std::string(name_of(probe.layer)) +
                                                 " has no ports: parallel flows between two ranks cannot be told apart");
   }
-  std::vector<std::string> known{"door"};
+  std::vector<std::string> known;
   for (const ParameterFacts& parameter : facts_of(probe.pattern).parameters) {
     if (parameter.layers.has(probe.layer)) known.emplace_back(parameter.name);
   }
+  known.emplace_back("door");
   for (const auto& [key, value] : probe.parameters.items()) {
     if (std::ranges::find(known, key) != known.end()) continue;
     std::string list;

@@ -98,6 +98,15 @@ def test_a_launch_without_hashes_counts_only_where_nobody_ever_told_of_any(run: 
     assert damaged(run) == {}  # an earlier version finished it
 
 
+def test_a_launch_of_an_earlier_version_that_was_adopted_later_keeps_counting(run: Run):
+    """It crashed before its line was written; a resume by this version has its `launch.json` sealed, which has no hashes in it."""
+    forget_hashes(run.path / "launches/b00-a")
+    journal(run, {"event": "described", "unix_ns": 1, "facts": {"sha256": {"manifest.json": "0"}}})
+    assert damaged(run) == {}  # as it is when it is adopted
+    journal(run, *[sealed(run, launch_id) for launch_id in ("b00-a", "b00-b")])
+    assert damaged(run) == {}
+
+
 def test_a_launch_that_was_started_again_is_not_held_against_what_it_was_before(run: Run):
     started = {"event": "started", "unix_ns": 2, "launch_id": "b00-a"}
     journal(run, sealed(run, "b00-a"), started)

@@ -84,18 +84,17 @@ def seals(directory: Path) -> Seals:
 
 
 def check_has_hashes(directory: Path, launch_id: str) -> None:
-    """Raise ValueError where a launch without hashes should have some.
+    """Raise ValueError where a launch without hashes, its own or one in the journal, should have some.
 
-    So it is where a run's journal has those of others, and no line that tells of this launch without any, as earlier versions did.
+    So it is where a run's journal has those of other launches, and no line that tells of this one without any: that is how earlier
+    versions told of theirs.
     """
-    if not seals(directory):
+    sealed = seals(directory)
+    if launch_path(launch_id) in sealed or not any(path.startswith(f"{LAUNCHES}/") for path in sealed):
         return
-    ends = [
-        entry.get("facts")
-        for entry in _entries(directory / JOURNAL)
-        if entry.get("launch_id") == launch_id and entry.get("event") in ENDS
-    ]
-    if not ends or any(isinstance(facts, dict) and SEALS in facts for facts in ends):
+    if not any(
+        entry.get("launch_id") == launch_id and entry.get("event") in ENDS for entry in _entries(directory / JOURNAL)
+    ):
         raise ValueError("it has lost its hashes, which the journal has of others")
 
 

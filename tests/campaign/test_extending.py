@@ -22,7 +22,7 @@ from fabricbench.launch.launcher import Launcher
 from fabricbench.record.journal import Happened, Journal
 from fabricbench.record.manifest import Extension, looks_of
 from fabricbench.record.store import Run
-from fabricbench.statistics.looks import level_of_look
+from fabricbench.statistics.correction import level_of_look
 from fabricbench.testbed.model import Testbed
 from support.fake_launcher import FakeLauncher
 

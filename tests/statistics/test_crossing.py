@@ -7,8 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fabricbench.statistics.characteristics import crossing_characteristics
-from fabricbench.statistics.crossing import Crossing, crossings
-from fabricbench.statistics.hockney import fit, misfits
+from fabricbench.statistics.crossing import Crossing, crossings, fit, misfits
 from fabricbench.statistics.simulation import Curves, Noise, noisier, simulate_curves, step_curves, straight_curves
 
 Floats = NDArray[np.float64]

@@ -9,6 +9,7 @@ from fabricbench.statistics.decision import (
     EQUIVALENT_LAUNCHES,
     POWER,
     Decision,
+    LogRatio,
     PValues,
     blocks_to_settle,
     corrected,
@@ -16,7 +17,6 @@ from fabricbench.statistics.decision import (
     p_values_of,
 )
 from fabricbench.statistics.ratios import paired_ratios
-from fabricbench.statistics.simultaneous import LogRatio
 
 
 def noisy(centre: float, deviation: float, blocks: int) -> np.ndarray:

@@ -8,7 +8,7 @@ from scipy import stats
 from scipy.stats import binom
 
 from fabricbench.statistics.dependence import effective_samples, pooled_lag_one, side_autocorrelation, trend
-from fabricbench.statistics.shape import has_two_modes, log_edges
+from fabricbench.statistics.skew import has_two_modes, log_edges
 
 
 def autoregression(random: np.random.Generator, count: int, correlation: float) -> np.ndarray:

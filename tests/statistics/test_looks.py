@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from fabricbench.statistics.looks import FIRST_SHARE, level_of_look, spent_alpha
+from fabricbench.statistics.correction import FIRST_SHARE, level_of_look, spent_alpha
 
 ALPHA = 0.05
 CELLS = 36

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fabricbench.statistics.judgement import Matrix, judge
-from fabricbench.statistics.outliers import find_outliers
+from fabricbench.statistics.judgement import Matrix, find_outliers, judge
 
 MARGIN = 0.05
 

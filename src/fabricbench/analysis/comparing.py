@@ -18,7 +18,7 @@ from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Metric
 from fabricbench.quantity import count
 from fabricbench.record.store import Run
-from fabricbench.statistics.correction import benjamini_hochberg
+from fabricbench.statistics.correction import benjamini_hochberg, level_of_look
 from fabricbench.statistics.decision import (
     DECISIONS,
     Decision,
@@ -28,7 +28,6 @@ from fabricbench.statistics.decision import (
     decision_codes,
     p_values_of,
 )
-from fabricbench.statistics.looks import level_of_look
 from fabricbench.statistics.ratios import Ratios, paired_ratios, run_means, unpaired_ratios
 from fabricbench.statistics.skew import find_slow_modes, guarded, pooled, unseen_share
 

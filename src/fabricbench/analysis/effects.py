@@ -34,9 +34,8 @@ from fabricbench.analysis.ranking import ranks
 from fabricbench.analysis.wording import difference, size_text
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.patterns import PATTERNS, Family
-from fabricbench.statistics.decision import DECISIONS
+from fabricbench.statistics.decision import DECISIONS, LogRatio
 from fabricbench.statistics.ratios import paired_ratios, run_means, unpaired_ratios
-from fabricbench.statistics.simultaneous import LogRatio
 from fabricbench.statistics.skew import guarded
 
 Floats = NDArray[np.float64]

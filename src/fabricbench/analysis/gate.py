@@ -123,7 +123,7 @@ def check_regressions(
     """Return whether `new` is worse than `old` by more than `maximum` (0.05: 5 %) in any cell of the fabrics they share.
 
     Each side is one run or several; runs are what is repeated where both sides have two or more. Intervals and tests leave
-    something of the error to looks after more blocks (`statistics.looks`), unless every run was declared final.
+    something of the error to looks after more blocks (`statistics.correction`), unless every run was declared final.
     """
     if not 0.0 <= maximum < 10.0:
         raise UsageError(

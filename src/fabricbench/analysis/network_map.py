@@ -2,7 +2,7 @@
 
 Nobody is accused by eye or by one measurement: `statistics.culprits` finds groups of nodes and the few causes that explain the slow
 pairs, and a second run of the same pairs has to confirm them. What one run alone suspects is called a suspect. Pairs that stay far
-behind the others without a cause (`statistics.outliers`) are told as such: "nobody is slow" is said only where there are none.
+behind the others without a cause (`statistics.judgement`) are told as such: "nobody is slow" is said only where there are none.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from fabricbench.analysis.measured import CellMeasured, Side
 from fabricbench.model import Metric
 from fabricbench.record.values import mean_rate
 from fabricbench.statistics.order import Estimate, median_interval
-from fabricbench.statistics.shape import log_edges
+from fabricbench.statistics.skew import log_edges
 
 PROBABILITIES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999)
 

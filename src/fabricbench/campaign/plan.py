@@ -32,8 +32,8 @@ RECORDS_FILE = "records.jsonl"
 class RunPlan(Model):
     """Everything that a run will start. `notes` says what was left out or shortened, and why.
 
-    A plan that `is_final` takes no more blocks, so its verdicts need not pay for looks to come (`statistics.looks`); `extensions`
-    tells how it has grown.
+    A plan that `is_final` takes no more blocks, so its verdicts need not pay for looks to come (`statistics.correction`);
+    `extensions` tells how it has grown.
 
     `cells` is indexed by cell id; how many messages of a stream make a sample depends on the fabric and is set by `probe_plan`.
     """

@@ -55,7 +55,7 @@ def register(app: typer.Typer) -> None:
 def _tell_of_looks(directory: Path) -> None:
     """Say on stderr what adding blocks has cost."""
     from fabricbench.record.store import Run  # noqa: PLC0415
-    from fabricbench.statistics.looks import level_of_look  # noqa: PLC0415
+    from fabricbench.statistics.correction import level_of_look  # noqa: PLC0415
 
     run = Run.open(directory)
     if len(run.looks) < 2:

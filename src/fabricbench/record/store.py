@@ -231,7 +231,7 @@ class Run:
 
     @property
     def looks(self) -> tuple[int, ...]:
-        """How many blocks held a whole pair at each look, the present one last: what `statistics.looks.level_of_look` takes.
+        """How many blocks held a whole pair at each look, the present one last: what `statistics.correction.level_of_look` takes.
 
         Empty where no pair is whole. A look before the present one is each time that blocks were added (or given up).
         """

@@ -1,15 +1,21 @@
 """What one or two measurements of a matrix come to: groups, culprits, and the pairs that neither explains.
 
 The first measurement suspects, the second one decides alone: it tests the suspects anew, in the groups that the first one showed,
-and what is told as unexplained is what it finds beyond the others. `culprits`, `groups` and `outliers` say how each is found.
+and what is told as unexplained is what it finds beyond the others. How `culprits` and `groups` are found, they say themselves.
+
+Outliers are for a matrix in which `culprits` can name nobody: causes are too many or too tangled, yet some pairs are far worse than
+the rest. Pairs are held against the median of their block (the pairs between the same two groups), in units of a robust scale, so
+that up to half of the pairs may be bad without hiding each other (Rousseeuw and Croux, JASA 88, 1993).
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from fabricbench.statistics.culprits import (
     FEWEST_MEMBERS,
@@ -20,10 +26,85 @@ from fabricbench.statistics.culprits import (
     group_blocks,
     typical_values,
 )
-from fabricbench.statistics.outliers import Outlier, find_outliers
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Booleans = NDArray[np.bool_]
+
+NORMAL_MAD = 1.4826
+"""The standard deviation of normal values over their median absolute deviation."""
+
+MAD_EFFICIENCY = 0.37
+"""Of the standard deviation's: so many values tell as much by their standard deviation as all by the median absolute deviation."""
+
+FEWEST_DEGREES = 4.0
+"""Of freedom of the scale: with fewer, four members could have pairs five times slower unseen. Simulation: docs/map-proof.md."""
+
+MEDIAN_ERROR = 1.2533
+"""The standard error of a median over that of a mean, of normal values."""
+
+MEDIAN_OF_VARIANCE = 0.69
+"""The median of a variance over 2 degrees of freedom (three launches) as a share of its mean."""
+
+LARGEST_SCATTER = 0.1
+"""Of logarithms: pairs that differ for good by 10 % (standard deviation) and more are no healthy scatter, unless launches do so."""
+
+MANY = 0.25
+"""Share of the pairs from which better ones are the level that the others miss, and not a few lucky ones."""
+
+
+@dataclass(frozen=True)
+class Outlier:
+    """A pair that lies beyond: the number of its column, and how far it is from the level (below 0: worse)."""
+
+    column: int
+    effect: float
+
+
+def find_outliers(values: Floats, blocks: Integers, *, margin: float, level: float = 0.01) -> list[Outlier]:
+    """Return the pairs that are worse than their block's level by more than the margin and the scatter explain, the worst first.
+
+    `values` has a row for each repetition and a column for each pair; more is better, effects add up; every column has a value.
+    `blocks` is the block of each column, numbered from 0. `level` bounds the probability that any pair is returned where all
+    scatter alike, normally and within LARGEST_SCATTER: a t test of each pair, corrected for the number of pairs (Bonferroni).
+    """
+    typical = np.nanmedian(values, axis=0)
+    count = typical.size
+    if count <= int(blocks.max(initial=-1)) + 1:
+        return []
+    effects = typical - _block_medians(typical, blocks)[blocks]
+    degrees = count - int(blocks.max()) - 1
+    scale = _scale(effects, degrees, _launch_error(values))
+    freedom = max(MAD_EFFICIENCY * degrees, FEWEST_DEGREES)
+    allowed = float(-np.log1p(-margin) + special.stdtrit(freedom, 1 - level / count) * scale)
+    better = effects > allowed
+    if np.mean(better) > MANY:
+        effects = effects - np.median(effects[better])
+    found = [Outlier(int(column), float(effects[column])) for column in np.flatnonzero(effects < -allowed)]
+    return sorted(found, key=lambda one: one.effect)
+
+
+def _block_medians(values: Floats, blocks: Integers) -> Floats:
+    """Return the upper median of each block: where half of few pairs are bad, the level is that of the good ones."""
+    found = [np.quantile(values[blocks == one], 0.5, method="higher") for one in range(int(blocks.max()) + 1)]
+    return np.array(found, dtype=np.float64)
+
+
+def _launch_error(values: Floats) -> float:
+    """Return the usual standard error of a pair's median over repetitions; 0 where there is one repetition alone."""
+    counts = np.count_nonzero(~np.isnan(values), axis=0)
+    repeated = values[:, counts > 1]
+    if not repeated.size:
+        return 0.0
+    variance = np.nanvar(repeated, axis=0, ddof=1) / counts[counts > 1]
+    # The median over pairs: one pair that came and went says nothing of the others.
+    return MEDIAN_ERROR * math.sqrt(float(np.median(variance)) / MEDIAN_OF_VARIANCE)
+
+
+def _scale(effects: Floats, degrees: int, launch_error: float) -> float:
+    """Return how far pairs scatter: by their own deviations, no less than launches explain, no more than is healthy."""
+    spread = NORMAL_MAD * float(np.median(np.abs(effects))) * math.sqrt(effects.size / degrees)
+    return max(min(spread, LARGEST_SCATTER), launch_error, float(np.finfo(np.float64).eps))
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from fabricbench.record.provenance import Origin, Proof
 from fabricbench.statistics.correction import benjamini_hochberg
 from fabricbench.statistics.dependence import Trend, trend
 from fabricbench.statistics.order import median_interval
-from fabricbench.statistics.shape import has_two_modes
+from fabricbench.statistics.skew import has_two_modes
 
 Floats = NDArray[np.float64]
 LOSS_SHARE = 0.01

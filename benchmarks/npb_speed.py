@@ -27,7 +27,7 @@ from benchmarks.page import show
 
 from fabricbench.errors import FabricbenchError
 from fabricbench.native import build_info, native_file
-from fabricbench.record.kernel_reading import KernelRecord, read_kernel_record
+from fabricbench.record.kernel_lines import KernelRecord, read_kernel_record
 from fabricbench.workload.npb import BENCHMARKS
 from fabricbench.workload.official_npb import find_official, parse_official
 

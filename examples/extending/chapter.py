@@ -12,8 +12,7 @@ from fabricbench.analysis.summary import interval
 from fabricbench.chapters.chapter import Chapter, Found, NamedTables, rows_of
 from fabricbench.model import Metric, Model
 from fabricbench.record.store import StoredLaunch
-from fabricbench.report.drawing.axes import TIME_LABELS
-from fabricbench.report.drawing.encodings import HAS_INTERVAL, colour_channel
+from fabricbench.report.drawing.axes import HAS_INTERVAL, TIME_LABELS, colour_channel
 from fabricbench.report.drawing.figure import Figure, Panel, Spec, emulated_note, mark, sentences, tooltip
 from fabricbench.report.words import interval_words, value_words
 from fabricbench.statistics.order import median_interval

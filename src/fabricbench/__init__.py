@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from fabricbench.api import compare, frame, load, plan, run, verify
     from fabricbench.published import published_figures
     from fabricbench.record.store import Run
-    from fabricbench.testbed.local import local_testbed
-    from fabricbench.testbed.reading import read_testbed
+    from fabricbench.testbed.reading import local_testbed, read_testbed
 
 __version__ = "0.1.0"
 
@@ -47,7 +46,7 @@ _HOME = {
     "frame": "fabricbench.api",
     "load": "fabricbench.api",
     "plan": "fabricbench.api",
-    "local_testbed": "fabricbench.testbed.local",
+    "local_testbed": "fabricbench.testbed.reading",
     "published_figures": "fabricbench.published",
     "read_testbed": "fabricbench.testbed.reading",
     "verify": "fabricbench.api",

@@ -24,10 +24,10 @@ from fabricbench.record.kernel_lines import (
     KernelFooter,
     KernelHeader,
     KernelProfile,
+    KernelRecord,
     KernelRun,
     MessageSizes,
 )
-from fabricbench.record.kernel_reading import KernelRecord
 from fabricbench.record.launch import KernelPart, LaunchFacts, write_launch
 from fabricbench.record.lines import RankInfo
 from fabricbench.record.manifest import Manifest, PlannedLaunch, write_manifest

@@ -14,7 +14,7 @@ from fabricbench.campaign.starts import start_of
 from fabricbench.errors import UsageError
 from fabricbench.lab import parse_fabrics
 from fabricbench.lab.topology import plan_lab
-from fabricbench.record.kernel_reading import KernelRecord, parse_kernel_record
+from fabricbench.record.kernel_lines import KernelRecord, parse_kernel_record
 from fabricbench.record.launch import KERNEL_RECORDS, read_launch, write_launch
 from fabricbench.record.workload_cells import LaunchOfWorkload, as_record
 from fabricbench.testbed.model import Layout, Testbed

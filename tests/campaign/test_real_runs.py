@@ -25,8 +25,8 @@ from fabricbench.launch.lab import LabLauncher
 from fabricbench.launch.mpi import find_starter
 from fabricbench.model import Layer, Pattern
 from fabricbench.record.store import Run
-from fabricbench.testbed.local import local_testbed
 from fabricbench.testbed.model import Testbed
+from fabricbench.testbed.reading import local_testbed
 from support.processes import marked_processes, new_mark
 
 SHORT = {"maximum_seconds": "50ms", "minimum_samples": 5, "warmup_samples": 2}

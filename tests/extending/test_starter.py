@@ -18,7 +18,7 @@ from fabricbench.launch import mpi
 from fabricbench.launch.starting import Job, Placement
 from fabricbench.model import Layer, Pattern
 from fabricbench.record.store import Run
-from fabricbench.testbed.local import local_testbed
+from fabricbench.testbed.reading import local_testbed
 
 EXAMPLE = Path(__file__).parents[2] / "examples/extending/starter.py"
 

@@ -15,7 +15,7 @@ from fabricbench.campaign.run import start_run
 from fabricbench.campaign.specification import campaign_of
 from fabricbench.campaign.venue import Standing
 from fabricbench.record.store import Run
-from fabricbench.testbed.local import local_testbed
+from fabricbench.testbed.reading import local_testbed
 from fabricbench.workload.registry import WORKLOADS
 
 EXAMPLE = Path(__file__).parents[2] / "examples/extending/workload.py"

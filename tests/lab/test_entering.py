@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fabricbench.lab.entering import agent_script, command_from_outside
+from fabricbench.lab.lab import agent_script, command_from_outside
 
 
 def test_root_enters_without_a_user_namespace_and_others_with_one():

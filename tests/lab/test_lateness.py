@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fabricbench.lab.lateness import read_lateness
+from fabricbench.lab.status import read_lateness
 
 MS = 1_000_000
 START = 1_793_400_000_000 * MS

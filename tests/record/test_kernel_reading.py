@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fabricbench.record.kernel_reading import parse_kernel_record, read_kernel_record
+from fabricbench.record.kernel_lines import parse_kernel_record, read_kernel_record
 
 FIXTURE = Path(__file__).parents[2] / "schema/fixtures/kernel_record.jsonl"
 LINES = FIXTURE.read_bytes().splitlines(keepends=True)

@@ -12,7 +12,7 @@ from itertools import pairwise
 import pytest
 from jinja2 import UndefinedError
 
-from fabricbench.report.drawing.theme import UNDECIDED
+from fabricbench.report.drawing.figure import UNDECIDED
 from fabricbench.report.figures import builders, present
 from fabricbench.report.html import _environment, _text, render_html
 from fabricbench.report.palette import OKABE_ITO

@@ -19,8 +19,7 @@ from fabricbench.analysis.findings import (
 from fabricbench.errors import UsageError
 from fabricbench.model import Metric
 from fabricbench.report.drawing.axes import decade_ticks, ratio_domain, ratio_ticks, size_channel, value_channel
-from fabricbench.report.drawing.figure import Panel, Spec
-from fabricbench.report.drawing.theme import AHEAD_OPACITY, UNDECIDED
+from fabricbench.report.drawing.figure import AHEAD_OPACITY, UNDECIDED, Panel, Spec
 from fabricbench.report.figures import build, builders, draw, paper_spec, present
 from fabricbench.report.formats import FORMATS, FigureFormat, Format
 from fabricbench.report.palette import OKABE_ITO, colour_range, shape_range

@@ -8,14 +8,13 @@ from collections.abc import Callable
 import pytest
 
 from fabricbench.analysis.findings import Caution, Findings, Grade, Severity
-from fabricbench.report.drawing.theme import UNDECIDED
-from fabricbench.report.first_screen import build_screen
+from fabricbench.report.drawing.figure import UNDECIDED
+from fabricbench.report.first_screen import build_screen, count_words, grouped
 from fabricbench.report.formats import FORMATS, Format
 from fabricbench.report.html import render_html
-from fabricbench.report.html.launch_plot import launch_plot
+from fabricbench.report.html.page import launch_plot
 from fabricbench.report.palette import OKABE_ITO
 from fabricbench.report.terminal import SCREEN_LINES, render_terminal
-from fabricbench.report.warning_groups import count_words, grouped
 from support.example_findings import (
     before_after_findings,
     busy_findings,

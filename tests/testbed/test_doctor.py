@@ -17,6 +17,7 @@ from fabricbench.testbed.advice import (
 )
 from fabricbench.testbed.doctor import _version, examine, inventory
 from fabricbench.testbed.host import (
+    Permissions,
     read_clock,
     read_kernel,
     read_load,
@@ -25,7 +26,6 @@ from fabricbench.testbed.host import (
     read_sysctls,
 )
 from fabricbench.testbed.interfaces import Interface
-from fabricbench.testbed.permissions import Permissions
 
 LAPTOP = {
     "proc/cpuinfo": "processor : 0\nmodel name\t: Cyrix 6x86\nflags\t: fpu hypervisor tsc\n",

@@ -23,8 +23,8 @@ from fabricbench.native import build_info
 from fabricbench.record.store import Run
 from fabricbench.record.workload_cells import WorkloadPart
 from fabricbench.report.formats import FORMATS, Format
-from fabricbench.testbed.local import local_testbed
 from fabricbench.testbed.model import Testbed
+from fabricbench.testbed.reading import local_testbed
 from fabricbench.workload.adapter import Output, Parsed, Place
 from fabricbench.workload.command import CommandStart, CommandTable, filled, grid
 from fabricbench.workload.counted import AROUND, MPI_LINE, rank_line

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fabricbench.errors import EnvironmentLacks, UsageError
-from fabricbench.record.kernel_reading import KernelRecord, parse_kernel_record
+from fabricbench.record.kernel_lines import KernelRecord, parse_kernel_record
 from fabricbench.workload.npb import BENCHMARKS, NpbRun, find_benchmark, npb_program, read_list, read_npb, why_unusable
 
 FIXTURE = Path(__file__).parents[2] / "schema/fixtures/kernel_record.jsonl"

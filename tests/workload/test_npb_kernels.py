@@ -14,10 +14,9 @@ from pathlib import Path
 import pytest
 
 from fabricbench.native import build_info, native_file
-from fabricbench.record.kernel_lines import KernelRun
-from fabricbench.record.kernel_reading import KernelRecord, read_kernel_record
+from fabricbench.record.kernel_lines import KernelRecord, KernelRun, read_kernel_record
 from fabricbench.workload.npb import BENCHMARKS, PROGRAM, NpbRun, npb_program, read_list, why_unusable
-from fabricbench.workload.npb_operations import official_operations
+from fabricbench.workload.official_npb import official_operations
 
 pytestmark = pytest.mark.mpi
 

@@ -28,10 +28,9 @@ from fabricbench.launch.ssh import SshLauncher
 from fabricbench.launch.starting import yield_library
 from fabricbench.model import Model
 from fabricbench.testbed.allocation import check_allocated
-from fabricbench.testbed.local import local_testbed
 from fabricbench.testbed.model import Launcher as LauncherName
 from fabricbench.testbed.model import Lost, Testbed
-from fabricbench.testbed.reading import read_testbed
+from fabricbench.testbed.reading import local_testbed, read_testbed
 
 LAB_PREFIX = "lab:"
 LOCAL = "local"

@@ -19,16 +19,19 @@ from fabricbench.analysis.summary import interval
 from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, no_tables
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.record.probe_plan import PlanCongestor
-from fabricbench.report.drawing.axes import decade_ticks, nice_steps, value_channel
-from fabricbench.report.drawing.encodings import (
+from fabricbench.report.drawing.axes import (
     CHOSEN,
     HAS_INTERVAL,
     colour_channel,
     connection,
+    decade_ticks,
+    nice_steps,
     reader_params,
     shape_channel,
+    value_channel,
 )
 from fabricbench.report.drawing.figure import (
+    UNDECIDED,
     Figure,
     Panel,
     Spec,
@@ -39,7 +42,6 @@ from fabricbench.report.drawing.figure import (
     span_words,
     tooltip,
 )
-from fabricbench.report.drawing.theme import UNDECIDED
 from fabricbench.report.palette import fabric_names
 from fabricbench.report.words import (
     NOTHING,

@@ -12,9 +12,19 @@ from fabricbench.analysis.kernels import find_kernels
 from fabricbench.analysis.material import Material
 from fabricbench.chapters.chapter import Chapter, Found, OnPage, Records
 from fabricbench.published import PublishedKernel, published_kernels
-from fabricbench.report.drawing.encodings import HAS_INTERVAL, colour_channel, connection
-from fabricbench.report.drawing.figure import Figure, Panel, Spec, emulated_note, mark, sentences, span_words, tooltip
-from fabricbench.report.drawing.theme import AHEAD_OPACITY, UNDECIDED
+from fabricbench.report.drawing.axes import HAS_INTERVAL, colour_channel, connection
+from fabricbench.report.drawing.figure import (
+    AHEAD_OPACITY,
+    UNDECIDED,
+    Figure,
+    Panel,
+    Spec,
+    emulated_note,
+    mark,
+    sentences,
+    span_words,
+    tooltip,
+)
 from fabricbench.report.words import NOTHING, counted, outcome_words, share_words, spoken
 from fabricbench.table import Table, table
 

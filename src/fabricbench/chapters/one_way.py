@@ -14,8 +14,7 @@ from fabricbench.analysis.measured import CellMeasured, Side
 from fabricbench.analysis.summary import interval
 from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, no_tables
 from fabricbench.model import Layer, Metric
-from fabricbench.report.drawing.axes import TIME_LABELS
-from fabricbench.report.drawing.encodings import HAS_INTERVAL, colour_channel
+from fabricbench.report.drawing.axes import HAS_INTERVAL, TIME_LABELS, colour_channel
 from fabricbench.report.drawing.figure import (
     Figure,
     Panel,

@@ -25,9 +25,16 @@ from fabricbench.analysis.summary import interval, over_launches, scaled
 from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage
 from fabricbench.model import Metric
 from fabricbench.patterns import PATTERNS, Family
-from fabricbench.report.drawing.figure import Figure, Panel, emulated_note, sentences, span_words, tooltip
+from fabricbench.report.drawing.figure import (
+    AHEAD_OPACITY,
+    Figure,
+    Panel,
+    emulated_note,
+    sentences,
+    span_words,
+    tooltip,
+)
 from fabricbench.report.drawing.heat import LEAST_REACH, ROW_HEIGHT, heat_spec
-from fabricbench.report.drawing.theme import AHEAD_OPACITY
 from fabricbench.report.palette import colour_range, fabric_names
 from fabricbench.report.words import (
     MINUS,

@@ -15,8 +15,7 @@ from fabricbench.analysis.summary import interval, over_launches, scaled
 from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, no_tables
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.patterns import PATTERNS, Family
-from fabricbench.report.drawing.axes import RATE_LABELS
-from fabricbench.report.drawing.encodings import HAS_INTERVAL, colour_channel
+from fabricbench.report.drawing.axes import HAS_INTERVAL, RATE_LABELS, colour_channel
 from fabricbench.report.drawing.figure import (
     Figure,
     Panel,

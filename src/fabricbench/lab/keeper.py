@@ -23,12 +23,10 @@ from pathlib import Path
 from pyroute2 import IPRoute
 
 from fabricbench.lab import namespaces
-from fabricbench.lab.node import NodeOrder, become_node, quieten_network
-from fabricbench.lab.offloads import turn_offloads_off
-from fabricbench.lab.order import STAY, KeeperOrder
+from fabricbench.lab.node import NodeOrder, become_node, quieten_network, turn_offloads_off
 from fabricbench.lab.process import told_exit_code
 from fabricbench.lab.sender_limit import sender_limit
-from fabricbench.lab.topology import CONTROL_INTERFACE, Topology
+from fabricbench.lab.topology import CONTROL_INTERFACE, STAY, KeeperOrder, Topology
 
 _BRIDGE = "control"
 _CONTROL_MTU = 1500

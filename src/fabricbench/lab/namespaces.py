@@ -1,10 +1,17 @@
-"""The system calls of namespaces that Python 3.11 lacks: unshare, mount, and the maps of a user namespace."""
+"""The system calls of namespaces that Python 3.11 lacks: unshare, mount, and the maps of a user namespace.
+
+`python -m fabricbench.lab.namespaces root|user-namespace` tries the first steps of a keeper; exit code 0 says that they work.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import os
+import socket
+import sys
 from pathlib import Path
+
+from pyroute2 import IPRoute
 
 CLONE_NEWNS = 0x00020000
 CLONE_NEWUTS = 0x04000000
@@ -62,3 +69,30 @@ def _check(result: int, what: str) -> None:
     if result != 0:
         number = ctypes.get_errno()
         raise OSError(number, f"{what}: {os.strerror(number)}")
+
+
+def take_first_steps(mode: str) -> None:
+    """Make namespaces, and in them /proc, /sys, a veth pair and a packet socket. Raises what fails."""
+    flags = CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWPID
+    if mode == "root":
+        unshare(flags)
+    else:
+        enter_user_namespace(flags)
+    child = os.fork()
+    if child:
+        _, status = os.waitpid(child, 0)
+        sys.exit(os.waitstatus_to_exitcode(status))
+    keep_mounts_private()
+    mount_fresh("proc", "/proc")
+    mount_fresh("sysfs", "/sys")
+    with IPRoute() as network:
+        network.link("add", ifname="trial", kind="veth", peer={"ifname": "trial-peer"})
+    socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0).close()
+
+
+if __name__ == "__main__":
+    try:
+        take_first_steps(sys.argv[1])
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is the reason
+        sys.stderr.write(f"{error}\n")
+        sys.exit(1)

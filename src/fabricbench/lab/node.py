@@ -1,12 +1,18 @@
 """One virtual node: a process with its own network, hostname, IPC and mounts, which holds them open and sleeps.
 
-Runs in a fork of the keeper. The keeper makes the links; the node, being inside, configures its ends of them.
+Runs in a fork of the keeper. The keeper makes the links; the node, being inside, configures its ends of them, and turns off what
+a virtual link would do beyond its wire: segmentation, aggregation and checksums left for later. With those on, a "frame" of 64 KiB
+would cross a link of MTU 1500, and the switch, which forwards bytes, would forward frames whose checksum nobody has computed. The
+ioctl is the one that `ethtool -K` uses (linux/ethtool.h); the ethtool program is not needed.
 """
 
 from __future__ import annotations
 
+import ctypes
+import fcntl
 import os
 import socket
+import struct
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +21,7 @@ from typing import NoReturn
 from pyroute2 import IPRoute
 
 from fabricbench.lab import namespaces
-from fabricbench.lab.offloads import turn_offloads_off
-from fabricbench.lab.sender_limit import SenderLimit
-from fabricbench.lab.token_bucket import limit_sender
+from fabricbench.lab.sender_limit import SenderLimit, limit_sender
 from fabricbench.lab.topology import CONTROL_INTERFACE, CONTROL_SUBNET, PlannedNode, Topology
 
 _PERMANENT = 0x80
@@ -145,3 +149,18 @@ def _spread_receiving(interface: str, cpus: tuple[int, ...]) -> None:
     mask = sum(1 << cpu for cpu in cpus)
     words = [f"{mask >> shift & 0xFFFFFFFF:08x}" for shift in range(0, mask.bit_length(), 32)]
     Path(f"/sys/class/net/{interface}/queues/rx-0/rps_cpus").write_text(",".join(reversed(words)))
+
+
+_SIOCETHTOOL = 0x8946
+_SET_TX_CHECKSUM, _SET_TSO, _SET_GSO, _SET_GRO = 0x17, 0x1F, 0x24, 0x2C
+_NAME_BYTES, _REQUEST_BYTES = 16, 40
+
+
+def turn_offloads_off(interface: str) -> None:
+    """Turn segmentation, aggregation and checksum offloads of an interface off. Raises OSError."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        # Scatter-gather and UDP segmentation go with the checksum: the kernel drops what depends on it.
+        for command in (_SET_TSO, _SET_GSO, _SET_GRO, _SET_TX_CHECKSUM):
+            value = ctypes.create_string_buffer(struct.pack("=II", command, 0), 8)
+            request = struct.pack(f"{_NAME_BYTES}sP", interface.encode(), ctypes.addressof(value))
+            fcntl.ioctl(control, _SIOCETHTOOL, request.ljust(_REQUEST_BYTES, b"\0"))

@@ -57,7 +57,7 @@ def needed_support() -> Support:
 
 
 def _try(mode: str) -> str | None:
-    command = [sys.executable, "-m", "fabricbench.lab.trial", mode]
+    command = [sys.executable, "-m", "fabricbench.lab.namespaces", mode]
     try:
         trial = subprocess.run(
             command,

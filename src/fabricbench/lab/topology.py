@@ -1,4 +1,4 @@
-"""The plan of a lab: every node, link, address and switch, before anything is created. Pure.
+"""The plan of a lab: every node, link, address and switch, before anything is created, and the order that the keeper gets. Pure.
 
 `keeper` realises a plan; nothing here touches the system.
 """
@@ -210,3 +210,29 @@ def _fabric(index: int, fabric: EmulatedFabric, nodes: int, switch_cpus: Sequenc
 
 def _subnet(fabric: int) -> IPv4Network:
     return IPv4Network(f"10.98.{fabric + 1}.0/24")
+
+
+STAY = b"stay\n"
+
+
+class KeeperOrder(Model):
+    """What the keeper is told: the plan, whether it is root, where files are, and the switch's program."""
+
+    topology: Topology
+    has_root: bool
+    directory: Path
+    switch_program: Path
+
+    @property
+    def hosts(self) -> Path:
+        """The nodes' /etc/hosts."""
+        return self.directory / "hosts"
+
+    def switch_file(self, fabric: str, suffix: str) -> Path:
+        """Return a file of the fabric's switch: `json` (configuration), `status.json`, `lateness.jsonl` or `log`."""
+        return switch_file(self.directory, fabric, suffix)
+
+
+def switch_file(directory: Path, fabric: str, suffix: str) -> Path:
+    """Return a file of a fabric's switch in the lab's directory."""
+    return directory / f"switch-{fabric}.{suffix}"

@@ -16,8 +16,7 @@ import numpy as np
 from fabricbench.model import Metric, Model
 from fabricbench.patterns import metric_of
 from fabricbench.record.frames import FIGURE_OF_MERIT
-from fabricbench.record.kernel_lines import KernelRun
-from fabricbench.record.kernel_reading import KernelRecord
+from fabricbench.record.kernel_lines import KernelRecord, KernelRun
 from fabricbench.record.lines import (
     Cell,
     CellEnd,

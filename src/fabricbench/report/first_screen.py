@@ -1,6 +1,7 @@
 """The first screen as words, ready to be set: what page, terminal and Markdown show, told once for all three.
 
 Adds no number and draws no conclusion: `Findings.headline` holds both. What differs between the forms is only where things stand.
+Warnings as a reader meets them are here too: the gravest first, and what several subjects share said once.
 """
 
 from __future__ import annotations
@@ -9,13 +10,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from fabricbench.analysis.findings import Changes, Effect, Findings, Grade, Interval, PairEffect, Reading, Replication
+from fabricbench.analysis.findings import (
+    Caution,
+    Changes,
+    Effect,
+    Findings,
+    Grade,
+    Interval,
+    PairEffect,
+    Reading,
+    Replication,
+    Severity,
+)
 from fabricbench.chapters.decision import decision_lines
 from fabricbench.report.words import (
     NOTHING,
+    counted,
     interval_words,
     outcome_words,
     ratio_words,
+    spoken,
     typographic,
     value_words,
     wire_remark,
@@ -152,7 +166,7 @@ def build_screen(findings: Findings) -> Screen:
         more_rows=folded,
         doubts=doubts,
         changes=tuple(map(typographic, changes.configuration)) if changes else (),
-        counts=count_words(changes) if changes else "",
+        counts=_changed_words(changes) if changes else "",
         detail=typographic(headline.detail),
         decision=tuple(map(typographic, decision_lines(findings)[:DECISION_LINES])),
         next_steps=tuple(map(typographic, headline.next_steps)),
@@ -172,7 +186,7 @@ def _in_two_columns(row: Row) -> Row:
     return replace(row, values=values, ratios=ratios)
 
 
-def count_words(changes: Changes) -> str:
+def _changed_words(changes: Changes) -> str:
     """Return `3 slower · 30 same · 1 faster · 2 unknown`."""
     counts = (
         (changes.slower, "slower"),
@@ -246,3 +260,39 @@ def pair_rows(rows: Sequence[Row]) -> list[tuple[str, Ratio]]:
 def plain_times(ratio: Ratio) -> str:
     """Return `1.97 × (1.72 to 2.26)`."""
     return f"{ratio.times} ({ratio.interval})"
+
+
+@dataclass(frozen=True)
+class WarningGroup:
+    """One text, and all that it is about."""
+
+    severity: Severity
+    subjects: tuple[str, ...]
+    text: str
+
+    @property
+    def subject(self) -> str:
+        """The subjects in words; what they share after their first colon is said once."""
+        heads, _, tails = zip(*(subject.partition(": ") for subject in self.subjects), strict=True)
+        if len(set(tails)) == 1 and tails[0]:
+            return f"{spoken(heads)}: {tails[0]}"
+        if len(set(heads)) == 1 and all(tails):
+            return f"{heads[0]}: {spoken(tails)}"
+        return spoken(self.subjects)
+
+
+def grouped(warnings: Sequence[Caution]) -> list[WarningGroup]:
+    """Return the warnings by severity, the gravest first, equal texts together in the order of their first mention."""
+    subjects: dict[tuple[Severity, str], dict[str, None]] = {}
+    for warning in sorted(warnings, key=lambda warning: list(Severity).index(warning.severity)):
+        subjects.setdefault((warning.severity, warning.text), {})[warning.subject] = None
+    return [WarningGroup(severity, tuple(named), text) for (severity, text), named in subjects.items()]
+
+
+def count_words(groups: Sequence[WarningGroup]) -> str:
+    """Return `1 invalid, 2 warnings, 3 notes`."""
+    numbers = {severity: sum(group.severity is severity for group in groups) for severity in Severity}
+    plurals = {Severity.INVALID: "invalid", Severity.WARNING: "warnings", Severity.NOTE: "notes"}
+    return ", ".join(
+        counted(number, severity.value, plurals[severity]) for severity, number in numbers.items() if number
+    )

@@ -7,7 +7,17 @@ from collections.abc import Iterable, Sequence
 from fabricbench import chapters
 from fabricbench.analysis.findings import Findings, Grade
 from fabricbench.printable import printable
-from fabricbench.report.first_screen import GRADE_SIGNS, LEVEL, Row, Screen, Value, build_screen, plain_times
+from fabricbench.report.first_screen import (
+    GRADE_SIGNS,
+    LEVEL,
+    Row,
+    Screen,
+    Value,
+    build_screen,
+    count_words,
+    grouped,
+    plain_times,
+)
 from fabricbench.report.tables import (
     comparison_table,
     crossover_table,
@@ -16,7 +26,6 @@ from fabricbench.report.tables import (
     inventory_table,
     ladder_table,
 )
-from fabricbench.report.warning_groups import count_words, grouped
 from fabricbench.report.words import NOTHING, facts_words, typographic
 from fabricbench.table import Table, markdown_lines, markdown_text, table
 

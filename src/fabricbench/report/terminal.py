@@ -17,6 +17,7 @@ from fabricbench import chapters
 from fabricbench.analysis.findings import CellSummary, Comparison, Findings, LadderStep, Severity, Verdict
 from fabricbench.model import Layer, Metric
 from fabricbench.printable import PrintableConsole
+from fabricbench.report.first_screen import count_words, grouped
 from fabricbench.report.palette import terminal_colour
 from fabricbench.report.tables import impossible_in
 from fabricbench.report.terminal_screen import (
@@ -29,7 +30,6 @@ from fabricbench.report.terminal_screen import (
     warning_heading,
     warning_parts,
 )
-from fabricbench.report.warning_groups import count_words, grouped
 from fabricbench.report.words import (
     METRIC_WORDS,
     NOTHING,

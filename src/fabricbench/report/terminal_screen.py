@@ -13,9 +13,18 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from fabricbench.analysis.findings import Findings, Grade, Severity
-from fabricbench.report.first_screen import LEVEL, Row, Screen, Value, build_screen, plain_times
+from fabricbench.report.first_screen import (
+    LEVEL,
+    Row,
+    Screen,
+    Value,
+    WarningGroup,
+    build_screen,
+    count_words,
+    grouped,
+    plain_times,
+)
 from fabricbench.report.palette import terminal_colour
-from fabricbench.report.warning_groups import WarningGroup, count_words, grouped
 from fabricbench.report.words import NOTHING, typographic
 
 GRADE_STYLES = {Grade.CLEAR: "green", Grade.DOUBTFUL: "bold yellow", Grade.OPEN: "dim", Grade.VOID: "bold red"}

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from enum import StrEnum
 
 from fabricbench.model import Model
-from fabricbench.testbed.host import Clock, Kernel, Processors
+from fabricbench.testbed.host import Clock, Kernel, Permissions, Processors
 from fabricbench.testbed.interfaces import Interface
-from fabricbench.testbed.permissions import Permissions
 
 BUSY_SHARE = 0.25
 """Above this load per processor, ranks wait for others: tails grow tenfold while medians still look fine."""

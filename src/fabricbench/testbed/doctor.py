@@ -26,6 +26,7 @@ from fabricbench.testbed.advice import (
 from fabricbench.testbed.host import (
     Clock,
     Kernel,
+    Permissions,
     Processors,
     read_clock,
     read_kernel,
@@ -33,10 +34,10 @@ from fabricbench.testbed.host import (
     read_memory_bytes,
     read_processors,
     read_sysctls,
+    try_permissions,
 )
 from fabricbench.testbed.interfaces import Interface, read_interfaces
 from fabricbench.testbed.node_facts import read_node
-from fabricbench.testbed.permissions import Permissions, try_permissions
 
 VERSION_SECONDS = 10
 ROOT = Path("/")

@@ -29,7 +29,7 @@ from typing import Annotated, Any, ClassVar, Literal, Protocol
 from pydantic import BeforeValidator, Field
 
 from fabricbench.model import Model, Pattern
-from fabricbench.record.kernel_reading import KernelRecord
+from fabricbench.record.kernel_lines import KernelRecord
 from fabricbench.record.lines import InterfaceBytes, RankInfo
 from fabricbench.record.reading import Damage
 from fabricbench.record.workload_cells import CheckFound, Failed, Figure, FigureFound, Told

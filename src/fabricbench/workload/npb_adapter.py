@@ -24,7 +24,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from fabricbench.model import Pattern
-from fabricbench.record.kernel_reading import KernelRecord
+from fabricbench.record.kernel_lines import KernelRecord
 from fabricbench.record.launch import KERNEL_RECORDS
 from fabricbench.record.lines import InterfaceBytes
 from fabricbench.record.workload_cells import COMMUNICATION_SHARE, CheckFound, Figure, FigureFound, told_by_kernel
@@ -52,8 +52,8 @@ from fabricbench.workload.npb import (
     NpbRun,
     npb_program,
     read_npb,
+    usual_seconds,
 )
-from fabricbench.workload.npb_effort import usual_seconds
 from fabricbench.workload.official_npb import find_official, official_program, parse_official
 
 OWN: Literal["own"] = "own"

@@ -6,8 +6,7 @@ from typing import Any
 
 from fabricbench.analysis.findings import CellSummary, Crossover, Findings, is_basic
 from fabricbench.model import Layer, Metric
-from fabricbench.report.drawing.axes import plotted_size, size_channel, value_channel
-from fabricbench.report.drawing.encodings import (
+from fabricbench.report.drawing.axes import (
     CHOSEN,
     FEW_POINTS,
     HAS_INTERVAL,
@@ -15,12 +14,23 @@ from fabricbench.report.drawing.encodings import (
     connection,
     dash_channel,
     dash_key,
+    plotted_size,
     reader_params,
     shape_channel,
+    size_channel,
+    value_channel,
     zoom,
 )
-from fabricbench.report.drawing.figure import Figure, Panel, Spec, emulated_note, interval_note, mark, tooltip
-from fabricbench.report.drawing.theme import UNDECIDED
+from fabricbench.report.drawing.figure import (
+    UNDECIDED,
+    Figure,
+    Panel,
+    Spec,
+    emulated_note,
+    interval_note,
+    mark,
+    tooltip,
+)
 from fabricbench.report.tables import summary_table
 from fabricbench.report.words import (
     LAYER_WORDS,

@@ -9,8 +9,7 @@ from typing import Any
 from fabricbench.analysis.findings import CellKey, CellSummary, Distribution, Findings
 from fabricbench.model import Layer, Metric
 from fabricbench.patterns import PATTERNS
-from fabricbench.report.drawing.axes import labels_of
-from fabricbench.report.drawing.encodings import CHOSEN, colour_channel, reader_params, shape_channel
+from fabricbench.report.drawing.axes import CHOSEN, colour_channel, labels_of, reader_params, shape_channel
 from fabricbench.report.drawing.figure import Figure, Panel, Spec, emulated_note, mark, receive_note, tooltip
 from fabricbench.report.tables import distribution_table
 from fabricbench.report.words import METRIC_WORDS, PATTERN_WORDS, RECEIVE_WORDS, size_words, value_words

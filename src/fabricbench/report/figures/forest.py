@@ -7,9 +7,10 @@ from typing import Any
 
 from fabricbench.analysis.findings import Comparison, Findings, Replication, Verdict, is_basic
 from fabricbench.model import Layer, Metric
-from fabricbench.report.drawing.axes import TIMES_LABELS, ratio_domain, ratio_ticks
-from fabricbench.report.drawing.encodings import HAS_INTERVAL, colour_channel, zoom
+from fabricbench.report.drawing.axes import HAS_INTERVAL, TIMES_LABELS, colour_channel, ratio_domain, ratio_ticks, zoom
 from fabricbench.report.drawing.figure import (
+    AHEAD_OPACITY,
+    UNDECIDED,
     Figure,
     Panel,
     Spec,
@@ -19,7 +20,6 @@ from fabricbench.report.drawing.figure import (
     span_words,
     tooltip,
 )
-from fabricbench.report.drawing.theme import AHEAD_OPACITY, UNDECIDED
 from fabricbench.report.palette import fabric_names
 from fabricbench.report.tables import comparison_table, curve_table
 from fabricbench.report.words import (

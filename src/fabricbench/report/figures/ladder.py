@@ -7,8 +7,7 @@ from typing import Any
 
 from fabricbench.analysis.findings import Findings, LadderStep
 from fabricbench.model import Layer, Metric
-from fabricbench.report.drawing.axes import value_channel
-from fabricbench.report.drawing.encodings import (
+from fabricbench.report.drawing.axes import (
     CHOSEN,
     HAS_INTERVAL,
     colour_channel,
@@ -16,6 +15,7 @@ from fabricbench.report.drawing.encodings import (
     dash_key,
     reader_params,
     shape_channel,
+    value_channel,
 )
 from fabricbench.report.drawing.figure import Figure, Panel, Spec, emulated_note, interval_note, mark, tooltip
 from fabricbench.report.tables import ladder_table

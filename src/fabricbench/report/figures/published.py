@@ -10,8 +10,16 @@ from fabricbench.model import Layer, Metric
 from fabricbench.published import PublishedFigure, Quantity, published_figures
 from fabricbench.quantity import format_bit_s
 from fabricbench.report.drawing.axes import value_channel
-from fabricbench.report.drawing.figure import Figure, Panel, Spec, emulated_note, interval_note, mark, tooltip
-from fabricbench.report.drawing.theme import UNDECIDED
+from fabricbench.report.drawing.figure import (
+    UNDECIDED,
+    Figure,
+    Panel,
+    Spec,
+    emulated_note,
+    interval_note,
+    mark,
+    tooltip,
+)
 from fabricbench.report.palette import colour_range, fabric_names
 from fabricbench.report.tables import published_table
 from fabricbench.report.words import place_words, range_words, size_words

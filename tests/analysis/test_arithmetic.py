@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fabricbench.analysis.arithmetic import bus_factor, channel_rate, channels_on_a_link
+from fabricbench.analysis.channels import bus_factor, channel_rate, channels_on_a_link
 from fabricbench.model import Layer, Pattern
 from fabricbench.patterns import PATTERNS, Family
 from fabricbench.testbed.wire import Wire

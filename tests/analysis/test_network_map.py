@@ -12,8 +12,8 @@ from fabricbench.analysis import analyse
 from fabricbench.analysis.findings import MapVerdict, Severity
 from fabricbench.analysis.network_map import CONFIRMATION, confirmation_of, network_maps, suspect_hosts
 from fabricbench.chapters.network_map import map_verdict, slow_table
-from fabricbench.cli.map_text import render
-from fabricbench.cli.tables import Format
+from fabricbench.cli.map import render
+from fabricbench.cli.output import Format
 from fabricbench.model import Layer, Pattern
 from fabricbench.record.launch import LaunchSummary
 from fabricbench.record.lines import FailureCode, PairFailed

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from fabricbench.analysis.findings import Comparison, Replication, Verdict
-from fabricbench.analysis.next_steps import MOST_STEPS, next_steps, sizes_inside
-from fabricbench.analysis.reproduce import again, reproduce
+from fabricbench.analysis.headline import MOST_STEPS, next_steps, sizes_inside
+from fabricbench.analysis.method import again, reproduce
 from fabricbench.model import Layer, Metric, Pattern, Receive
 from fabricbench.record.integrity import data_hash
 from fabricbench.record.manifest import write_manifest

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from fabricbench.campaign.attempt import start_of
 from fabricbench.campaign.path_proof import prove_path
 from fabricbench.campaign.plan import RunPlan, plan_run
 from fabricbench.campaign.specification import Campaign, campaign_of
-from fabricbench.campaign.starts import start_of
 from fabricbench.errors import UsageError
 from fabricbench.lab import parse_fabrics
 from fabricbench.lab.topology import plan_lab

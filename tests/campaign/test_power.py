@@ -15,7 +15,7 @@ from fabricbench.campaign.presets import PRESETS, QUICK, STANDARD
 from fabricbench.campaign.specification import Campaign, Experiment
 from fabricbench.campaign.stored_noise import read_noise
 from fabricbench.campaign.venue import find_venue
-from fabricbench.cli.power_text import found_note, gate_lines, power_lines
+from fabricbench.cli.plan import found_note, gate_lines, power_lines
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Pattern
 from fabricbench.record.frames import variant

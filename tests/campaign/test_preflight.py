@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from fabricbench.campaign import failure, inventory
+from fabricbench.campaign import failure, preflight
 from fabricbench.campaign import run as running
 from fabricbench.campaign.events import Event, NodesAsked, Notice
-from fabricbench.campaign.inventory import read_inventories
 from fabricbench.campaign.plan import plan_run
-from fabricbench.campaign.preflight import examine_venue
+from fabricbench.campaign.preflight import examine_venue, read_inventories
 from fabricbench.campaign.run import resume_run, start_run
 from fabricbench.campaign.run_directory import RunDirectory, StoredPlan
 from fabricbench.campaign.specification import Campaign, Experiment
@@ -126,7 +125,7 @@ def test_an_answer_that_cannot_be_read_is_told(nodes: FakeNodes, script: str, sa
 
 
 def test_nodes_that_hang_cost_one_limit_and_the_others_are_known(nodes: FakeNodes, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(inventory, "NODE_SECONDS", 2.0)
+    monkeypatch.setattr(preflight, "NODE_SECONDS", 2.0)
     nodes.behave("c1", "exec sleep 1000")
     found = read_inventories(rack_of(), SshLauncher(find_starter(), rack_of()))
     assert found["c1"] == {"missing": "there was no answer within 2 s"}

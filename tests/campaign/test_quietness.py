@@ -10,7 +10,7 @@ import pytest
 
 from fabricbench.campaign.events import Event, LaunchStarted, Notice
 from fabricbench.campaign.plan import plan_run
-from fabricbench.campaign.quietness import SAMPLE_S, busy_processors, other_load
+from fabricbench.campaign.preflight import SAMPLE_S, busy_processors, other_load
 from fabricbench.campaign.run import start_run
 from fabricbench.campaign.specification import Campaign, Experiment
 from fabricbench.campaign.venue import Standing

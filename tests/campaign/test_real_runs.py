@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fabricbench.analysis.measured import read_sides
-from fabricbench.campaign import starts
+from fabricbench.campaign import attempt
 from fabricbench.campaign.events import Event, LaunchFinished
 from fabricbench.campaign.execute import Execution
 from fabricbench.campaign.plan import plan_run
@@ -199,7 +199,7 @@ def test_a_hung_launch_in_a_lab_is_ended_with_all_its_ranks(tmp_path: Path, lab:
     directory.create()
     plan = plan_run(campaign_of(Layer.TCP), lab.testbed(), seed=1)
     launcher = LabLauncher(lab, find_starter(), None)
-    monkeypatch.setattr(starts, "native_file", lambda _name: hanging)
+    monkeypatch.setattr(attempt, "native_file", lambda _name: hanging)
     one = plan.model_copy(update={"launches": plan.launches[:1]})
     with pytest.raises((RunIncomplete, EnvironmentLacks), match="hung: ended at its time limit"):
         Execution(directory, one, launcher, lambda _event: None, limit=lambda _estimate: 2.0).run()

@@ -10,8 +10,8 @@ import pytest
 
 from fabricbench.analysis.gate import check_regressions
 from fabricbench.campaign import run as running
+from fabricbench.cli.arguments import spread
 from fabricbench.cli.check import blocks_to_add
-from fabricbench.cli.run_arguments import spread
 from fabricbench.model import Layer, Pattern
 from fabricbench.record.manifest import Extension
 from fabricbench.record.store import Run, write_manifest

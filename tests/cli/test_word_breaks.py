@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fabricbench.cli.word_breaks import joined
+from fabricbench.cli.completion import joined
 from support.processes import FABRICBENCH
 
 SECONDS = 60.0

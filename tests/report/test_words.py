@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fabricbench.analysis.findings import Comparison, Crossover, Interval, Verdict
-from fabricbench.cli.tables import value_text
+from fabricbench.cli.output import value_text
 from fabricbench.model import Layer, Metric, Pattern, Receive
 from fabricbench.report.words import (
     PATTERN_WORDS,

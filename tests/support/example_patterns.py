@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
-from fabricbench.analysis.arithmetic import bus_factor, channel_rate
+from fabricbench.analysis.channels import bus_factor, channel_rate
 from fabricbench.analysis.findings import (
     CellKey,
     Coefficient,

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from fabricbench.analysis import analyse
+from fabricbench.campaign.attempt import start_of
 from fabricbench.campaign.plan import RunPlan, plan_run
 from fabricbench.campaign.run import start_run
 from fabricbench.campaign.specification import Campaign, campaign_of, read_campaign
-from fabricbench.campaign.starts import start_of
 from fabricbench.campaign.venue import OwnLab, Standing
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.lab import lab_support, parse_fabrics

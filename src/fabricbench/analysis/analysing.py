@@ -10,14 +10,12 @@ from fabricbench.analysis.comparing import Pairing, all_pairs, check_levels, com
 from fabricbench.analysis.crossovers import cell_key, find_crossovers
 from fabricbench.analysis.effects import Compared, Doubt
 from fabricbench.analysis.findings import Comparison, FabricFacts, Findings, Reference, Replication
-from fabricbench.analysis.headline import write_headline
+from fabricbench.analysis.headline import next_steps, write_headline
 from fabricbench.analysis.instrument import doubt_of, impossible, impossible_launches, tolerated
 from fabricbench.analysis.ladder import build_ladder
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.measured import CellMeasured, Side, read_sides
-from fabricbench.analysis.method import method
-from fabricbench.analysis.next_steps import next_steps
-from fabricbench.analysis.reproduce import reproduce, testbed_arguments
+from fabricbench.analysis.method import method, reproduce, testbed_arguments
 from fabricbench.analysis.summary import distribution, summarise
 from fabricbench.analysis.wording import enumeration, named, percent
 from fabricbench.chapters import find_all

@@ -15,7 +15,7 @@ from math import exp, log
 import numpy as np
 from numpy.typing import NDArray
 
-from fabricbench.analysis.comparing import Pairing, survivors, verdict_of, withheld
+from fabricbench.analysis.comparing import Pairing, ranks, survivors, verdict_of, withheld
 from fabricbench.analysis.findings import (
     CellKey,
     Comparison,
@@ -30,7 +30,6 @@ from fabricbench.analysis.findings import (
 )
 from fabricbench.analysis.kernels import on_most_ranks, work_of
 from fabricbench.analysis.measured import CellMeasured, Side, clock_deviation, log_of
-from fabricbench.analysis.ranking import ranks
 from fabricbench.analysis.wording import difference, size_text
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.patterns import PATTERNS, Family

@@ -1,11 +1,98 @@
-"""The built-in campaigns of patterns and MPI operations, as values. What a testbed cannot carry or seat is left out."""
+"""The built-in campaigns of patterns and MPI operations, that of `fabricbench map`, and what all built-in ones share.
+
+Shared are sizes, groups of layers, and how well a cell of each pattern is measured. What a testbed cannot carry or seat is left
+out. The map measures every pair's latency and bandwidth, as short as a sound judgement allows.
+"""
 
 from __future__ import annotations
 
-from fabricbench.campaign.preset_parts import KIB, PACKET_LAYERS, STREAM_LAYERS, experiment
-from fabricbench.campaign.specification import Campaign, Congestor
+from fabricbench.campaign.specification import NEVER_NARROW_ENOUGH, Campaign, Congestor, Experiment, Value
+from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Pattern
 from fabricbench.patterns import PATTERNS, Family
+
+KIB = 1024
+MIB = 1024 * KIB
+
+DATAGRAM_LAYERS = (Layer.IP, Layer.UDP)
+STREAM_LAYERS = (Layer.TCP, Layer.MPI)
+PACKET_LAYERS = (Layer.FRAME, *DATAGRAM_LAYERS)
+
+LEAST_TIMES, LEAST_WINDOWS = 100, 20
+"""A narrow interval of few samples taken within a millisecond is luck; a slow fabric ends at the time bound before."""
+
+WARMUP_TIMES, WARMUP_WINDOWS, WARMUP_FLOOD_WINDOWS = 10, 2, 4
+"""A window is long. Over the lab's gigabit-ethernet and myrinet (20 launches, 4 streams each) the first of a stream was 2 to 119 %
+off at the median, because it found what the start had left in buffers, the second less than 1 %. Floods of many flows lose at
+first: four windows are 80 ms, by which congestion control has opened up within a room."""
+
+FEW = 3
+"""Samples that warm up where each is dear: of the pairs of a matrix, which share the time, and of messages from BULK_BYTES on."""
+
+BULK_BYTES = 64 * KIB
+"""A round trip of this takes 11 ms over 100 Mbit/s, so ten of them for warming up were longer than the cell."""
+
+SHORT_SECONDS, WINDOWS_SECONDS = 0.05, 0.1
+"""What a time, and what a rate in windows of 20 ms (five of them), needs in a launch: from there on more launches tell more than
+longer cells (docs/statistics.md, "How many launches, of what length")."""
+
+USUAL_WIDTH = 0.02
+"""A longer cell ends once the interval of its median is this narrow on either side."""
+
+LEAST_ROUND_TRIPS, SLOWEST_BIT_S = 5, 100e6
+"""A cell has time for so many round trips over the slowest fabric that presets are made for."""
+
+
+def experiment(
+    layers: tuple[Layer, ...],
+    pattern: Pattern,
+    sizes: tuple[int, ...],
+    seconds: float,
+    congestor: Congestor | None = None,
+    **parameters: Value | tuple[Value, ...],
+) -> Experiment:
+    """Return an experiment with the numbers of samples that suit its pattern. A cell that is short already takes its whole time."""
+    facts = PATTERNS[pattern]
+    is_time = facts.metric.is_time
+    is_dear = facts.family is Family.MATRIX or (is_time and bool(sizes) and min(sizes) >= BULK_BYTES)
+    windows = WARMUP_FLOOD_WINDOWS if facts.family is Family.FLOOD else WARMUP_WINDOWS
+    warmup = FEW if is_dear else WARMUP_TIMES if is_time else windows
+    return Experiment(
+        layers=layers,
+        pattern=pattern,
+        message_bytes=sizes if facts.has_size else (),
+        maximum_seconds=seconds,
+        relative_width=NEVER_NARROW_ENOUGH if seconds <= WINDOWS_SECONDS else USUAL_WIDTH,
+        minimum_samples=LEAST_TIMES if is_time else LEAST_WINDOWS,
+        warmup_samples=warmup,
+        parameters=dict(parameters),
+        congestor=congestor,
+    )
+
+
+def pingpongs(
+    layers: tuple[Layer, ...], sizes: tuple[int, ...], seconds: float, most_seconds: float = 1.0
+) -> tuple[Experiment, ...]:
+    """Return ping-pongs over the layers: each size has `seconds`, or as many more as LEAST_ROUND_TRIPS over a slow fabric take."""
+    needed = {size: LEAST_ROUND_TRIPS * 2 * 8 * size / SLOWEST_BIT_S for size in sizes}
+    usual = tuple(size for size in sizes if size < BULK_BYTES)
+    bulk = tuple(size for size in sizes if size >= BULK_BYTES)
+    return (
+        *((experiment(layers, Pattern.PINGPONG, usual, seconds),) if usual else ()),
+        *(
+            experiment(layers, Pattern.PINGPONG, (size,), min(max(seconds, round(needed[size], 2)), most_seconds))
+            for size in bulk
+        ),
+    )
+
+
+def powers(first: int, last: int, step: int = 2) -> tuple[int, ...]:
+    """Return sizes from the first to the last, each `step` times the one before."""
+    sizes = [first]
+    while sizes[-1] * step <= last:
+        sizes.append(sizes[-1] * step)
+    return tuple(sizes)
+
 
 POINT_TO_POINT = tuple(
     pattern
@@ -126,3 +213,45 @@ ONE_WAY = Campaign(
         for layers, sizes in ((PACKET_LAYERS, (64, 1472)), (STREAM_LAYERS, (64, 1472, 16 * KIB)))
     ),
 )
+
+
+LATENCY_BYTES = 1024
+"""Large enough that a slow link shows beside the cost of the hosts, small enough for one packet."""
+
+STREAM_BYTES = 64 * 1024
+
+SECONDS_A_PAIR = 0.05
+SECONDS_A_STREAM = 0.25
+"""Each way; a slow fabric's windows are 20 ms."""
+
+LAYERS = (Layer.TCP, Layer.MPI)
+
+
+def map_campaign(layer: str, blocks: int, hosts: int) -> Campaign:
+    """Return the campaign for a testbed of so many hosts; UsageError where the layer has no byte stream."""
+    if layer not in LAYERS:
+        raise UsageError(
+            f"--layer {layer} cannot be mapped", hint=f"choose one of {', '.join(LAYERS)}: both latency and bandwidth"
+        )
+    pairs = hosts * (hosts - 1) / 2
+    return Campaign(
+        name="map",
+        description="every pair of nodes: latency and bandwidth",
+        blocks=blocks,
+        experiments=(
+            _experiment(Layer(layer), Pattern.PAIRS, LATENCY_BYTES, pairs * SECONDS_A_PAIR),
+            _experiment(Layer(layer), Pattern.PAIRS_STREAM, STREAM_BYTES, 2 * pairs * SECONDS_A_STREAM),
+        ),
+    )
+
+
+def _experiment(layer: Layer, pattern: Pattern, message_bytes: int, seconds: float) -> Experiment:
+    return Experiment(
+        layers=(layer,),
+        pattern=pattern,
+        message_bytes=(message_bytes,),
+        maximum_seconds=seconds,
+        minimum_samples=5,
+        warmup_samples=2,
+        verify_messages=1,
+    )

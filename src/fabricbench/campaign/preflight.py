@@ -1,25 +1,40 @@
-"""Looks at a venue before a run directory is written: can everything be started, and are the nodes as the testbed says?
+"""Looks at a venue before a run directory is written: can everything be started, are the nodes as the testbed says, is all quiet?
 
-What is wrong is `testbed.preflight`'s to tell; this asks.
+What is wrong is `testbed.preflight`'s to tell; this asks. The inventory, what the nodes are like (the doctor's facts of each) and
+the versions of what measures, is kept in the manifest; one that a node does not give is said in its place, and never keeps a run
+from starting. Where a run takes place on this machine, other work on it is looked for before the first launch.
 """
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from fabricbench import __version__
+from fabricbench.campaign.attempt import PROBE, start_of
 from fabricbench.campaign.events import Event, NodesAsked, Notice
-from fabricbench.campaign.inventory import NodeAnswer, ask_nodes
 from fabricbench.campaign.plan import RunPlan
-from fabricbench.campaign.starts import PROBE, start_of
 from fabricbench.campaign.venue import OwnLab, Standing, Twins, Venue
-from fabricbench.native import builds_of, native_file
+from fabricbench.errors import FabricbenchError
+from fabricbench.launch.asking import MOST_IN_FLIGHT, Answer, Limits, ask_all
+from fabricbench.launch.launcher import Launcher
+from fabricbench.launch.mpi import find_starter
+from fabricbench.launch.ssh import SSH_FAILED, advice_on
+from fabricbench.native import build_info, builds_of, native_file
 from fabricbench.testbed.doctor import find_mpi
-from fabricbench.testbed.model import Launcher, Lost
+from fabricbench.testbed.model import Launcher as LauncherName
+from fabricbench.testbed.model import Lost, Testbed
+from fabricbench.testbed.node_facts import NodeFacts
 from fabricbench.testbed.preflight import Needed, judge
-from fabricbench.testbed.preflight_result import Finding, Preflight, told
+from fabricbench.testbed.preflight_result import Finding, Preflight, Silent, told
 
 SKIPPED = Preflight(is_skipped=True)
 
@@ -65,7 +80,7 @@ def _examine_own_lab(lab: OwnLab) -> Preflight:
 
 def _examine_standing(place: Standing, plan: RunPlan | None, notify: Notify) -> Preflight:
     testbed = place.testbed()
-    needed = _needed(plan, with_mpi=testbed.launcher is Launcher.SSH)
+    needed = _needed(plan, with_mpi=testbed.launcher is LauncherName.SSH)
     launcher, nodes = place.sketch(), len(testbed.nodes)
     notify(NodesAsked(0, nodes))
     answers = ask_nodes(testbed, launcher, tuple(needed.programs), lambda done: notify(NodesAsked(done, nodes)))
@@ -98,3 +113,165 @@ def _needed(plan: RunPlan | None, *, with_mpi: bool) -> Needed:
         builds=builds_of(programs),
         architecture=os.uname().machine,
     )
+
+
+NODE_SECONDS = 30.0
+"""A cold file system and a busy node; it takes under a second otherwise."""
+
+ALL_SECONDS = 60.0
+SECONDS_A_NODE = 0.5
+"""The deadline of all nodes grows with their number: emulated ones share this machine's processors."""
+
+DOCTOR = "fabricbench.testbed.doctor"
+NO_PROGRAM = (126, 127)
+"""What a shell ends with where the program is missing or may not be run."""
+
+SAME_PATH = f"install fabricbench {__version__} there at the same path as here, {sys.prefix}"
+
+
+@dataclass(frozen=True)
+class NodeAnswer:
+    """What a node told: facts for a preflight, and its inventory as text."""
+
+    facts: NodeFacts
+    inventory: dict[str, str]
+
+
+def ask_nodes(
+    testbed: Testbed,
+    launcher: Launcher,
+    programs: Sequence[str] = (),
+    tell: Callable[[int], None] = lambda _: None,
+) -> dict[str, NodeAnswer | Silent]:
+    """Ask every node for its facts and its inventory; `tell` hears how many are done. One deadline over all."""
+    doctor = [sys.executable, "-m", DOCTOR, "--json", *programs]
+    questions: dict[str, Sequence[str]] = {}
+    answers: dict[str, NodeAnswer | Silent] = {}
+    for node in testbed.nodes:
+        try:
+            questions[node.name] = launcher.in_node(node.name, doctor)
+        except FabricbenchError as error:
+            answers[node.name] = Silent(found=error.message, action=error.hint or "correct the testbed")
+    nodes_are_apart = testbed.launcher is LauncherName.SSH
+    limits = Limits(
+        each_s=NODE_SECONDS,
+        all_s=ALL_SECONDS + SECONDS_A_NODE * len(testbed.nodes),
+        in_flight=MOST_IN_FLIGHT if nodes_are_apart else max(2, len(os.sched_getaffinity(0))),
+    )
+    for name, answer in ask_all(questions, limits, tell).items():
+        answers[name] = _understood(name, answer, nodes_are_apart)
+    return {node.name: answers[node.name] for node in testbed.nodes}
+
+
+def read_inventories(testbed: Testbed, launcher: Launcher) -> dict[str, dict[str, str]]:
+    """Return the doctor's facts by node; where a node gave none, why."""
+    return {
+        name: {"missing": answer.found} if isinstance(answer, Silent) else answer.inventory
+        for name, answer in ask_nodes(testbed, launcher).items()
+    }
+
+
+def read_versions(testbed: Testbed) -> dict[str, str]:
+    """Return what measures, and in which version."""
+    starter = find_starter(testbed.starter)
+    return {
+        "fabricbench": __version__,
+        "python": platform.python_version(),
+        "mpi": f"{starter.library.NAME} {starter.library_version}",
+        "starter": f"{starter.starter.NAME} {starter.version}".strip(),
+        "compiler": build_info().compiler,
+        "build": build_info().build_type,
+    }
+
+
+def _understood(node: str, answer: Answer, is_over_ssh: bool) -> NodeAnswer | Silent:
+    """Return what a node's answer says, or why it says nothing."""
+    # Whatever a login shell prints comes before the doctor's one line.
+    line = next((one for one in reversed(answer.stdout.splitlines()) if one.startswith("{")), None)
+    if line is not None:
+        return _parsed(line)
+    if answer.problem is not None:
+        is_client = "cannot be started here" in answer.problem and is_over_ssh
+        action = "install an OpenSSH client here, with `ssh` on the PATH" if is_client else advice_on(node, "timed out")
+        return Silent(found=answer.problem, action=action)
+    last = (answer.stderr.strip().splitlines() or [f"exit code {answer.exit_code}"])[-1].strip()
+    if is_over_ssh and answer.exit_code == SSH_FAILED:
+        return Silent(found=last, action=advice_on(node, answer.stderr))
+    return _without_doctor(answer, last)
+
+
+def _without_doctor(answer: Answer, last: str) -> Silent:
+    """Return what to say of a node that is reached and has no doctor that answers."""
+    found, action = f"the doctor failed: {last}", f"run `{sys.executable} -m {DOCTOR}` there and see"
+    if answer.exit_code in NO_PROGRAM:
+        found, action = f"no {sys.executable} there ({last})", SAME_PATH
+    elif "No module named" in answer.stderr:
+        found, action = f"no fabricbench in {sys.prefix} there ({last})", SAME_PATH
+    elif "unrecognized arguments" in answer.stderr:
+        found, action = "an earlier fabricbench, which knows no preflight", SAME_PATH
+    return Silent(subject="fabricbench", found=found, action=action)
+
+
+def _parsed(line: str) -> NodeAnswer | Silent:
+    try:
+        told = json.loads(line)
+        inventory = {str(what): str(value) for what, value in told["inventory"].items()}
+        return NodeAnswer(NodeFacts.model_validate(told["node"]), inventory)
+    except (ValidationError, ValueError, KeyError, TypeError, AttributeError):
+        version = _version_of(line)
+        found = f"fabricbench {version}" if version else "another fabricbench, whose answer cannot be read"
+        return Silent(subject="fabricbench", found=found, action=SAME_PATH)
+
+
+def _version_of(line: str) -> str | None:
+    """Return the version in an answer of another one, as far as it tells."""
+    try:
+        return str(json.loads(line)["node"]["version"])
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+SAMPLE_S = 0.5
+BUSY_SHARE = 0.1
+LEAST_BUSY = 0.25
+"""Processors: a desktop's own housekeeping stays below; a program that runs all the time does not."""
+
+_STAT = Path("/proc/stat")
+_IDLE = (3, 4)
+"""Places of the idle times of a processor in /proc/stat, behind its name: idle, and waiting for a disk."""
+
+
+def other_load(
+    *,
+    read: Callable[[], str] = _STAT.read_text,
+    wait: Callable[[float], None] = time.sleep,
+    cpus: Iterable[int] | None = None,
+) -> str | None:
+    """Return in words how busy the processors that may be used are with other work; None where they are quiet. Takes `SAMPLE_S`."""
+    mine = set(os.sched_getaffinity(0) if cpus is None else cpus)
+    before = read()
+    wait(SAMPLE_S)
+    busy = busy_processors(before, read(), mine)
+    if busy < max(LEAST_BUSY, BUSY_SHARE * len(mine)):
+        return None
+    return (
+        f"this machine is busy: {busy:.1f} of {len(mine)} processors do other work (load average {os.getloadavg()[0]:.1f}). "
+        "What is measured now scatters more, and emulated switches are late; a quiet machine gives narrower intervals"
+    )
+
+
+def busy_processors(before: str, after: str, cpus: Iterable[int]) -> float:
+    """Return how many of `cpus` were busy on average between two readings of /proc/stat; time that a host took away counts."""
+    busy = 0.0
+    begin, end = _times(before), _times(after)
+    for cpu in cpus:
+        spent = [new - old for old, new in zip(begin.get(cpu, ()), end.get(cpu, ()), strict=False)]
+        if total := sum(spent):
+            busy += 1 - sum(spent[place] for place in _IDLE) / total
+    return busy
+
+
+def _times(stat: str) -> dict[int, list[int]]:
+    """Return the times of each processor: user, nice, system, idle, iowait, irq, softirq, steal. Guests' are in user already."""
+    lines = [line.split() for line in stat.splitlines() if line.startswith("cpu") and line[3].isdigit()]
+    return {int(name[3:]): [int(each) for each in times[:8]] for name, *times in lines}

@@ -6,11 +6,15 @@ of a UDP datagram in one frame of MTU 1500; powers of two show the curve between
 
 from __future__ import annotations
 
-from fabricbench.campaign.pattern_presets import COLLECTIVES, CONGESTION, EVERY_PATTERN, MAP, ONE_WAY
-from fabricbench.campaign.preset_parts import (
+from fabricbench.campaign.pattern_presets import (
+    COLLECTIVES,
+    CONGESTION,
     DATAGRAM_LAYERS,
+    EVERY_PATTERN,
     KIB,
+    MAP,
     MIB,
+    ONE_WAY,
     SHORT_SECONDS,
     STREAM_LAYERS,
     WINDOWS_SECONDS,

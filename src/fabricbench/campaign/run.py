@@ -6,15 +6,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from fabricbench.campaign.attempt import start_of
 from fabricbench.campaign.events import Event, Notice
 from fabricbench.campaign.execute import Execution
-from fabricbench.campaign.inventory import read_inventories, read_versions
 from fabricbench.campaign.plan import RunPlan, extend_plan
-from fabricbench.campaign.preflight import SKIPPED, pass_preflight
-from fabricbench.campaign.quietness import other_load
+from fabricbench.campaign.preflight import SKIPPED, other_load, pass_preflight, read_inventories, read_versions
 from fabricbench.campaign.run_directory import RunDirectory, StoredPlan
 from fabricbench.campaign.specification import Campaign
-from fabricbench.campaign.starts import start_of
 from fabricbench.campaign.trust import check_trust, is_sealed, seal_plan
 from fabricbench.campaign.venue import Venue
 from fabricbench.errors import EnvironmentLacks, UsageError

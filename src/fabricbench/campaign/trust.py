@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from shlex import join, quote
 
+from fabricbench.campaign.attempt import start_of
 from fabricbench.campaign.run_directory import PLAN, SEAL, RunDirectory, StoredPlan
-from fabricbench.campaign.starts import start_of
 from fabricbench.errors import EnvironmentLacks, FabricbenchError, UsageError
 from fabricbench.lab.ledger import state_directory
 from fabricbench.record.atomic import replace_text

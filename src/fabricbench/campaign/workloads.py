@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fabricbench.campaign.limits import has_layer
+from fabricbench.campaign.cells import has_layer
 from fabricbench.campaign.members import Seats
 from fabricbench.campaign.specification import Campaign
 from fabricbench.errors import UsageError

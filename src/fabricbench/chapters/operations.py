@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fabricbench.analysis.arithmetic import bus_factor
+from fabricbench.analysis.channels import bus_factor
 from fabricbench.analysis.crossovers import cell_key
 from fabricbench.analysis.findings import (
     CellKey,

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fabricbench.analysis.arithmetic import channel_rate
-from fabricbench.analysis.channels import Sharing, read_sharing
+from fabricbench.analysis.channels import Sharing, channel_rate, read_sharing
 from fabricbench.analysis.findings import CellKey, Comparison, Findings, Topology
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.measured import CellMeasured, Side

@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from fabricbench.cli import word_breaks
+from fabricbench.cli import completion
 from fabricbench.cli.output import say
 from fabricbench.errors import EnvironmentLacks, FabricbenchError, Interrupted, UsageError, exit_codes
 
@@ -70,7 +70,7 @@ starting.over()
 def main() -> None:
     """Run the command line; every error of ours becomes a message on stderr and its exit code."""
     try:
-        with word_breaks.mended():
+        with completion.mended():
             app()
     except FabricbenchError as error:
         _end(error)

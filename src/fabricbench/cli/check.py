@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fabricbench.campaign.preparing import budget_seconds
-from fabricbench.cli.output import say, write_output
-from fabricbench.cli.tables import Format, share_option
+from fabricbench.cli.output import Format, say, share_option, write_output
 from fabricbench.errors import UsageError
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fabricbench.analysis.findings import BASIC_PATTERNS, Replication
 from fabricbench.analysis.gate import GateCell, GateReport, GateVerdict
 from fabricbench.analysis.wording import percent
-from fabricbench.cli.tables import Format, as_csv, as_json, bounded_text, value_text
+from fabricbench.cli.output import Format, as_csv, as_json, bounded_text, value_text
 from fabricbench.errors import GateFailed, Inconclusive
 from fabricbench.quantity import count, format_bytes
 from fabricbench.table import as_markdown, as_text, table

@@ -7,15 +7,14 @@ from typing import Annotated
 
 import typer
 
-from fabricbench.cli.output import say, write_output
-from fabricbench.cli.run_arguments import (
+from fabricbench.cli.arguments import (
     AfterOption,
     BeforeOption,
     RunsArgument,
     SeveralRunsCommand,
     runs_to_analyse,
 )
-from fabricbench.cli.tables import Format, share_option
+from fabricbench.cli.output import Format, say, share_option, write_output
 
 
 def register(app: typer.Typer) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from fabricbench.analysis.findings import BASIC_PATTERNS, Comparison, Findings, Verdict
-from fabricbench.cli.tables import Format, as_csv, as_json, bounded_text, value_text
+from fabricbench.cli.output import Format, as_csv, as_json, bounded_text, value_text
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.quantity import format_bytes
 from fabricbench.report.first_screen import build_screen

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fabricbench.cli.output import opened_output, say
-from fabricbench.cli.run_arguments import (
+from fabricbench.cli.arguments import (
     AfterOption,
     BeforeOption,
     RunsArgument,
@@ -20,6 +19,7 @@ from fabricbench.cli.run_arguments import (
     note_of_sides,
     runs_to_analyse,
 )
+from fabricbench.cli.output import opened_output, say
 from fabricbench.errors import UsageError
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from fabricbench.cli import completion
-from fabricbench.cli.campaign_options import NoPreflightOption
+from fabricbench.cli.arguments import NoPreflightOption
 from fabricbench.cli.interruption import interruptible
 from fabricbench.cli.output import say
 from fabricbench.cli.progress import RunProgress
-from fabricbench.cli.verdict import show_verdict
+from fabricbench.cli.run import show_verdict
 
 
 def register(app: typer.Typer) -> None:

@@ -1,7 +1,13 @@
-"""`fabricbench run`: measure a campaign on a testbed, block by block, and keep everything in a run directory."""
+"""`fabricbench run`: measure a campaign on a testbed, block by block, and keep everything in a run directory.
+
+At the end stands the verdict: the same findings as the dossier's, as text.
+"""
 
 from __future__ import annotations
 
+import os
+import shlex
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +16,7 @@ from typing import Annotated
 import typer
 
 from fabricbench.campaign.preparing import Prepared, prepare
-from fabricbench.cli.campaign_options import (
+from fabricbench.cli.arguments import (
     BlocksOption,
     BudgetOption,
     CampaignArgument,
@@ -20,12 +26,11 @@ from fabricbench.cli.campaign_options import (
     SeedOption,
     TestbedOption,
 )
+from fabricbench.cli.doctor import PreflightFormat, show_preflight
 from fabricbench.cli.interruption import interruptible
-from fabricbench.cli.output import say
-from fabricbench.cli.power_text import found_note
-from fabricbench.cli.preflight_text import PreflightFormat, show_preflight
+from fabricbench.cli.output import say, write_output
+from fabricbench.cli.plan import found_note
 from fabricbench.cli.progress import RunProgress
-from fabricbench.cli.verdict import show_verdict
 from fabricbench.errors import UsageError
 
 
@@ -95,3 +100,19 @@ def measure(prepared: Prepared, directory: Path, *, preflight: bool = True) -> N
             command=command,
             preflight=preflight,
         )
+
+
+def show_verdict(directory: Path) -> None:
+    """Write the verdict of a finished run to stdout, and to stderr where the run is and what to do with it."""
+    from fabricbench.analysis import analyse  # noqa: PLC0415 - keeps the start of the program fast
+    from fabricbench.campaign.specification import Campaign  # noqa: PLC0415
+    from fabricbench.record.store import Run  # noqa: PLC0415
+    from fabricbench.report.terminal import render_terminal  # noqa: PLC0415
+
+    run = Run.open(directory)
+    margin = Campaign.model_validate(run.manifest.campaign).margin
+    findings = analyse([run], baseline=None, margin=margin)
+    has_colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    width = shutil.get_terminal_size().columns
+    write_output(render_terminal(findings, width, color=has_colour, is_brief=True), None, has_colour=has_colour)
+    say(f"\nthe run is in {directory}\nthe dossier: {shlex.join(('fabricbench', 'report', str(directory)))}")

@@ -8,10 +8,9 @@ from typing import Annotated
 import typer
 
 from fabricbench.campaign.preparing import prepare_in
-from fabricbench.cli.campaign_options import BlocksOption, BudgetOption, NodesOption, SeedOption
-from fabricbench.cli.output import write_output
+from fabricbench.cli.arguments import BlocksOption, BudgetOption, NodesOption, SeedOption
+from fabricbench.cli.output import Format, share_option, write_output
 from fabricbench.cli.run import measure
-from fabricbench.cli.tables import Format, share_option
 
 
 def register(app: typer.Typer) -> None:

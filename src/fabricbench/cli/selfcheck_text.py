@@ -14,7 +14,7 @@ from fabricbench.analysis.selfcheck import (
     SelfcheckResult,
 )
 from fabricbench.analysis.wording import percent
-from fabricbench.cli.tables import Format, as_csv, as_json
+from fabricbench.cli.output import Format, as_csv, as_json
 from fabricbench.errors import GateFailed, Inconclusive
 from fabricbench.quantity import count
 from fabricbench.table import Table, as_markdown, as_text, table

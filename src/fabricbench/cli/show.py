@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 import typer
 
 from fabricbench.cli import completion
-from fabricbench.cli.output import opened_output
-from fabricbench.cli.tables import value_text
+from fabricbench.cli.output import opened_output, value_text
 from fabricbench.errors import UsageError
 from fabricbench.model import Metric
 from fabricbench.printable import printable

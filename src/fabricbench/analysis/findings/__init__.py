@@ -6,7 +6,6 @@ Intervals are at `Findings.confidence`. Numbers are in the metric's unit (ns, bi
 
 from __future__ import annotations
 
-from fabricbench.analysis.findings.applications import ApplicationFindings, ApplicationOnFabric, ApplicationRatio
 from fabricbench.analysis.findings.cells import (
     BASIC_PATTERNS,
     CellKey,
@@ -21,24 +20,6 @@ from fabricbench.analysis.findings.cells import (
     Verdict,
     WorkloadName,
     is_basic,
-)
-from fabricbench.analysis.findings.decision import (
-    BreakEven,
-    BreakEvenKind,
-    DecisionFindings,
-    FabricScore,
-    LeftOut,
-    SystemCost,
-    WeighedTest,
-)
-from fabricbench.analysis.findings.first_screen import Changes, Effect, Grade, Headline, PairEffect, Reading
-from fabricbench.analysis.findings.kernels import (
-    KernelFindings,
-    KernelName,
-    KernelOnFabric,
-    Reference,
-    Sensitivity,
-    SpeedUp,
 )
 from fabricbench.analysis.findings.patterns import (
     Coefficient,
@@ -55,7 +36,36 @@ from fabricbench.analysis.findings.patterns import (
     UnexplainedPair,
     slowness_words,
 )
-from fabricbench.analysis.findings.whole import Caution, FabricFacts, Findings, Severity
+from fabricbench.analysis.findings.whole import (
+    BreakEven,
+    BreakEvenKind,
+    Caution,
+    Changes,
+    DecisionFindings,
+    Effect,
+    FabricFacts,
+    FabricScore,
+    Findings,
+    Grade,
+    Headline,
+    LeftOut,
+    PairEffect,
+    Reading,
+    Severity,
+    SystemCost,
+    WeighedTest,
+)
+from fabricbench.analysis.findings.workloads import (
+    ApplicationFindings,
+    ApplicationOnFabric,
+    ApplicationRatio,
+    KernelFindings,
+    KernelName,
+    KernelOnFabric,
+    Reference,
+    Sensitivity,
+    SpeedUp,
+)
 
 __all__ = [
     "BASIC_PATTERNS",

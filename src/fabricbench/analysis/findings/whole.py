@@ -1,4 +1,9 @@
-"""All that a report shows: the answer, the warnings, the method, and every finding."""
+"""All that a report shows: the first screen, the decision, the warnings, the method, and every finding.
+
+The first screen holds the answer, what bears it out, what is in doubt, what to do next. It is the same in the dossier, in the
+terminal and in Markdown: renderers set these words and numbers, and add none. A decision has scores over all that the user weighs,
+costs, where one fabric pays, and how sure it is.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +12,16 @@ from typing import ClassVar
 
 from pydantic import Field, JsonValue
 
-from fabricbench.analysis.findings.applications import ApplicationFindings
 from fabricbench.analysis.findings.cells import (
     CellSummary,
     Comparison,
     Crossover,
     Distribution,
+    Interval,
     LadderStep,
+    Verdict,
     WithoutNone,
 )
-from fabricbench.analysis.findings.decision import DecisionFindings
-from fabricbench.analysis.findings.first_screen import Headline
-from fabricbench.analysis.findings.kernels import KernelFindings
 from fabricbench.analysis.findings.patterns import (
     Coefficient,
     Congestion,
@@ -28,7 +31,208 @@ from fabricbench.analysis.findings.patterns import (
     StartUp,
     Topology,
 )
-from fabricbench.model import Layer, Model
+from fabricbench.analysis.findings.workloads import ApplicationFindings, KernelFindings
+from fabricbench.model import Layer, Metric, Model
+
+
+class Grade(StrEnum):
+    """How far the evidence behind an effect can be trusted."""
+
+    CLEAR = "clear"
+    """Decided, and nothing speaks against the instrument."""
+    DOUBTFUL = "doubtful"
+    """Decided by the numbers, while the instrument, the host or the survivors are in doubt: `doubts` says why."""
+    OPEN = "open"
+    """Not decided: grey wherever it is drawn."""
+    VOID = "void"
+    """The numbers cannot be right, or hardly any launch gave one."""
+
+
+class Reading(Model):
+    """What one fabric showed: the geometric mean over launches, of all fabrics the same blocks, with its interval.
+
+    `launches` are the values of all of them (None: gave nothing).
+    """
+
+    fabric: str
+    value: float | None
+    low: float | None
+    high: float | None
+    launches: tuple[float | None, ...]
+    is_impossible: bool = False
+    """More than the wire can carry, or less time than light needs: struck where it stands."""
+    is_beyond_wire: bool = False
+    """A little more than the wire can carry, by what was in buffers: cautioned where it stands."""
+    note: str = ""
+
+
+class PairEffect(Model):
+    """Two fabrics in one row. `times` is how many times better B is than A (above 1: B is), with its interval.
+
+    The interval is simultaneous: all intervals of the first screen hold together with the report's confidence.
+    """
+
+    fabric_a: str
+    fabric_b: str
+    times: float
+    low: float | None
+    high: float | None
+    verdict: Verdict
+    """Corrected over the first screen's rows so that any wrong one has at most the report's chance (Holm)."""
+    words: str
+    """`half the time: 64 instead of 130 us`."""
+    value_a: float | None = None
+    """Geometric means over the very blocks of this pair: their ratio is `times`; means over other blocks need not agree with it."""
+    value_b: float | None = None
+    more_blocks_needed: int | None = None
+
+
+class Effect(Model):
+    """One row of the first screen. `what` reads `TCP round trip, 64 B`; `layer` is None for an application."""
+
+    what: str
+    layer: Layer | None
+    metric: Metric
+    is_typical: bool = True
+    """False for a tail (p99, p99.9) of the samples."""
+    readings: tuple[Reading, ...]
+    """One for each fabric, in the order of `Findings.fabrics`."""
+    pairs: tuple[PairEffect, ...]
+    ranks: tuple[tuple[str, ...], ...] = ()
+    """The fabrics from the best on; each two that cannot be told apart share a tier, and a fabric may stand in several."""
+    grade: Grade
+    doubts: tuple[str, ...] = ()
+
+
+class Changes(Model):
+    """Before and after, counted over all compared rows."""
+
+    slower: int
+    faster: int
+    same: int
+    unknown: int
+    configuration: tuple[str, ...]
+    """What differs between the two: `myrinet: switch latency 0.5 us became 5 us`."""
+
+
+class Headline(Model):
+    """The first screen: the answer in at most twenty words, exceptions, effects, doubts, the next step."""
+
+    sentence: str
+    exceptions: tuple[str, ...] = ()
+    """`raw 64 B frames, 24 % slower (15 to 32 %)`: shown after "Except:"."""
+    detail: str = ""
+    """How far the answer reaches: which layers and sizes bear it out, which do not show it."""
+    evidence: tuple[str, ...] = ()
+    """What is clear and what is in doubt, the gravest first."""
+    in_doubt: bool = False
+    """Whether the instrument is in doubt for what the sentence says."""
+    effects: tuple[Effect, ...] = ()
+    more_effects: tuple[Effect, ...] = ()
+    """Layers that explain and never lead, and further tails: folded away where there is a fold."""
+    changes: Changes | None = None
+    next_steps: tuple[str, ...] = ()
+    reproduce: tuple[str, ...] = ()
+    """The command, the seed, the version, the hash of the data."""
+    conditions: str = ""
+
+
+class WeighedTest(Model):
+    """A test and its share of the whole weight. `times` is how many times better each fabric is than the first, in their order."""
+
+    what: str
+    share: float
+    times: tuple[Interval, ...]
+
+
+class LeftOut(Model):
+    """A test that was to be weighed and was left out for all fabrics, and why."""
+
+    what: str
+    why: str
+
+
+class SystemCost(Model):
+    """What all nodes with one fabric cost, in `DecisionFindings.currency`: the nodes, the fabric, its fixed part, electricity."""
+
+    nodes: float
+    fabric: float
+    fixed: float
+    energy: float
+
+    @property
+    def total(self) -> float:
+        """All together."""
+        return self.nodes + self.fabric + self.fixed + self.energy
+
+
+class FabricScore(Model):
+    """One fabric. `score` is how many times better it is than the first fabric over all tests (the first has 1).
+
+    Places are the best and the worst that the tests leave it, counted from 1. `cost_of_work` is what the same work costs with it,
+    as a multiple of the first fabric's: 0.8 is a fifth cheaper. None where it is not known.
+    """
+
+    fabric: str
+    score: Interval
+    probability_first: float | None
+    places: tuple[int, int]
+    cost: SystemCost | None = None
+    cost_of_work: Interval | None = None
+    probability_cheapest: float | None = None
+    cost_places: tuple[int, int] | None = None
+
+
+class BreakEvenKind(StrEnum):
+    """What a break-even is a value of."""
+
+    NODE_PRICE = "price of a node"
+    """It pays if a node without a fabric costs more than this."""
+    FABRIC_PRICE = "price of the fabric per node"
+    """It pays if the fabric costs less than this for each node."""
+    TIME = "share of a job's time"
+    """It pays if more than this share of the time of a job, on the other fabric, goes as the network tests do (Amdahl)."""
+    WEIGHT = "share of the weight"
+    """It pays if the tests in which it is better have more than this share of the weight: where all tests are whole work."""
+    LEAD = "share of the weight for the lead"
+    """It is ahead if the tests in which it is better have more than this share of the weight: nothing is said of costs."""
+
+
+class BreakEven(Model):
+    """Where `fabric` begins to pay against `against`. `value.low` and `high` bound it; a bound of None is not known to exist."""
+
+    kind: BreakEvenKind
+    fabric: str
+    against: str
+    value: Interval
+    now: float | None
+    """What it is in this decision."""
+    tests: tuple[str, ...] = ()
+    """For a share of the weight: the tests in which the fabric is better."""
+
+
+class DecisionFindings(Model):
+    """All of it. `fabrics` are in the order of `Findings.fabrics`, the first is what the others are measured by.
+
+    `ranks` and `cost_ranks` are tiers from the best on; two fabrics share one unless a test over all pairs separates them (Holm),
+    and tiers may overlap. The intervals of scores are each for itself. Costs count as exact: only what was measured is uncertain.
+    """
+
+    tests: tuple[WeighedTest, ...]
+    left_out: tuple[LeftOut, ...]
+    has_weights: bool
+    """Whether the user gave weights; without, all tests count equally."""
+    blocks: int
+    fabrics: tuple[FabricScore, ...]
+    ranks: tuple[tuple[str, ...], ...]
+    cost_ranks: tuple[tuple[str, ...], ...] = ()
+    break_evens: tuple[BreakEven, ...] = ()
+    nodes: int
+    currency: str
+    years: float | None = None
+    network_share: float | None = None
+    notes: tuple[str, ...] = ()
+    confidence: float
 
 
 def _is_empty(chapters: object) -> bool:

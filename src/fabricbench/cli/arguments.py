@@ -1,4 +1,7 @@
-"""Which runs a command compares (`RUN`, `A B`, or `--before A1 A2 A3 --after B1 B2 B3`), and what one run a side cannot tell."""
+"""What several commands take: the options that say what is to be run where, and which runs are compared.
+
+Runs are given as `RUN`, `A B`, or `--before A1 A2 A3 --after B1 B2 B3`; what one run a side cannot tell is said.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,54 @@ from typer.core import TyperCommand
 
 from fabricbench.cli import completion
 from fabricbench.errors import UsageError
+
+CampaignArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="CAMPAIGN",
+        autocompletion=completion.campaigns,
+        help="quick, standard, full, patterns, collectives, congestion, map, oneway, npb, or a TOML file (docs/campaigns.md).",
+    ),
+]
+TestbedOption = Annotated[
+    str,
+    typer.Option(
+        "--testbed",
+        metavar="WHERE",
+        autocompletion=completion.testbeds,
+        help="A testbed file, lab:FABRIC,FABRIC (a lab is built for the run), lab:NAME (a running lab), or local.",
+    ),
+]
+NodesOption = Annotated[
+    int | None, typer.Option("--nodes", min=2, help="Nodes of the lab that is built; 4 if not given.")
+]
+BudgetOption = Annotated[
+    str | None,
+    typer.Option(
+        "--budget",
+        metavar="TIME",
+        help="Use this time, 5min say: as many blocks as fit, of tests as long as tells most.",
+    ),
+]
+BlocksOption = Annotated[
+    int | None, typer.Option("--blocks", help="Instead of the campaign's number of blocks; a budget leaves it alone.")
+]
+NoiseOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--noise-from",
+        metavar="RUNDIR",
+        autocompletion=completion.run_directories,
+        help="Plan with the noise of this run, instead of the quiet lab's (in a lab) or loopback's.",
+    ),
+]
+SeedOption = Annotated[
+    int | None, typer.Option("--seed", min=0, help="Orders everything that is random. Drawn and recorded if not given.")
+]
+NoPreflightOption = Annotated[
+    bool, typer.Option("--no-preflight", help="Measure without looking at the testbed first.")
+]
+
 
 RunsArgument = Annotated[
     list[Path] | None,

@@ -259,6 +259,30 @@ def test_srun_starts_ranks_on_the_nodes_of_a_lab_and_the_path_is_proven(
         assert {info.host for info in launch.summary.header.ranks} == {"n0", "n1"}
 
 
+@pytest.mark.parametrize("is_looked_at", [True, False])
+def test_srun_with_named_nodes_outside_of_a_job_is_refused_and_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mpich_here: str, is_looked_at: bool
+):
+    program = fake_srun.install(tmp_path / "slurm", "c1,c2", mpich_here)
+    in_job(program, "", monkeypatch)
+    for variable in ("SLURM_JOB_ID", "SLURM_JOB_NODELIST"):
+        monkeypatch.delenv(variable, raising=False)
+    named = Testbed(
+        name="named", launcher=Launcher.SSH, nodes=(Node(name="c1"), Node(name="c2")), fabrics=(NET,), starter="srun"
+    )
+    plan = plan_run(CAMPAIGN, named, seed=1)
+    with pytest.raises(EnvironmentLacks, match="within a batch job, and this runs in none") as raised:
+        start_run(
+            tmp_path / "run", CAMPAIGN, Standing(given=named), plan, notify=lambda _: None, preflight=is_looked_at
+        )
+    assert "salloc" in str(raised.value.hint)
+    assert not (tmp_path / "run").exists()
+    assert not fake_srun.steps(program)
+    assert Standing(given=named).sketch().in_node("c1", ["true"])[0].endswith("srun"), "a plan shows its commands"
+    monkeypatch.setenv("SLURM_JOB_ID", "4711")
+    Standing(given=named).check()
+
+
 def test_the_nodes_of_another_job_are_not_gone_on_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mpich_here: str
 ):

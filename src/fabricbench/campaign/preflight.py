@@ -80,6 +80,7 @@ def _examine_own_lab(lab: OwnLab) -> Preflight:
 
 def _examine_standing(place: Standing, plan: RunPlan | None, notify: Notify) -> Preflight:
     testbed = place.testbed()
+    place.check()
     needed = _needed(plan, with_mpi=testbed.launcher is LauncherName.SSH)
     launcher, nodes = place.sketch(), len(testbed.nodes)
     notify(NodesAsked(0, nodes))

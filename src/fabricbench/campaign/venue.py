@@ -27,7 +27,7 @@ from fabricbench.launch.mpi import find_starter
 from fabricbench.launch.ssh import SshLauncher
 from fabricbench.launch.starting import yield_library
 from fabricbench.model import Model
-from fabricbench.testbed.allocation import check_allocated
+from fabricbench.testbed.allocation import check_allocated, check_in_job
 from fabricbench.testbed.model import Launcher as LauncherName
 from fabricbench.testbed.model import Lost, Testbed
 from fabricbench.testbed.reading import local_testbed, read_testbed
@@ -97,9 +97,19 @@ class Standing(Model):
             case LauncherName.LAB:
                 return LabLauncher(Lab.open(str(self.given.lab)), starter, yield_library(), layout)
 
+    def check(self) -> None:
+        """Raise EnvironmentLacks where the starter needs a batch job and this runs in none."""
+        starter = find_starter(self.given.starter)
+        if self.given.launcher is LauncherName.SSH and starter.reaches_nodes:
+            check_in_job(starter.starter.NAME)
+
     @contextmanager
     def open(self) -> Iterator[Launcher]:
-        """Give the launcher and leave the testbed as it is. UsageError for an interface that this machine does not have."""
+        """Give the launcher and leave the testbed as it is.
+
+        UsageError for an interface that this machine does not have, EnvironmentLacks where a batch job is needed.
+        """
+        self.check()
         if self.given.launcher is LauncherName.LOCAL:
             there = sorted(name for _, name in socket.if_nameindex())
             for fabric in self.given.fabrics:

@@ -54,6 +54,9 @@ def _counted(value: str) -> Iterator[str]:
     yield from value.split()[::2]
 
 
+JOB = "SLURM_JOB_ID"
+"""By this variable srun knows the job that it starts a step of, also outside of the job's own shell."""
+
 SYSTEMS = (
     BatchSystem("Slurm", "SLURM_JOB_NODELIST", _in_set),
     BatchSystem("PBS", "PBS_NODEFILE", _in_file),
@@ -90,6 +93,22 @@ def allocated_nodes(environment: Mapping[str, str] = os.environ) -> tuple[str, .
             f"{system.variable}={value!r} of {system.name} names no nodes", hint="name the nodes in the testbed"
         )
     return names
+
+
+def check_in_job(starter: str, environment: Mapping[str, str] = os.environ) -> None:
+    """Raise EnvironmentLacks outside of a batch job, for a starter whose every start would then become a job of its own.
+
+    srun is one: "If necessary, srun will first create a resource allocation in which to run the parallel job" (srun(1)). Each
+    question to a node and each launch would wait in the queue, count as hung there, and be measured on nodes that others had
+    meanwhile.
+    """
+    if not any(environment.get(name) for name in (JOB, *(one.variable for one in SYSTEMS))):
+        raise EnvironmentLacks(
+            f'testbed.starter = "{starter}" starts ranks within a batch job, and this runs in none: every launch would wait for '
+            "nodes of its own",
+            hint="run it within a job that has the nodes: `salloc --nodelist=NODES fabricbench run ...`, or `sbatch`; or set "
+            f"{JOB} to a job of yours that has them",
+        )
 
 
 def check_allocated(nodes: Sequence[str], environment: Mapping[str, str] = os.environ) -> None:

@@ -21,6 +21,7 @@ from fabricbench.record.lines import (
 from fabricbench.record.probe_plan import PlanCongestor
 from fabricbench.record.provenance import Proof
 from fabricbench.record.reading import CellRecord, ChannelNumbers, Record
+from fabricbench.record.workload_cells import LEADER_BYTES
 from fabricbench.testbed.model import Fabric
 
 NETWORK = Fabric(name="net", interface="eth1")
@@ -322,6 +323,27 @@ def of_unseen_program(fabric: Fabric, **interfaces: tuple[int, int]) -> Proof:
     assert end is not None
     made.cells[0].end = end.model_copy(update={"seconds": 30.0})
     return prove_path(made, fabric).verdict
+
+
+def of_kernel(told: float, hosts: tuple[str, ...], **interfaces: tuple[int, int]) -> Proof:
+    """A kernel of four ranks, of which rank 0 handed so many bytes to MPI for others."""
+    made = record(Layer.MPI, Pattern.NPB, ranks=(0, 1, 2, 3), hosts=hosts, **interfaces)
+    end = made.cells[0].end
+    assert end is not None
+    made.cells[0].end = end.model_copy(update={"values": {LEADER_BYTES: told}})
+    return prove_path(made, NETWORK).verdict
+
+
+def test_of_a_kernel_with_several_ranks_a_node_the_fabric_must_have_carried_more_than_any_other():
+    spread, shared, one = ("n0", "n1", "n2", "n3"), ("n0", "n1", "n0", "n1"), ("n0", "n0", "n0", "n0")
+    assert of_kernel(1e6, spread, eth1=(900_000, 900_000)) is Proof.PROVEN
+    assert of_kernel(1e6, spread, eth1=(90_000, 90_000)) is Proof.REFUTED
+    # What of it stayed in the node's memory nobody knows: less than rank 0 handed over is no violation, nothing at all is no proof.
+    assert of_kernel(1e6, shared, eth1=(90_000, 90_000)) is Proof.PROVEN
+    assert of_kernel(1e6, shared, eth1=(0, 0)) is Proof.UNKNOWN
+    assert of_kernel(1e6, shared, eth1=(2_000, 2_000), eth0=(50_000, 50_000)) is Proof.UNKNOWN
+    assert of_kernel(0.0, shared, eth1=(0, 0)) is Proof.PROVEN
+    assert of_kernel(1e6, one, eth1=(0, 0)) is Proof.PROVEN
 
 
 def test_a_program_of_unknown_payload_must_have_talked_over_the_fabric_more_than_over_any_other():

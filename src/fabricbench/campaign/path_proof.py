@@ -10,7 +10,8 @@ which is neither.
 What the payload on that host is, depends on the pattern. Two ranks: what the samples imply. Turns: a message to and from each
 neighbour in each. Floods and matrices: the channels that begin or end on that host. MPI operations choose their own algorithm, so
 that only something must have moved: half a message a call, which is less than any of them gets along with. Of a kernel that is
-what its rank 0 handed to MPI for others; of a program that does not tell, something, and more than went over any other.
+what its rank 0 handed to MPI for others, if each rank has a host to itself; else, and of a program that does not tell, something,
+and more than went over any other.
 A congestor may add to the fabric's interface whatever it likes, and to no other.
 """
 
@@ -50,6 +51,8 @@ class Payload:
     sent: int = 0
     received: int = 0
     either: int = 0
+    is_unknown: bool = False
+    """Whether something must have crossed, and nobody knows how much."""
 
     @property
     def total(self) -> int:
@@ -136,9 +139,6 @@ def _prove_cell(cell: Cell, end: CellEnd, payload: Payload, interface: str | Non
     moved = max(end.measured * cell.bytes_per_sample, payload.total)
     violations = list(_elsewhere(what, others, moved, _span_seconds(end)))
     unknown = "" if end.interfaces else f"{what}: no interface was counted"
-    is_unseen = (
-        PATTERNS[cell.pattern].family is Family.WORKLOAD and LEADER_BYTES not in end.values and len(cell.ranks) > 1
-    )
     if fabric.has_interface and cell.layer is not Layer.MEMORY:
         missing = list(_missing(what, counted, payload, carried))
         if not counted or (interface is not None and interface not in ways):
@@ -148,7 +148,7 @@ def _prove_cell(cell: Cell, end: CellEnd, payload: Payload, interface: str | Non
             unknown = f"{what}: {', '.join(counted)} did not carry it, and what {uncounted} carries cannot be counted"
         else:
             violations += missing
-            if is_unseen and (doubt := _rather_elsewhere(what, ", ".join(counted), carried, others)):
+            if payload.is_unknown and (doubt := _rather_elsewhere(what, ", ".join(counted), carried, others)):
                 # A lab has no housekeeping: what is elsewhere there is the program's.
                 violations += [doubt] if fabric.is_emulated and not violations else []
                 unknown = "" if violations else doubt
@@ -197,8 +197,7 @@ def _payload(cell: Cell, end: CellEnd, channels: Sequence[ChannelNumbers], hosts
         case Family.FLOOD | Family.MATRIX:
             return _of_channels(cell, channels, hosts)
         case Family.WORKLOAD:
-            is_apart = len({hosts.get(rank, "") for rank in cell.ranks}) == len(cell.ranks)
-            return Payload(either=int(end.values.get(LEADER_BYTES, 0)) if is_apart else 0)
+            return _of_workload(cell, end, len({hosts.get(rank, "") for rank in cell.ranks}))
     is_shared = len({hosts.get(rank, "") for rank in cell.ranks}) < 2
     return Payload(either=0 if is_shared else end.measured * cell.message_bytes // 2)
 
@@ -214,6 +213,16 @@ def _of_pair(cell: Cell, end: CellEnd) -> Payload:
     # What comes back shows that what went there arrived; else some of it may have been lost before it was sent.
     sent = moved * there if back else max(0, moved * there - lost)
     return Payload(sent=sent, received=max(0, back - lost))
+
+
+def _of_workload(cell: Cell, end: CellEnd, hosts: int) -> Payload:
+    """Return what rank 0 handed to MPI for others; where ranks share a host, nobody knows how much of that stays in its memory."""
+    told = end.values.get(LEADER_BYTES)
+    if told is None:
+        return Payload(is_unknown=len(cell.ranks) > 1)
+    if hosts == len(cell.ranks):
+        return Payload(either=int(told))
+    return Payload(is_unknown=hosts > 1 and told > 0)
 
 
 def _of_channels(cell: Cell, channels: Sequence[ChannelNumbers], hosts: Mapping[int, str]) -> Payload:

@@ -171,8 +171,8 @@ class Stored:
     failed_cells: tuple[str, ...]
 
 
-class Keeper:
-    """Prepares and keeps the launches of one run directory."""
+class Attempts:
+    """The attempts of the launches of one run: prepares each, and stores what it left."""
 
     def __init__(self, directory: RunDirectory, plan: RunPlan, launcher: Launcher) -> None:
         self._directory = directory

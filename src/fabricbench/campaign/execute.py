@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from shlex import quote
 
-from fabricbench.campaign.attempt import Attempt, Keeper
+from fabricbench.campaign.attempt import Attempt, Attempts
 from fabricbench.campaign.estimate import ABORT_SECONDS, SLOW_FACTOR, limit_seconds, seconds_left
 from fabricbench.campaign.events import (
     Event,
@@ -72,7 +72,7 @@ class Execution:
         self._notify = notify
         self._limit = limit
         self._journal = Journal(directory.path)
-        self._keeper = Keeper(directory, plan, launcher)
+        self._attempts = Attempts(directory, plan, launcher)
         self._now = now
         self._observed: list[tuple[str, float, float]] = []
         """Fabric, estimate and seconds of each launch that came to its end, in earlier sessions as well."""
@@ -146,7 +146,7 @@ class Execution:
         self._journal.append(Happened.AGAIN, group=group.name, order=order, set_aside=aside, reason=reason)
         # All at once: from here on no half of the group stands beside one that is measured later, whatever ends this session.
         for launch in group.launches:
-            self._keeper.set_aside(launch)
+            self._attempts.set_aside(launch)
         self._waiting.update({launch.launch_id: launch for launch in group.launches})
         self._notify(GroupAgain(group, len(aside), reason))
         return group
@@ -170,7 +170,7 @@ class Execution:
         for group in (group for block in blocks for group in block):
             for launch in group.launches:
                 if launch.launch_id in orders.get(group.name, []) and launch.launch_id not in started:
-                    self._keeper.set_aside(launch)
+                    self._attempts.set_aside(launch)
         return [[group.in_order(orders.get(group.name, [])) for group in block] for block in blocks]
 
     def _adopt_finished(self, launches: Iterable[LaunchPlan]) -> None:
@@ -188,7 +188,7 @@ class Execution:
                     seconds[entry.launch_id] = taken
         for launch in launches:
             try:
-                summary = self._keeper.finished(launch)
+                summary = self._attempts.finished(launch)
             except Exception as error:  # it stores what was measured and not stored before a crash
                 raise self._explained(error, self._directory.launch(launch.launch_id)) from error
             if summary is None:
@@ -204,7 +204,7 @@ class Execution:
 
     def _try(self, launch: LaunchPlan) -> Failure | None:
         self._waiting.pop(launch.launch_id, None)
-        attempt = self._keeper.prepare(launch)
+        attempt = self._attempts.prepare(launch)
         number = self._journal.attempts(launch.launch_id) + 1
         self._journal.append(Happened.STARTED, launch.launch_id, attempt=number, command=list(attempt.command.tokens))
         begin, begun = time.monotonic(), self._now()
@@ -225,13 +225,13 @@ class Execution:
             )
             failure = self._conclude(attempt, outcome)
         except TestbedLost as error:
-            self._keeper.store(attempt, None, is_spoilt=True)
+            self._attempts.store(attempt, None, is_spoilt=True)
             self._journal.append(
                 Happened.FAILED, launch.launch_id, sha256=self._stored_hashes(launch), reason=error.message
             )
             raise
         except KeyboardInterrupt:
-            self._keeper.store(attempt, None)
+            self._attempts.store(attempt, None)
             self._journal.append(Happened.INTERRUPTED, launch.launch_id, sha256=self._stored_hashes(launch))
             raise Interrupted(
                 f"interrupted during {launch.launch_id}; everything measured so far is in {self._directory.path}",
@@ -256,7 +256,7 @@ class Execution:
         self._stop_if_lost(launch)
 
     def _stop_if_lost(self, launch: LaunchPlan) -> None:
-        lost = self._keeper.lost()
+        lost = self._attempts.lost()
         if lost is not None:
             raise testbed_lost(launch, lost, self._directory.path)
 
@@ -269,7 +269,7 @@ class Execution:
     def _conclude(self, attempt: Attempt, outcome: Outcome) -> Failure | None:
         """Store what an attempt wrote, whole or not, and say how it went."""
         launch = attempt.launch
-        stored = self._keeper.store(attempt, outcome)
+        stored = self._attempts.store(attempt, outcome)
         failure = failure_of(
             launch,
             attempt.command,

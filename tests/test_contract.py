@@ -10,7 +10,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from fabricbench.native import native_file
+from fabricbench.native import doors, native_file
 from fabricbench.patterns import PATTERNS, Layer, Parameter, Pattern
 from fabricbench.record.generate_schemas import schemas
 from fabricbench.record.lines import LINE_ADAPTER
@@ -61,4 +61,6 @@ def test_the_measurer_has_the_layers_patterns_families_and_metrics_of_the_table(
     done = subprocess.run([program, "--list"], capture_output=True, text=True, timeout=10, check=True)
     assert done.stdout.splitlines()[0].split() == ["layers:", *Layer]
     listed = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("pattern ")]
+    assert list(doors()) == list(Layer)
+    assert all(doors().values())
     assert listed == [[facts.pattern, facts.family, facts.metric] for facts in PATTERNS.values()]

@@ -10,6 +10,7 @@
 #include "core/set_aside.hpp"
 #include "core/version.hpp"
 #include "core/vocabulary.hpp"
+#include "probe/doors.hpp"
 #include "probe/launch.hpp"
 
 namespace {
@@ -23,7 +24,8 @@ constexpr std::string_view usage =
     "  --threads  ask MPI to let several threads call it, which the pattern threaded needs; other calls cost more "
     "then\n"
     "             (some 30 ns each in MPICH's shared memory)\n"
-    "  --list     the layers that a plan may name, and a line for each pattern: its name, family and metric\n"
+    "  --list     the layers that a plan may name, a line for each pattern (its name, family and metric) and for each\n"
+    "             door (its layer and name; the first into a layer is what a cell gets that asks for none)\n"
     "  --version  the version\n"
     "  --help     this text\n"
     "\n"
@@ -49,6 +51,17 @@ void print_patterns() {
     const fabricbench::PatternFacts facts = fabricbench::facts_of(pattern);
     print("pattern");
     for (const std::string_view word : {name_of(pattern), name_of(facts.family), name_of(facts.metric)}) {
+      print(" ");
+      print(word);
+    }
+    print("\n");
+  }
+}
+
+void print_doors() {
+  for (const fabricbench::Door& door : fabricbench::all_doors()) {
+    print("door");
+    for (const std::string_view word : {name_of(door.layer), door.name}) {
       print(" ");
       print(word);
     }
@@ -90,6 +103,7 @@ int main(int argc, char** argv) {
   } else if (argument == "--list") {
     print_words<fabricbench::Layer>("layers:");
     print_patterns();
+    print_doors();
   } else if (argument.starts_with("--")) {
     return refuse("unknown option");
   } else {

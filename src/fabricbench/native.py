@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import subprocess
 import sysconfig
 from collections.abc import Iterable
 from contextlib import suppress
@@ -62,6 +63,19 @@ def builds_of(paths: Iterable[str]) -> dict[str, str]:
         with suppress(OSError), Path(path).open("rb") as file:
             found[path] = hashlib.file_digest(file, "sha256").hexdigest()
     return found
+
+
+@cache
+def doors() -> dict[str, tuple[str, ...]]:
+    """Return the doors that the measurer has into each layer, the one that a cell gets unasked first; none if it is not built."""
+    try:
+        told = subprocess.run(
+            [str(native_file("fabricbench-probe")), "--list"], capture_output=True, text=True, timeout=10, check=True
+        )
+    except (EnvironmentLacks, OSError, subprocess.SubprocessError):
+        return {}
+    lines = [line.split() for line in told.stdout.splitlines() if line.startswith("door ")]
+    return {layer: tuple(name for _, of, name in lines if of == layer) for _, layer, _ in lines}
 
 
 def native_programs() -> list[Path]:

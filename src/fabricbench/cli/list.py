@@ -16,6 +16,7 @@ from fabricbench.cli.output import write_output
 from fabricbench.configuration import did_you_mean
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Metric, Pattern
+from fabricbench.native import doors
 from fabricbench.patterns import PATTERNS, Family, Parameter, Parameters, PatternFacts, why_impossible
 
 
@@ -173,6 +174,8 @@ def _detail(found: Layer | Pattern) -> Iterator[str]:
 def _layer_detail(layer: Layer) -> Iterator[str]:
     yield f"{layer}: {LAYERS[layer]}"
     yield ""
+    if names := doors().get(layer):
+        yield _entry("doors", ", ".join(names))
     able = [pattern for pattern in Pattern if why_impossible(layer, pattern, {}) is None]
     yield _entry("can carry", ", ".join(able))
     reasons: dict[str, list[str]] = {}
@@ -270,6 +273,7 @@ def _layer_data(layer: Layer) -> dict[str, Any]:
     return {
         "layer": layer.value,
         "summary": LAYERS[layer],
+        "doors": list(doors().get(layer, ())),
         "patterns": {pattern.value: why_impossible(layer, pattern, {}) for pattern in Pattern},
     }
 

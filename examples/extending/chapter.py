@@ -13,7 +13,7 @@ from fabricbench.chapters.chapter import Chapter, Found, NamedTables, rows_of
 from fabricbench.model import Metric, Model
 from fabricbench.record.store import StoredLaunch
 from fabricbench.report.drawing.axes import HAS_INTERVAL, TIME_LABELS, colour_channel
-from fabricbench.report.drawing.figure import Figure, Panel, Spec, emulated_note, mark, sentences, tooltip
+from fabricbench.report.drawing.figure import Figure, Panel, Spec, mark, origin_note, sentences, tooltip
 from fabricbench.report.words import interval_words, value_words
 from fabricbench.statistics.order import median_interval
 from fabricbench.table import table
@@ -90,7 +90,7 @@ def launch_times(findings: Findings, *, is_interactive: bool = False) -> Figure 
         mark("point", {**look, "x": x, "tooltip": tooltip("fabric", "time")}, filled=True),
     ]
     panel = Panel("All fabrics", {"data": {"values": rows}, "layer": layers}, {}, height=24 * len(rows))
-    caption = sentences("Medians over launches with their intervals.", emulated_note(findings))
+    caption = sentences("Medians over launches with their intervals.", origin_note(findings))
     ((_, behind),) = tables(findings)
     return Figure(NAME, "What a launch takes", caption, (panel,), behind)
 

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from fabricbench.analysis.caution import find_warnings
 from fabricbench.analysis.comparing import Pairing, all_pairs, check_levels, compare_all, error_of_look, pair
 from fabricbench.analysis.crossovers import cell_key, find_crossovers
 from fabricbench.analysis.effects import Compared, Doubt
-from fabricbench.analysis.findings import Comparison, FabricFacts, Findings, Reference, Replication
+from fabricbench.analysis.findings import (
+    MARKS,
+    Comparison,
+    FabricFacts,
+    Findings,
+    Origin,
+    Proof,
+    Reference,
+    Replication,
+    marks_of,
+)
 from fabricbench.analysis.headline import next_steps, write_headline
 from fabricbench.analysis.instrument import doubt_of, impossible, impossible_launches, tolerated
 from fabricbench.analysis.ladder import build_ladder
@@ -79,6 +89,7 @@ def analyse(
         else max(len(side.blocks) for side in sides)
     )
     headline = write_headline(Compared(sides, pairings, cells, curves, crossovers, ladder, margin, level, judge))
+    fabrics = tuple(_facts(side, letters_of(index)) for index, side in enumerate(sides))
     return Findings(
         title=_title(sides, pairings),
         run_directories=tuple(str(run.path) for run in every_run),
@@ -93,7 +104,7 @@ def analyse(
         confidence=confidence,
         margin=margin,
         is_emulated=any(side.fabric.is_emulated for side in sides),
-        fabrics=tuple(_facts(side, letters_of(index)) for index, side in enumerate(sides)),
+        fabrics=fabrics,
         headline=headline.model_copy(
             update={
                 "next_steps": next_steps(
@@ -108,7 +119,9 @@ def analyse(
                     testbed=testbed_arguments(manifest),
                 ),
                 "reproduce": tuple(line for run in every_run for line in reproduce(run)),
-                "conditions": _conditions(sides, pairings, len(launches), samples, margin, confidence),
+                "conditions": _conditions(
+                    sides, pairings, len(launches), samples, margin, confidence, marks_of(fabrics)
+                ),
             }
         ),
         summaries=tuple(summaries),
@@ -230,7 +243,23 @@ def _facts(side: Side, letter: str) -> FabricFacts:
         layers=fabric.layers,
         price_per_node=fabric.price_per_node,
         currency=fabric.currency,
+        origin=_foreign_origin(side),
+        proof=_proof(side),
     )
+
+
+def _foreign_origin(side: Side) -> Origin | None:
+    """Return where a side's numbers come from, if from elsewhere than measurements here."""
+    found = {launch.origin for launch in side.launches}
+    return next((origin for origin in (Origin.IMPORTED, Origin.PREDICTED, Origin.SIMULATED) if origin in found), None)
+
+
+def _proof(side: Side) -> Proof:
+    """Return what is known of the path of a side's launches that count; refuted where none is left."""
+    found = {launch.proof for launch in side.launches}
+    if not found:
+        return Proof.REFUTED
+    return Proof.UNKNOWN if Proof.UNKNOWN in found else Proof.PROVEN
 
 
 def _fewer_pairs(pairings: Sequence[Pairing], blocks: int) -> str:
@@ -240,7 +269,13 @@ def _fewer_pairs(pairings: Sequence[Pairing], blocks: int) -> str:
 
 
 def _conditions(
-    sides: Sequence[Side], pairings: Sequence[Pairing], launches: int, samples: int, margin: float, confidence: float
+    sides: Sequence[Side],
+    pairings: Sequence[Pairing],
+    launches: int,
+    samples: int,
+    margin: float,
+    confidence: float,
+    marks: Mapping[Origin, Sequence[str]],
 ) -> str:
     """Return in a line what the first screen rests on."""
     replication = pairings[0].replication if pairings else Replication.BLOCKS
@@ -255,10 +290,9 @@ def _conditions(
         parts.append(f"the intervals of this screen hold together with {percent(confidence)}")
     parts.append(f"differences below {percent(margin)} do not matter")
     parts.append("levels are geometric means over launches, those of all fabrics over the same blocks")
-    emulated = [side.name for side in sides if side.fabric.is_emulated]
-    if emulated:
-        everything = len(emulated) == len(sides)
-        parts.append(f"{'all fabrics' if everything else enumeration(emulated)} emulated on one machine")
+    for mark, names in marks.items():
+        everything = len(names) == len(sides)
+        parts.append(f"{'all fabrics' if everything else enumeration(list(names))} {MARKS[mark].condition}")
     left_out = sum(len(side.invalid) for side in sides)
     if left_out:
         parts.append(f"{count(left_out, 'invalid launch')} left out")

@@ -35,9 +35,9 @@ from fabricbench.report.drawing.figure import (
     Figure,
     Panel,
     Spec,
-    emulated_note,
     interval_note,
     mark,
+    origin_note,
     sentences,
     span_words,
     tooltip,
@@ -247,7 +247,7 @@ def congestion(findings: Findings, *, is_interactive: bool = False) -> Figure | 
         "Congestion impact factor: beside the congestor over alone, the inverse of rates, so that right of 1 is worse. "
         f"Geometric mean over n = {pairs} launches, each against itself, {findings.confidence * 100:g} % intervals (t on "
         f"log ratios). Tails are each launch's, from {samples} samples: of fewer than 1,000, p99.9 is nearly the worst.",
-        emulated_note(findings),
+        origin_note(findings),
     )
     behind = congestion_table(findings.congestions)
     return Figure("congestion", "What a congestor does", caption, panels, behind, fold_title="Tails: p99 and p99.9")
@@ -366,7 +366,7 @@ def incast(findings: Findings, *, is_interactive: bool = False) -> Figure | None
         "rate of the receiver's link.",
         interval_note(findings, (one.launches for one in incasts(findings))),
         "What was lost and how evenly the channels shared: in the table, and under the pointer.",
-        emulated_note(findings),
+        origin_note(findings),
     )
     title = "Incast: goodput at the receiver"
     return Figure("incast", title, caption, panels, incast_table(findings), is_switchable=True)

@@ -19,8 +19,8 @@ from fabricbench.report.drawing.figure import (
     Figure,
     Panel,
     Spec,
-    emulated_note,
     mark,
+    origin_note,
     sentences,
     span_words,
     tooltip,
@@ -270,7 +270,7 @@ def kernel_ratios(findings: Findings, *, is_interactive: bool = False) -> Figure
         "Time on the slower fabric over time on the faster one; 1: the network makes no difference. Filled: faster; paler: ahead, "
         "perhaps by less than matters; hollow and grey: equivalent, or not enough data.",
         f"n = {n} pairs of launches, {findings.confidence * 100:g} % intervals, each of its row alone.",
-        emulated_note(findings),
+        origin_note(findings),
     )
     return Figure(
         "kernel-ratios", "What the network is worth to each kernel", caption, panels, sensitivity_table(findings)
@@ -287,7 +287,7 @@ def kernel_split(findings: Findings, *, is_interactive: bool = False) -> Figure 
     names = [fabric.name for fabric in findings.fabrics if any(one.fabric == fabric.name for one in told)]
     panels = tuple(_split_panel(name, [one for one in told if one.fabric == name]) for name in names)
     caption = sentences(
-        "Shares of all ranks' time in the timed part, by the profile of each run.", emulated_note(findings)
+        "Shares of all ranks' time in the timed part, by the profile of each run.", origin_note(findings)
     )
     return Figure("kernel-split", "Computing and communication", caption, panels, kernel_table(findings))
 
@@ -303,7 +303,7 @@ def speed_up(findings: Findings, *, is_interactive: bool = False) -> Figure | No
     caption = sentences(
         "Time on the fewest ranks over time on so many; the grey line is as many times as there are more ranks.",
         f"{findings.confidence * 100:g} % intervals, paired by block.",
-        emulated_note(findings),
+        origin_note(findings),
     )
     return Figure("speed-up", "Speed-up", caption, panels, speed_up_table(findings))
 

@@ -9,7 +9,7 @@ from fabricbench.analysis.findings import Findings, NetworkMap, slowness_words
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.network_map import confirmation_of, network_maps
 from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, Records
-from fabricbench.report.drawing.figure import Figure, Panel, emulated_note, sentences, span_words, tooltip
+from fabricbench.report.drawing.figure import Figure, Panel, origin_note, sentences, span_words, tooltip
 from fabricbench.report.drawing.heat import LEAST_REACH, ROW_HEIGHT, heat_spec
 from fabricbench.report.palette import OKABE_ITO
 from fabricbench.report.words import NOTHING, PATTERN_WORDS, size_words, value_words
@@ -180,7 +180,7 @@ def matrix(findings: Findings, *, is_interactive: bool = False) -> Figure | None
         else "",
         f"n = {n} launches.",
         map_verdict(findings.maps),
-        emulated_note(findings),
+        origin_note(findings),
     )
     return Figure("matrix", "Every pair of hosts", caption, panels, pairs_table(findings.maps))
 

@@ -19,9 +19,9 @@ from fabricbench.report.drawing.figure import (
     Figure,
     Panel,
     Spec,
-    emulated_note,
     interval_note,
     mark,
+    origin_note,
     sentences,
     tooltip,
 )
@@ -153,7 +153,7 @@ def one_way(findings: Findings, *, is_interactive: bool = False) -> Figure | Non
         "Bars: the latency of each direction by clocks that agree; upright mark: half the round trip of them. How "
         "far the clocks may be apart is under the pointer and in the table.",
         interval_note(findings, (one.launches for one in findings.one_ways)),
-        emulated_note(findings),
+        origin_note(findings),
     )
     return Figure("one-way", "The latency of each direction", caption, panels, one_way_table(findings))
 

@@ -29,7 +29,7 @@ from fabricbench.report.drawing.figure import (
     AHEAD_OPACITY,
     Figure,
     Panel,
-    emulated_note,
+    origin_note,
     sentences,
     span_words,
     tooltip,
@@ -275,7 +275,7 @@ def collectives(findings: Findings, *, is_interactive: bool = False) -> Figure |
         "Without colour: = is equivalent within the margin, ? is not enough data; paler: ahead, perhaps by less than the margin. "
         "Intervals and verdicts: under the pointer, in the table.",
         f"n = {n} pairs of launches, {findings.confidence * 100:g} % intervals, each of its row alone.",
-        emulated_note(findings),
+        origin_note(findings),
     )
     title = "MPI operations: how much longer they take"
     return Figure("collectives", title, caption, panels, coefficient_table(findings))

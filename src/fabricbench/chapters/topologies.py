@@ -19,9 +19,9 @@ from fabricbench.report.drawing.figure import (
     Figure,
     Panel,
     Spec,
-    emulated_note,
     interval_note,
     mark,
+    origin_note,
     sentences,
     tooltip,
 )
@@ -180,7 +180,7 @@ def topologies(findings: Findings, *, is_interactive: bool = False) -> Figure | 
         "arithmetic gives each channel behind a full-duplex switch.",
         interval_note(findings, (one.launches for one in shown)),
         "More flows, message rates and the ratio of the fabrics: in the table.",
-        emulated_note(findings),
+        origin_note(findings),
     )
     title = "What a channel carries in patterns of many ranks"
     return Figure("topologies", title, caption, panels, topology_table(findings))

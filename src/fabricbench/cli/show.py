@@ -19,7 +19,7 @@ from fabricbench.errors import UsageError
 from fabricbench.model import Metric
 from fabricbench.printable import printable
 from fabricbench.quantity import format_bytes
-from fabricbench.record.provenance import Proof
+from fabricbench.record.provenance import MARKS, Proof, origin_of
 from fabricbench.table import as_text, table
 
 if TYPE_CHECKING:
@@ -151,8 +151,10 @@ def _text(run: Run, frame: pl.DataFrame) -> str:
 def _condition(run: Run) -> str:
     manifest = run.manifest
     invalid = sum(not launch.is_valid for launch in run.launches)
-    emulated = " (emulated fabrics)" if any(fabric.is_emulated for fabric in manifest.testbed.fabrics) else ""
-    text = f"campaign {manifest.campaign_name} on {manifest.testbed.name}{emulated}: {len(run.launches)} launches"
+    origins = {launch.origin for launch in run.launches} | {origin_of(fabric) for fabric in manifest.testbed.fabrics}
+    marks = ", ".join(f"{origin.value} {mark.noun}" for origin, mark in MARKS.items() if origin in origins)
+    marked = f" ({marks})" if marks else ""
+    text = f"campaign {manifest.campaign_name} on {manifest.testbed.name}{marked}: {len(run.launches)} launches"
     if run.missing:
         text += f", {len(run.missing)} not done yet"
     if run.damaged:

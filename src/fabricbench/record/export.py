@@ -43,7 +43,8 @@ def summary_frame(run: Run, probabilities: Sequence[float] = SUMMARY_PROBABILITI
 
     `median` is that of the launches' values, as every report has it (`record.values`); the quantiles are the medians, over
     launches, of each launch's own; `mean` is over all samples (of rates: all that was moved over all time); buffers are
-    the least that any launch was granted; `failed` counts the launches in which the cell could not be measured, for the `reason`.
+    the least that any launch was granted; `failed` counts the launches in which the cell could not be measured, for the `reason`;
+    `origin` is where the numbers come from, `proof` the least sure one of their paths.
     """
     key = ["fabric", *CELL_NAMES]
     quantiles = run.launch_quantiles(probabilities).filter("is_valid")
@@ -72,6 +73,8 @@ def summary_frame(run: Run, probabilities: Sequence[float] = SUMMARY_PROBABILITI
             *(_least(name) for name in GRANTED),
             (pl.col("status") == "failed").sum().alias("failed"),
             pl.col("reason").drop_nulls().first(),
+            pl.col("origin").first(),
+            pl.col("proof").max(),
         )
     )
     # A launch measures its cells in random order; people read them by layer and size.
@@ -92,6 +95,8 @@ def summary_frame(run: Run, probabilities: Sequence[float] = SUMMARY_PROBABILITI
             *GRANTED,
             "failed",
             "reason",
+            "origin",
+            "proof",
         )
     )
 

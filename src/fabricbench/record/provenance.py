@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 from fabricbench.testbed.model import Fabric
@@ -19,6 +20,29 @@ class Origin(StrEnum):
     """Measured by another program, and read from what it wrote."""
 
 
+@dataclass(frozen=True)
+class Mark:
+    """What marks numbers of an origin wherever they are shown: what is so, `fabrics` say, and the rest of the sentence.
+
+    `condition` follows the names of fabrics among the conditions of a comparison.
+    """
+
+    noun: str
+    remark: str
+    condition: str
+
+
+MARKS = {
+    Origin.EMULATED: Mark("fabrics", "the lab's switches, not hardware", "emulated on one machine"),
+    Origin.SIMULATED: Mark("numbers", "computed by a simulation, not measured", "simulated, not measured"),
+    Origin.PREDICTED: Mark("numbers", "computed by a model, not measured", "predicted by a model, not measured"),
+    Origin.IMPORTED: Mark(
+        "numbers", "measured by another program, not by fabricbench", "imported from what another program wrote"
+    ),
+}
+"""The one place that says how an origin reads. What fabricbench measured on hardware has no mark."""
+
+
 class Proof(StrEnum):
     """Whether counters show that the traffic of a launch took its fabric, and no other way."""
 
@@ -27,6 +51,11 @@ class Proof(StrEnum):
     """The traffic went elsewhere: the launch is kept, and counts nowhere."""
     UNKNOWN = "unknown"
     """Nobody counted it. The launch counts, and what is made of it says so."""
+
+    @property
+    def doubt(self) -> str:
+        """What is to be said beside a path; empty where it is proven."""
+        return {Proof.PROVEN: "", Proof.REFUTED: "path refuted", Proof.UNKNOWN: "path unproven"}[self]
 
 
 def origin_of(fabric: Fabric) -> Origin:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from fabricbench import chapters
-from fabricbench.analysis.findings import Findings, Grade
+from fabricbench.analysis.findings import MARKS, Findings, Grade
 from fabricbench.printable import printable
 from fabricbench.report.first_screen import (
     GRADE_SIGNS,
@@ -38,8 +38,9 @@ def render(findings: Findings) -> bytes:
 def _lines(findings: Findings) -> Iterable[str]:
     yield f"# {_text(findings.title)}"
     yield ""
-    if findings.is_emulated:
-        yield "**Emulated**: these fabrics are the lab's switches, not hardware."
+    for mark, names in findings.marks.items():
+        which = "" if len(names) == len(findings.fabrics) else f", {_text(', '.join(names))}"
+        yield f"**{mark.value.capitalize()}**{which}: these {MARKS[mark].noun} are {MARKS[mark].remark}."
         yield ""
     yield from _first_screen(build_screen(findings))
     yield "; ".join(f"{what}: {_text(value)}" for what, value in facts_words(findings))

@@ -23,7 +23,9 @@ from fabricbench.report.words import (
     cell_words,
     counted,
     effect_words,
+    in_this_run,
     interval_words,
+    kind_words,
     lost_words,
     p_words,
     place_words,
@@ -237,9 +239,9 @@ def fabric_table(findings: Findings) -> Table:
         (
             f"{fabric.name} ({fabric.letter})",
             fabric.description or NOTHING,
-            "emulated" if fabric.is_emulated else "hardware",
+            kind_words(fabric),
             value_words(Metric.THROUGHPUT, fabric.line_rate_bit_s),
-            f"{fabric.mtu} B",
+            NOTHING if fabric.origin else f"{fabric.mtu} B",
             NOTHING if fabric.price_per_node is None else f"{fabric.price_per_node:g} {fabric.currency} a node",
         )
         for fabric in findings.fabrics
@@ -270,7 +272,7 @@ def published_table(findings: Findings, figures: Sequence[PublishedFigure]) -> T
             "throughput",
             value_words(Metric.THROUGHPUT, step.throughput.value),
             f"best, messages of {size_words(step.throughput_message_bytes)}",
-            "measured in this run",
+            in_this_run(findings, step.fabric),
         )
         for step in findings.ladder
         if step.throughput is not None and step.layer in {figure.layer for figure in figures}

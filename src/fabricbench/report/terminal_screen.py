@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from fabricbench.analysis.findings import Findings, Grade, Severity
+from fabricbench.analysis.findings import MARKS, Findings, Grade, Severity
 from fabricbench.report.first_screen import (
     LEVEL,
     Row,
@@ -92,7 +92,10 @@ def _warning(group: WarningGroup) -> RenderableType:
 
 def _kicker(findings: Findings) -> Text:
     text = Text(f"{findings.title} · {findings.started[:10]}", style="dim")
-    return text.append("  EMULATED", style="not dim reverse").append(" fabrics") if findings.is_emulated else text
+    for mark, names in findings.marks.items():
+        which = f" {MARKS[mark].noun}" if len(names) == len(findings.fabrics) else f" {', '.join(names)}"
+        text.append("  ").append(mark.value.upper(), style="not dim reverse").append(which)
+    return text
 
 
 def _evidence(screen: Screen) -> list[RenderableType]:

@@ -7,7 +7,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fabricbench.analysis.findings import CellKey, Comparison, Crossover, Findings, Interval, Verdict
+from fabricbench.analysis.findings import (
+    MARKS,
+    CellKey,
+    Comparison,
+    Crossover,
+    FabricFacts,
+    Findings,
+    Interval,
+    Verdict,
+)
 from fabricbench.model import Layer, Metric, Pattern, Receive
 from fabricbench.patterns import PATTERNS, title_of
 from fabricbench.quantity import (
@@ -314,6 +323,36 @@ def rounded_size_words(message_bytes: float) -> str:
         if message_bytes >= scale:
             return f"{float(f'{message_bytes / scale:.2g}'):g} {unit}"
     return f"{message_bytes:.2g} B"
+
+
+def kind_words(fabric: FabricFacts) -> str:
+    """Return what a fabric's numbers are: `hardware`, `emulated`, `imported, path unproven`."""
+    return ", ".join(filter(None, (fabric.mark.value if fabric.mark else "hardware", fabric.proof.doubt)))
+
+
+def badge_words(findings: Findings) -> list[str]:
+    """Return the badges that numbers carry: `emulated`, or `imported: b` where not all fabrics are."""
+    return [f"{mark.value}{_of(findings, names)}" for mark, names in findings.marks.items()]
+
+
+def mark_sentences(findings: Findings) -> list[str]:
+    """Return a sentence for each kind of numbers that were not measured on hardware; it goes with every figure."""
+    return [
+        f"{mark.value.capitalize()}{_of(findings, names)}."
+        if len(names) < len(findings.fabrics)
+        else f"{mark.value.capitalize()} {MARKS[mark].noun}: {MARKS[mark].remark}."
+        for mark, names in findings.marks.items()
+    ]
+
+
+def in_this_run(findings: Findings, fabric: str) -> str:
+    """Return what a fabric's numbers were in this run: measured, or what they are marked as where they come from elsewhere."""
+    origin = next((one.origin for one in findings.fabrics if one.name == fabric), None)
+    return f"{origin.value if origin else 'measured'} in this run"
+
+
+def _of(findings: Findings, names: Sequence[str]) -> str:
+    return f": {', '.join(names)}" if len(names) < len(findings.fabrics) else ""
 
 
 def facts_words(findings: Findings) -> list[tuple[str, str]]:

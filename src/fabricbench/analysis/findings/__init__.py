@@ -54,6 +54,7 @@ from fabricbench.analysis.findings.whole import (
     Severity,
     SystemCost,
     WeighedTest,
+    marks_of,
 )
 from fabricbench.analysis.findings.workloads import (
     ApplicationFindings,
@@ -66,9 +67,11 @@ from fabricbench.analysis.findings.workloads import (
     Sensitivity,
     SpeedUp,
 )
+from fabricbench.record.provenance import MARKS, Mark, Origin, Proof
 
 __all__ = [
     "BASIC_PATTERNS",
+    "MARKS",
     "ApplicationFindings",
     "ApplicationOnFabric",
     "ApplicationRatio",
@@ -99,11 +102,14 @@ __all__ = [
     "LadderStep",
     "LeftOut",
     "MapVerdict",
+    "Mark",
     "NetworkMap",
     "OfWorkload",
     "OneWay",
     "Operation",
+    "Origin",
     "PairEffect",
+    "Proof",
     "Reading",
     "Reference",
     "Replication",
@@ -119,5 +125,6 @@ __all__ = [
     "WeighedTest",
     "WorkloadName",
     "is_basic",
+    "marks_of",
     "slowness_words",
 ]

@@ -7,6 +7,7 @@ costs, where one fabric pays, and how sure it is.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import ClassVar
 
@@ -33,6 +34,7 @@ from fabricbench.analysis.findings.patterns import (
 )
 from fabricbench.analysis.findings.workloads import ApplicationFindings, KernelFindings
 from fabricbench.model import Layer, Metric, Model
+from fabricbench.record.provenance import Origin, Proof
 
 
 class Grade(StrEnum):
@@ -239,6 +241,14 @@ def _is_empty(chapters: object) -> bool:
     return not chapters
 
 
+def _is_none(value: object) -> bool:
+    return value is None
+
+
+def _is_proven(value: object) -> bool:
+    return value is Proof.PROVEN
+
+
 class Severity(StrEnum):
     """How much a warning weighs: does it invalidate, weaken, or only inform?"""
 
@@ -256,7 +266,11 @@ class Caution(Model):
 
 
 class FabricFacts(Model):
-    """A fabric as the report describes it."""
+    """A fabric as the report describes it.
+
+    `origin` is given where its numbers are not of measurements here: imported, simulated, predicted. `proof` tells of the path of
+    its launches, the least sure one; it is written where that is not proven.
+    """
 
     name: str
     letter: str
@@ -267,6 +281,19 @@ class FabricFacts(Model):
     layers: tuple[Layer, ...]
     price_per_node: float | None
     currency: str
+    origin: Origin | None = Field(default=None, exclude_if=_is_none)
+    proof: Proof = Field(default=Proof.PROVEN, exclude_if=_is_proven)
+
+    @property
+    def mark(self) -> Origin | None:
+        """What its numbers are marked as in every report; None for what was measured on hardware."""
+        return self.origin or (Origin.EMULATED if self.is_emulated else None)
+
+
+def marks_of(fabrics: Sequence[FabricFacts]) -> dict[Origin, tuple[str, ...]]:
+    """Return what the numbers of some fabrics are marked as, each mark with the names of its fabrics in their order."""
+    marks = dict.fromkeys(fabric.mark for fabric in fabrics if fabric.mark is not None)
+    return {mark: tuple(fabric.name for fabric in fabrics if fabric.mark is mark) for mark in marks}
 
 
 class Findings(WithoutNone):
@@ -311,6 +338,11 @@ class Findings(WithoutNone):
     """The method in words, a paragraph each, with sources."""
     inventory: dict[str, dict[str, str]]
     """`doctor`'s facts for each host: host -> what -> value."""
+
+    @property
+    def marks(self) -> dict[Origin, tuple[str, ...]]:
+        """What numbers here are marked as, each mark with its fabrics in their order."""
+        return marks_of(self.fabrics)
 
     def __repr__(self) -> str:
         """Name the comparison in a line."""

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from fabricbench.analysis.findings import Findings
 from fabricbench.model import Receive
-from fabricbench.report.words import RECEIVE_WORDS
+from fabricbench.report.words import RECEIVE_WORDS, mark_sentences
 from fabricbench.table import Table
 
 SANS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 'Liberation Sans', sans-serif"
@@ -128,14 +128,9 @@ class Builder(Protocol):
         """Build the figure; interactive ones follow the page's controls and carry no legend."""
 
 
-def emulated_note(findings: Findings) -> str:
-    """Return the sentence that goes with every figure that shows emulated numbers."""
-    emulated = [fabric.name for fabric in findings.fabrics if fabric.is_emulated]
-    if not emulated:
-        return ""
-    if len(emulated) == len(findings.fabrics):
-        return "Emulated fabrics: the lab's switches, not hardware."
-    return f"Emulated: {', '.join(emulated)}."
+def origin_note(findings: Findings) -> str:
+    """Return what goes with every figure of numbers that were not measured on hardware: emulated, imported, ..."""
+    return " ".join(mark_sentences(findings))
 
 
 def interval_note(findings: Findings, launches: Iterable[int] | None = None) -> str:
@@ -186,14 +181,14 @@ def tooltip(*fields: str) -> list[Spec]:
 
 
 def compose(figure: Figure, findings: Findings, *, columns: int = 3) -> Spec:
-    """Put the panels of a figure side by side for paper, under a title that says when numbers are emulated."""
+    """Put the panels of a figure side by side for paper, under a title that says where numbers come from."""
     columns = min(columns, len(figure.panels))
     panels = [
         {**panel.spec, "width": PAPER_PANEL_WIDTH, "height": panel.height, "title": panel.title}
         for panel in figure.panels
     ]
     params = list({param["name"]: param for panel in panels for param in panel.pop("params", [])}.values())
-    subtitle = [line for line in (interval_note(findings), emulated_note(findings)) if line]
+    subtitle = [line for line in (interval_note(findings), origin_note(findings)) if line]
     return {
         "title": {"text": figure.title, "subtitle": subtitle, "fontSize": 16, "offset": 16},
         "params": params,

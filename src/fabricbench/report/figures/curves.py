@@ -26,9 +26,9 @@ from fabricbench.report.drawing.figure import (
     Figure,
     Panel,
     Spec,
-    emulated_note,
     interval_note,
     mark,
+    origin_note,
     tooltip,
 )
 from fabricbench.report.tables import summary_table
@@ -92,7 +92,7 @@ def _curves(findings: Findings, metric: Metric, name: str, is_interactive: bool)
     if points:
         names = ", ".join(f"{key.layer} {key.variant}".strip() for key in points)
         parts.append(f"In the table only, being measured at one size: {names}.")
-    parts.append(emulated_note(findings))
+    parts.append(origin_note(findings))
     title = f"{METRIC_WORDS[metric].capitalize()} over message size"
     caption = " ".join(filter(None, parts))
     behind = summary_table(summaries)

@@ -10,7 +10,7 @@ from fabricbench.analysis.findings import CellKey, CellSummary, Distribution, Fi
 from fabricbench.model import Layer, Metric
 from fabricbench.patterns import PATTERNS
 from fabricbench.report.drawing.axes import CHOSEN, colour_channel, labels_of, reader_params, shape_channel
-from fabricbench.report.drawing.figure import Figure, Panel, Spec, emulated_note, mark, receive_note, tooltip
+from fabricbench.report.drawing.figure import Figure, Panel, Spec, mark, origin_note, receive_note, tooltip
 from fabricbench.report.tables import distribution_table
 from fabricbench.report.words import METRIC_WORDS, PATTERN_WORDS, RECEIVE_WORDS, size_words, value_words
 
@@ -54,7 +54,7 @@ def distributions(
         "The outermost bins hold all samples beyond them; the table has the tails. The upright line is the median over launches.",
         f"Fewer than {FEW_SAMPLES} samples are dots." if any(sum(item.counts) < FEW_SAMPLES for item in drawn) else "",
         shown,
-        emulated_note(findings),
+        origin_note(findings),
     )
     table = distribution_table(drawn, findings.summaries)
     return Figure(

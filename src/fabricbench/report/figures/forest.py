@@ -14,8 +14,8 @@ from fabricbench.report.drawing.figure import (
     Figure,
     Panel,
     Spec,
-    emulated_note,
     mark,
+    origin_note,
     receive_note,
     span_words,
     tooltip,
@@ -131,7 +131,7 @@ def _reading(findings: Findings, items: Sequence[Comparison]) -> str:
     what = SIDES[items[0].replication]
     n = span_words(item.launches for item in items)
     intervals = f"n = {n} {what}, {findings.confidence * 100:g} % intervals, each of its row alone."
-    return " ".join(filter(None, (READING.format(margin=findings.margin * 100), intervals, emulated_note(findings))))
+    return " ".join(filter(None, (READING.format(margin=findings.margin * 100), intervals, origin_note(findings))))
 
 
 def _label_layer(findings: Findings, items: Sequence[Comparison], labels: list[str], y: Spec) -> Spec:

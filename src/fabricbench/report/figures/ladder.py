@@ -17,7 +17,7 @@ from fabricbench.report.drawing.axes import (
     shape_channel,
     value_channel,
 )
-from fabricbench.report.drawing.figure import Figure, Panel, Spec, emulated_note, interval_note, mark, tooltip
+from fabricbench.report.drawing.figure import Figure, Panel, Spec, interval_note, mark, origin_note, tooltip
 from fabricbench.report.tables import ladder_table
 from fabricbench.report.words import (
     MOST_OF_A_WIRE,
@@ -52,7 +52,7 @@ def ladder(findings: Findings, *, is_interactive: bool = False) -> Figure | None
         f"{round_trips}best throughput over all message sizes{_frame_note(steps)}.",
         interval_note(findings),
         "What a layer loses (in the table): against the layer below, at the largest size that both have, not that of the best.",
-        emulated_note(findings),
+        origin_note(findings),
     )
     caption = " ".join(filter(None, parts))
     return Figure(

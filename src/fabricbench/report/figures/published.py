@@ -15,14 +15,14 @@ from fabricbench.report.drawing.figure import (
     Figure,
     Panel,
     Spec,
-    emulated_note,
     interval_note,
     mark,
+    origin_note,
     tooltip,
 )
 from fabricbench.report.palette import colour_range, fabric_names
 from fabricbench.report.tables import published_table
-from fabricbench.report.words import place_words, range_words, size_words
+from fabricbench.report.words import in_this_run, place_words, range_words, size_words
 
 ROW_HEIGHT = 24
 LABEL_SHARE = 0.12
@@ -42,7 +42,7 @@ def published(findings: Findings, *, is_interactive: bool = False) -> Figure | N
     """Return best throughputs, each fabric's measured ones above its published ones; the page's controls do not apply to it."""
     del is_interactive
     studies = [figure for layer in LAYERS for figure in published_figures(layer=layer, quantity=Quantity.THROUGHPUT)]
-    measured = [row for step in findings.ladder if step.layer in LAYERS for row in _measured_rows(step)]
+    measured = [row for step in findings.ladder if step.layer in LAYERS for row in _measured_rows(findings, step)]
     if not studies or not measured:
         return None
     shown = [figure for figure in studies if figure.fabric in fabric_names(findings)]
@@ -52,7 +52,7 @@ def published(findings: Findings, *, is_interactive: bool = False) -> Figure | N
             *_readings(findings, studies),
             READING if shown else NOTHING_PUBLISHED,
             interval_note(findings),
-            emulated_note(findings),
+            origin_note(findings),
         )
     ).rstrip()
     panel = Panel("Best throughput, measured and published", _spec(findings, rows), {}, height=ROW_HEIGHT * len(rows))
@@ -99,7 +99,7 @@ def _study_name(figure: PublishedFigure) -> str:
     return f"{whose}, {rest.rsplit(', ', 1)[-1]}"
 
 
-def _measured_rows(step: LadderStep) -> list[dict[str, Any]]:
+def _measured_rows(findings: Findings, step: LadderStep) -> list[dict[str, Any]]:
     if step.throughput is None:
         return []
     row = {
@@ -111,7 +111,7 @@ def _measured_rows(step: LadderStep) -> list[dict[str, Any]]:
         "high": step.throughput.high,
         "throughput": format_bit_s(step.throughput.value, VALUE_DIGITS),
         "interval": range_words(Metric.THROUGHPUT, step.throughput.low, step.throughput.high),
-        "source": f"measured in this run, messages of {size_words(step.throughput_message_bytes)}",
+        "source": f"{in_this_run(findings, step.fabric)}, messages of {size_words(step.throughput_message_bytes)}",
     }
     return [row]
 

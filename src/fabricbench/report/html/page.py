@@ -27,7 +27,7 @@ from fabricbench.report.figures import Figure, present
 from fabricbench.report.first_screen import LEVEL, Screen, WarningGroup, build_screen, count_words, grouped, plain_times
 from fabricbench.report.palette import SHAPE_PATHS, colour_range, column_of, fabric_names, shape_range
 from fabricbench.report.tables import comparison_table, crossover_table, fabric_table, inventory_table
-from fabricbench.report.words import RECEIVE_WORDS, facts_words, size_words
+from fabricbench.report.words import RECEIVE_WORDS, badge_words, facts_words, size_words
 from fabricbench.table import Table, table
 
 
@@ -39,7 +39,6 @@ class Choice:
     letter: str
     colour: str
     shape: str
-    is_emulated: bool
 
 
 @dataclass(frozen=True)
@@ -95,6 +94,7 @@ class Page:
     pairs: Table
     facts: tuple[tuple[str, str], ...]
     date: str
+    badges: tuple[str, ...]
     warnings: tuple[WarningGroup, ...]
     notes: tuple[WarningGroup, ...]
     warning_words: str
@@ -130,6 +130,7 @@ def build_page(findings: Findings) -> Page:
         pairs=_pairs(screen),
         facts=tuple(fact for fact in facts_words(findings) if fact[0] != "Started"),
         date=_date(findings.started),
+        badges=tuple(badge_words(findings)),
         warnings=tuple(group for group in groups if group.severity is not Severity.NOTE),
         notes=tuple(group for group in groups if group.severity is Severity.NOTE),
         warning_words=count_words(groups),
@@ -214,10 +215,7 @@ def _placed(figure: Figure, fabrics: tuple[Choice, ...]) -> PlacedFigure:
 
 def _choices(findings: Findings) -> tuple[Choice, ...]:
     looks = zip(findings.fabrics, colour_range(findings), shape_range(findings), strict=True)
-    return tuple(
-        Choice(fabric.name, fabric.letter, colour, SHAPE_PATHS[shape], fabric.is_emulated)
-        for fabric, colour, shape in looks
-    )
+    return tuple(Choice(fabric.name, fabric.letter, colour, SHAPE_PATHS[shape]) for fabric, colour, shape in looks)
 
 
 def _column(findings: Findings, letter: str, name: str) -> Choice:

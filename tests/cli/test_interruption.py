@@ -9,7 +9,7 @@ import pytest
 
 from fabricbench.campaign.events import Event, NodesAsked, Notice, RunStarted, Tick
 from fabricbench.campaign.run_directory import PLAN
-from fabricbench.cli.interruption import ENDING, interruptible
+from fabricbench.cli.progress import ENDING, interruptible
 from fabricbench.errors import Interrupted
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)

@@ -84,8 +84,7 @@ def _decide(look: Callable[[], GateReport], runs: list[Path], budget: str | None
     """
     from fabricbench.analysis.gate import GateVerdict  # noqa: PLC0415
     from fabricbench.campaign.run import resume_run  # noqa: PLC0415
-    from fabricbench.cli.interruption import interruptible  # noqa: PLC0415
-    from fabricbench.cli.progress import RunProgress  # noqa: PLC0415
+    from fabricbench.cli.progress import RunProgress, interruptible  # noqa: PLC0415
     from fabricbench.record.store import Run  # noqa: PLC0415
 
     if len(runs) != 1:

@@ -9,9 +9,8 @@ import typer
 
 from fabricbench.cli import completion
 from fabricbench.cli.arguments import NoPreflightOption
-from fabricbench.cli.interruption import interruptible
 from fabricbench.cli.output import say
-from fabricbench.cli.progress import RunProgress
+from fabricbench.cli.progress import RunProgress, interruptible
 from fabricbench.cli.run import show_verdict
 
 

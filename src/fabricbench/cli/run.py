@@ -27,10 +27,9 @@ from fabricbench.cli.arguments import (
     TestbedOption,
 )
 from fabricbench.cli.doctor import PreflightFormat, show_preflight
-from fabricbench.cli.interruption import interruptible
 from fabricbench.cli.output import say, write_output
 from fabricbench.cli.plan import found_note
-from fabricbench.cli.progress import RunProgress
+from fabricbench.cli.progress import RunProgress, interruptible
 from fabricbench.errors import UsageError
 
 

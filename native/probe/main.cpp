@@ -24,8 +24,8 @@ constexpr std::string_view usage =
     "  --threads  ask MPI to let several threads call it, which the pattern threaded needs; other calls cost more "
     "then\n"
     "             (some 30 ns each in MPICH's shared memory)\n"
-    "  --list     the layers that a plan may name, a line for each pattern (its name, family and metric) and for each\n"
-    "             door (its layer and name; the first into a layer is what a cell gets that asks for none)\n"
+    "  --list     the layers that a plan may name, a line for each door: its layer, its name and how receivers can\n"
+    "             wait, and a line for each pattern: its name, family and metric\n"
     "  --version  the version\n"
     "  --help     this text\n"
     "\n"
@@ -44,6 +44,21 @@ void print_words(std::string_view title) {
   print("\n");
 }
 
+/// A line for each door: its layer, its name, the ways in which its receivers can wait.
+void print_doors() {
+  for (const fabricbench::Door& door : fabricbench::all_doors()) {
+    print("door ");
+    print(name_of(door.layer));
+    print(" ");
+    print(door.name);
+    for (const fabricbench::Receive receive : door.receives) {
+      print(" ");
+      print(name_of(receive));
+    }
+    print("\n");
+  }
+}
+
 /// A line for each pattern, as src/fabricbench/patterns.py has them: its name, its family, its metric.
 void print_patterns() {
   for (std::size_t i = 0; i < fabricbench::names_of<fabricbench::Pattern>.size(); ++i) {
@@ -51,17 +66,6 @@ void print_patterns() {
     const fabricbench::PatternFacts facts = fabricbench::facts_of(pattern);
     print("pattern");
     for (const std::string_view word : {name_of(pattern), name_of(facts.family), name_of(facts.metric)}) {
-      print(" ");
-      print(word);
-    }
-    print("\n");
-  }
-}
-
-void print_doors() {
-  for (const fabricbench::Door& door : fabricbench::all_doors()) {
-    print("door");
-    for (const std::string_view word : {name_of(door.layer), door.name}) {
       print(" ");
       print(word);
     }
@@ -102,8 +106,8 @@ int main(int argc, char** argv) {
     print("\n");
   } else if (argument == "--list") {
     print_words<fabricbench::Layer>("layers:");
-    print_patterns();
     print_doors();
+    print_patterns();
   } else if (argument.starts_with("--")) {
     return refuse("unknown option");
   } else {

@@ -75,7 +75,7 @@ def doors() -> dict[str, tuple[str, ...]]:
     except (EnvironmentLacks, OSError, subprocess.SubprocessError):
         return {}
     lines = [line.split() for line in told.stdout.splitlines() if line.startswith("door ")]
-    return {layer: tuple(name for _, of, name in lines if of == layer) for _, layer, _ in lines}
+    return {layer: tuple(words[2] for words in lines if words[1] == layer) for _, layer, *_ in lines}
 
 
 def native_programs() -> list[Path]:

@@ -1,11 +1,13 @@
-"""The record of a kernel's run (of NPB say), one JSON object a line, and reading it: every whole line, and what could not be used.
+"""The record of a kernel's run (of NPB say), one JSON object a line. `schema/kernel_record.json` is made from this.
 
     kernel_header      once, first
     kernel_run         for each repetition
     kernel_footer      once, last; a file without it was cut short
 
-`schema/kernel_record.json` is made from this. Lines are flushed after each run. What programs of others print (the official NPB) is
-brought into the same lines; what they do not tell is None.
+Lines are flushed after each run. What programs of others print (the official NPB) is brought into the same lines; what
+they do not tell is None.
+
+Reading keeps every line that is whole, and says exactly what could not be used.
 """
 
 from __future__ import annotations

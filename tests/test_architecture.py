@@ -152,3 +152,26 @@ def test_a_pattern_sends_nothing_where_the_ranks_of_a_cell_agree():
     for path in sorted((Path(__file__).parents[1] / "native" / "pattern").glob("*.[ch]pp")):
         for call in ("send_text", "receive_text", "converge", "team.broadcast"):
             assert call not in path.read_text(), path
+
+
+PAGE = (PACKAGE.parents[1] / "ARCHITECTURE.md").read_text()
+
+
+def test_a_pingpong_passes_through_twelve_files_at_most():
+    steps = re.findall(r"^\d+\. `([^`]+)`", PAGE, re.MULTILINE)
+    assert 0 < len(steps) <= 12, "a stranger follows it in twelve files"
+    assert [step for step in steps if not (PACKAGE.parents[1] / step).is_file()] == []
+
+
+def test_what_the_page_names_is_there():
+    named = set(re.findall(r"`((?:native|src|tests|docs|schema|examples)/[\w./-]+)`", PAGE))
+    named |= {
+        f"src/fabricbench/{path}"
+        for path in re.findall(r"`((?:record|workload|launch|exchange|chapters|report)/[\w./]+)`", PAGE)
+    }
+    assert named
+    assert sorted(path for path in named if not (PACKAGE.parents[1] / path.rstrip("/")).exists()) == []
+
+
+def test_it_is_read_in_ten_minutes():
+    assert len(PAGE.split()) <= 2300, "at some 230 words a minute"

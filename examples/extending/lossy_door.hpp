@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "core/failure.hpp"
+#include "base/failure.hpp"
 #include "transport/datagram.hpp"
 #include "transport/device.hpp"
 #include "transport/waiting.hpp"

@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "core/failure.hpp"
+#include "base/failure.hpp"
 
 namespace fabricbench {
 namespace {

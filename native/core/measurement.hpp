@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "core/channel.hpp"
-#include "core/clock.hpp"
 #include "core/global_clock.hpp"
 #include "core/plan.hpp"
 

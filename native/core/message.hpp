@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/vocabulary.hpp"
+#include "base/vocabulary.hpp"
 
 namespace fabricbench {
 

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "core/failure.hpp"
+#include "base/failure.hpp"
 
 namespace fabricbench {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "core/clock.hpp"
+#include "base/clock.hpp"
 
 namespace fabricbench {
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "core/interface.hpp"
+#include "base/interface.hpp"
 
 namespace fabricbench {
 

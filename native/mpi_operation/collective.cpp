@@ -4,7 +4,7 @@
 #include <limits>
 #include <string>
 
-#include "core/failure.hpp"
+#include "base/failure.hpp"
 #include "mpi_operation/mpi_error.hpp"
 
 namespace fabricbench {

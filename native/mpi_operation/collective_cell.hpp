@@ -5,7 +5,7 @@
 
 #include <concepts>
 
-#include "core/failure.hpp"
+#include "base/failure.hpp"
 #include "mpi_operation/collective.hpp"
 #include "mpi_operation/computing.hpp"
 #include "mpi_operation/conductor.hpp"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/clock.hpp"
+#include "base/clock.hpp"
 
 namespace fabricbench {
 namespace {

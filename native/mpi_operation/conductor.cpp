@@ -9,8 +9,8 @@
 #include <string>
 #include <utility>
 
+#include "base/failure.hpp"
 #include "core/channel.hpp"
-#include "core/failure.hpp"
 #include "core/whereabouts.hpp"
 #include "mpi_operation/mpi_error.hpp"
 

@@ -7,7 +7,7 @@
 #include <array>
 #include <string>
 
-#include "core/failure.hpp"
+#include "base/failure.hpp"
 
 namespace fabricbench {
 

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "core/clock.hpp"
+#include "base/clock.hpp"
 #include "core/global_clock.hpp"
 #include "core/message.hpp"
 

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <random>
 
-#include "core/failure.hpp"
+#include "base/failure.hpp"
 #include "pattern/group_patterns.inc"
 #include "pattern/parameters.hpp"
 

@@ -8,7 +8,7 @@
 #include <deque>
 #include <vector>
 
-#include "core/failure.hpp"
+#include "base/failure.hpp"
 #include "core/message_buffer.hpp"
 #include "pattern/flood_settling.hpp"
 #include "pattern/flood_windows.hpp"

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/failure.hpp"
+#include "base/failure.hpp"
 #include "core/measurement.hpp"
 #include "pattern/channels.hpp"
 #include "transport/transport.hpp"

@@ -4,7 +4,7 @@
 
 #include <numeric>
 
-#include "core/failure.hpp"
+#include "base/failure.hpp"
 #include "core/stopping.hpp"
 #include "pattern/round_trip.hpp"
 

@@ -12,7 +12,7 @@
 
 #include <algorithm>
 
-#include "core/failure.hpp"
+#include "base/failure.hpp"
 #include "core/measurement.hpp"
 #include "core/stopping.hpp"
 #include "pattern/flow.hpp"

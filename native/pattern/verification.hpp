@@ -2,7 +2,7 @@
 // compares.
 #pragma once
 
-#include "core/failure.hpp"
+#include "base/failure.hpp"
 #include "pattern/round_trip.hpp"
 
 namespace fabricbench {

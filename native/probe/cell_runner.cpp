@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "base/line_file.hpp"
 #include "core/hang_alarm.hpp"
-#include "core/line_file.hpp"
 #include "core/watchdog.hpp"
 #include "mpi_operation/operation.hpp"
 

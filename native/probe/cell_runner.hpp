@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "core/channel.hpp"
-#include "core/clock.hpp"
 #include "core/clock_sync.hpp"
 #include "core/plan.hpp"
 #include "core/report.hpp"

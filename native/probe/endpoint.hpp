@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/clock.hpp"
-#include "core/failure.hpp"
+#include "base/clock.hpp"
+#include "base/failure.hpp"
 #include "core/measurement.hpp"
 #include "pattern/channels.hpp"
 #include "pattern/flood.hpp"

@@ -36,7 +36,7 @@ RankInfo rank_info(const Surroundings& surroundings, std::uint64_t start_up_ns) 
 
 std::string read_plan_text(const std::string& path) {
   std::ifstream file(path);
-  if (!file) throw PlanError(path, std::string("cannot be read (") + std::strerror(errno) + ")");
+  if (!file) throw InputError(path, std::string("cannot be read (") + std::strerror(errno) + ")");
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
@@ -52,12 +52,12 @@ Beginning begin(const std::string& plan_path, int world_size, std::unique_ptr<Re
     const bool is_stdout = output == "-";
     writer = std::make_unique<RecordWriter>(
         is_stdout ? plan.output : (std::filesystem::path(plan_path).parent_path() / output).string());
-  } catch (const PlanError& error) {
+  } catch (const InputError& error) {
     std::fprintf(stderr, "fabricbench-probe: the plan cannot be followed: %s\n", error.what());
-    beginning.exit_code = static_cast<int>(Exit::bad_plan);
+    beginning.exit_code = static_cast<int>(ExitCode::bad_input);
   } catch (const OutputError& error) {
     std::fprintf(stderr, "fabricbench-probe: %s\n", error.what());
-    beginning.exit_code = static_cast<int>(Exit::environment);
+    beginning.exit_code = static_cast<int>(ExitCode::environment);
   }
   return beginning;
 }
@@ -85,20 +85,20 @@ void follow_plan(Control& control, const Plan& plan, RecordWriter* writer, std::
   MPI_Comm_free(&data);
 }
 
-Exit read_and_follow_plan(Control& control, const std::string& plan_path, std::uint64_t start_up_ns) {
+ExitCode read_and_follow_plan(Control& control, const std::string& plan_path, std::uint64_t start_up_ns) {
   std::unique_ptr<RecordWriter> writer;
   Beginning beginning;
   if (control.rank() == 0) beginning = begin(plan_path, control.size(), writer);
   beginning = Channel(control).broadcast(beginning);
-  const auto exit = static_cast<Exit>(beginning.exit_code);
-  if (exit != Exit::done) return exit;
+  const auto exit = static_cast<ExitCode>(beginning.exit_code);
+  if (exit != ExitCode::done) return exit;
   const Plan plan = parse_plan(beginning.plan_text);
   follow_plan(control, plan, writer.get(), start_up_ns);
-  return Exit::done;
+  return ExitCode::done;
 }
 
 /// Say why the launch ends here, and end it on every rank.
-Exit end_launch(Control& control, Exit exit, const std::string& cause) {
+ExitCode end_launch(Control& control, ExitCode exit, const std::string& cause) {
   std::fprintf(stderr, "fabricbench-probe: %s\n", cause.c_str());
   control.end_all(static_cast<int>(exit), cause);
   return exit;
@@ -106,7 +106,7 @@ Exit end_launch(Control& control, Exit exit, const std::string& cause) {
 
 }  // namespace
 
-Exit launch(const std::string& plan_path, std::uint64_t start_up_ns) {
+ExitCode launch(const std::string& plan_path, std::uint64_t start_up_ns) {
   // Short sleeps of the control plane are to be short: the default slack would add 50 us to each.
   prctl(PR_SET_TIMERSLACK, 1000);
   Control control;
@@ -115,12 +115,12 @@ Exit launch(const std::string& plan_path, std::uint64_t start_up_ns) {
     return read_and_follow_plan(control, plan_path, start_up_ns);
   } catch (const LaunchEnded& ended) {
     control.confirm(ended);
-    return static_cast<Exit>(ended.exit_code());
+    return static_cast<ExitCode>(ended.exit_code());
   } catch (const OutputError& error) {
-    return end_launch(control, Exit::environment, error.what());
+    return end_launch(control, ExitCode::environment, error.what());
   } catch (const std::exception& error) {
     const std::string who = "rank " + std::to_string(control.rank()) + " on " + host_name();
-    return end_launch(control, Exit::failed, who + " cannot go on: " + error.what());
+    return end_launch(control, ExitCode::failed, who + " cannot go on: " + error.what());
   }
 }
 

@@ -5,12 +5,11 @@
 #include <cstdint>
 #include <string>
 
+#include "base/program.hpp"
+
 namespace fabricbench {
 
-/// Exit codes, which scripts rely on.
-enum class Exit { done = 0, failed = 1, bad_plan = 2, environment = 3 };
-
 /// Measure a plan. Collective over MPI_COMM_WORLD; every rank returns the same. `start_up_ns`: what MPI_Init took here.
-Exit launch(const std::string& plan_path, std::uint64_t start_up_ns);
+ExitCode launch(const std::string& plan_path, std::uint64_t start_up_ns);
 
 }  // namespace fabricbench

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/vocabulary.hpp"
 #include "core/message.hpp"
-#include "core/vocabulary.hpp"
 #include "probe/endpoint.hpp"
 
 namespace fabricbench {

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <set>
 
-#include "core/failure.hpp"
+#include "base/failure.hpp"
 
 namespace fabricbench {
 namespace {

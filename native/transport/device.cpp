@@ -1,6 +1,6 @@
 #include "transport/device.hpp"
 
-#include "core/failure.hpp"
+#include "base/failure.hpp"
 
 namespace fabricbench {
 

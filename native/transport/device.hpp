@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/interface.hpp"
+#include "base/interface.hpp"
 #include "core/message_buffer.hpp"
 #include "core/traffic.hpp"
 #include "transport/transport.hpp"

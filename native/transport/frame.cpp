@@ -5,8 +5,6 @@
 #include <charconv>
 #include <cstring>
 
-#include "transport/filter.hpp"
-
 #ifndef PACKET_IGNORE_OUTGOING
 #define PACKET_IGNORE_OUTGOING 23
 #endif

@@ -7,7 +7,7 @@
 #include <netpacket/packet.h>
 #include <sys/socket.h>
 
-#include "core/descriptor.hpp"
+#include "base/socket.hpp"
 #include "transport/datagram.hpp"
 #include "transport/device.hpp"
 #include "transport/waiting.hpp"

@@ -1,7 +1,5 @@
 #include "transport/ip.hpp"
 
-#include "transport/filter.hpp"
-
 namespace fabricbench {
 namespace {
 

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-#include "core/descriptor.hpp"
+#include "base/socket.hpp"
 #include "transport/datagram.hpp"
 #include "transport/device.hpp"
 #include "transport/waiting.hpp"

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "core/descriptor.hpp"
+#include "base/socket.hpp"
 #include "transport/device.hpp"
 #include "transport/waiting.hpp"
 

@@ -15,10 +15,10 @@
 #include <string>
 #include <string_view>
 
-#include "core/descriptor.hpp"
-#include "core/interface.hpp"
+#include "base/interface.hpp"
+#include "base/socket.hpp"
+#include "base/vocabulary.hpp"
 #include "core/message_buffer.hpp"
-#include "core/vocabulary.hpp"
 
 namespace fabricbench {
 

@@ -5,7 +5,7 @@
 
 #include <sys/socket.h>
 
-#include "core/descriptor.hpp"
+#include "base/socket.hpp"
 #include "transport/datagram.hpp"
 #include "transport/device.hpp"
 #include "transport/waiting.hpp"

@@ -11,9 +11,9 @@
 #include <new>
 #include <string>
 
+#include "base/failure.hpp"
+#include "base/program.hpp"
 #include "core/control.hpp"
-#include "core/failure.hpp"
-#include "core/version.hpp"
 #include "core/whereabouts.hpp"
 #include "kernel/npb/kernels.hpp"
 #include "kernel/npb/options.hpp"

@@ -1,4 +1,4 @@
-#include "core/interface.hpp"
+#include "base/interface.hpp"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>

@@ -1,4 +1,4 @@
-#include "core/line_file.hpp"
+#include "base/line_file.hpp"
 
 #include <cerrno>
 #include <chrono>

@@ -4,17 +4,12 @@
 #include <cstdint>
 #include <cstdio>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 
-namespace fabricbench {
+#include "base/failure.hpp"
 
-/// The output cannot be opened or written: nothing that is measured from here on would be kept.
-class OutputError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
+namespace fabricbench {
 
 class LineFile {
  public:

@@ -1,4 +1,4 @@
-#include "core/clock.hpp"
+#include "base/clock.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -86,6 +86,21 @@ Pair read_both() {
 }
 
 }  // namespace
+
+std::int64_t measure_realtime_offset_ns() {
+  constexpr int tries = 5;  // the closest pair of readings is not the one that an interrupt came between
+  std::int64_t best_gap_ns = std::numeric_limits<std::int64_t>::max();
+  std::int64_t offset_ns = 0;
+  for (int i = 0; i < tries; ++i) {
+    const std::int64_t before_ns = read_clock_ns(CLOCK_MONOTONIC);
+    const std::int64_t realtime_ns = read_clock_ns(CLOCK_REALTIME);
+    const std::int64_t after_ns = read_clock_ns(CLOCK_MONOTONIC);
+    if (after_ns - before_ns >= best_gap_ns) continue;
+    best_gap_ns = after_ns - before_ns;
+    offset_ns = realtime_ns - (before_ns + best_gap_ns / 2);
+  }
+  return offset_ns;
+}
 
 ClockInfo measure_clock() {
   const ClockInfo kernel = measure<KernelClock>("CLOCK_MONOTONIC", Timebase{});

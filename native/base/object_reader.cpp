@@ -1,4 +1,4 @@
-#include "core/object_reader.hpp"
+#include "base/object_reader.hpp"
 
 #include <cmath>
 
@@ -15,7 +15,7 @@ std::string shown(const nlohmann::json& value) {
 }  // namespace
 
 ObjectReader::ObjectReader(const nlohmann::json& value, std::string path) : value_(value), path_(std::move(path)) {
-  if (!value.is_object()) throw PlanError(path_, "must be an object, found " + shown(value));
+  if (!value.is_object()) throw InputError(path_, "must be an object, found " + shown(value));
 }
 
 const nlohmann::json* ObjectReader::find(std::string_view key) {
@@ -26,12 +26,12 @@ const nlohmann::json* ObjectReader::find(std::string_view key) {
 
 const nlohmann::json& ObjectReader::need(std::string_view key) {
   const nlohmann::json* value = find(key);
-  if (value == nullptr) throw PlanError(path_of(key), "is missing");
+  if (value == nullptr) throw InputError(path_of(key), "is missing");
   return *value;
 }
 
 std::int64_t read_integer(const nlohmann::json& value, const std::string& path, Range range) {
-  if (!value.is_number_integer()) throw PlanError(path, "must be an integer, found " + shown(value));
+  if (!value.is_number_integer()) throw InputError(path, "must be an integer, found " + shown(value));
   const bool is_beyond =
       value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(range.high);
   const std::int64_t number = is_beyond ? range.high : value.get<std::int64_t>();
@@ -39,7 +39,7 @@ std::int64_t read_integer(const nlohmann::json& value, const std::string& path, 
     const bool is_open = range.high == std::numeric_limits<std::int64_t>::max();
     const std::string wanted = is_open ? "at least " + std::to_string(range.low)
                                        : "from " + std::to_string(range.low) + " to " + std::to_string(range.high);
-    throw PlanError(path, "must be " + wanted + ", found " + shown(value));
+    throw InputError(path, "must be " + wanted + ", found " + shown(value));
   }
   return number;
 }
@@ -53,7 +53,7 @@ double ObjectReader::positive(std::string_view key, std::optional<double> fallba
   if (fallback && find(key) == nullptr) return *fallback;
   const nlohmann::json& value = need(key);
   if (!value.is_number() || !(value.get<double>() > 0) || !std::isfinite(value.get<double>())) {
-    throw PlanError(path_of(key), "must be a number greater than 0, found " + shown(value));
+    throw InputError(path_of(key), "must be a number greater than 0, found " + shown(value));
   }
   return value.get<double>();
 }
@@ -62,14 +62,14 @@ double ObjectReader::not_negative(std::string_view key, double fallback) {
   const nlohmann::json* value = find(key);
   if (value == nullptr) return fallback;
   if (!value->is_number() || !(value->get<double>() >= 0) || !std::isfinite(value->get<double>())) {
-    throw PlanError(path_of(key), "must be a number of at least 0, found " + shown(*value));
+    throw InputError(path_of(key), "must be a number of at least 0, found " + shown(*value));
   }
   return value->get<double>();
 }
 
 std::string ObjectReader::text(std::string_view key) {
   const nlohmann::json& value = need(key);
-  if (!value.is_string()) throw PlanError(path_of(key), "must be a string, found " + shown(value));
+  if (!value.is_string()) throw InputError(path_of(key), "must be a string, found " + shown(value));
   return value.get<std::string>();
 }
 
@@ -84,7 +84,7 @@ void ObjectReader::refuse_unknown() const {
     if (known_.contains(key)) continue;
     std::string list;
     for (const std::string& name : known_) list += (list.empty() ? "" : ", ") + name;
-    throw PlanError(path_of(key), "is not a known key; known are " + list);
+    throw InputError(path_of(key), "is not a known key; known are " + list);
   }
 }
 

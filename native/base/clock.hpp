@@ -40,6 +40,16 @@ using CounterClock = KernelClock;
 inline constexpr bool has_counter_clock = false;
 #endif
 
+inline std::int64_t read_clock_ns(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+/// What to add to CLOCK_MONOTONIC to get CLOCK_REALTIME, which the kernel stamps frames with. Changes only when
+/// somebody sets the clock: both are slewed alike.
+std::int64_t measure_realtime_offset_ns();
+
 /// How long a tick of the chosen clock is.
 struct Timebase {
   double ns_per_tick = 1.0;

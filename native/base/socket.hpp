@@ -1,11 +1,13 @@
-// A file descriptor that closes itself, and the socket calls that every socket transport makes before the timing.
+// A file descriptor that closes itself, and the socket calls that are made before anything is timed.
 #pragma once
 
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -34,7 +36,12 @@ class Descriptor {
 /// Open a socket or throw the Failure that names it, "socket(AF_PACKET)" say.
 Descriptor open_socket(int domain, int type, int protocol, std::string_view name);
 
-void set_option(const Descriptor& socket, int level, int option, int value, std::string_view name);
+void set_option_bytes(const Descriptor& socket, int level, int option, const void* value, std::size_t size,
+                      std::string_view name);
+template <class Value>
+void set_option(const Descriptor& socket, int level, int option, const Value& value, std::string_view name) {
+  set_option_bytes(socket, level, option, &value, sizeof value, name);
+}
 /// Bound how long a blocking send or connect sleeps.
 void set_send_bound(const Descriptor& socket, double seconds);
 /// Let both sleep until there is something; a Watchdog bounds them from here on.
@@ -61,5 +68,14 @@ std::uint16_t bound_port(const Descriptor& socket);
 
 /// Let go of everything that has come so far.
 void drain(const Descriptor& socket);
+
+/// Packet filters (classic BPF), by which the kernel drops foreign packets before they are queued. Only packets that
+/// have the token at `offset` come through, which counts from where the socket's user sees the packet begin; or none,
+/// on sockets that only send. What came before is dropped.
+void admit_only_token(const Descriptor& socket, std::uint32_t token, std::uint32_t offset = 0);
+void admit_nothing(const Descriptor& socket);
+
+/// The software time stamp (SO_TIMESTAMPING, CLOCK_REALTIME) among a message's control messages.
+std::optional<std::int64_t> software_stamp_ns(msghdr& message);
 
 }  // namespace fabricbench

@@ -1,16 +1,19 @@
-#include "core/descriptor.hpp"
+#include "base/socket.hpp"
 
 #include <arpa/inet.h>
+#include <linux/errqueue.h>
+#include <linux/filter.h>
 #include <sys/time.h>
 
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <cstddef>
-#include <string>
+#include <cstring>
+#include <span>
+#include <vector>
 
-#include "core/failure.hpp"
-#include "core/interface.hpp"
+#include "base/failure.hpp"
+#include "base/interface.hpp"
 
 namespace fabricbench {
 namespace {
@@ -38,6 +41,15 @@ int granted_bytes(int socket, int option) {
   return bytes;
 }
 
+constexpr std::uint32_t whole_packet = 0xffffffff;
+
+void attach(const Descriptor& socket, std::span<sock_filter> program) {
+  const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
+  if (setsockopt(socket.get(), SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter) != 0) {
+    fail_with_errno("setsockopt(SO_ATTACH_FILTER)");
+  }
+}
+
 }  // namespace
 
 Descriptor open_socket(int domain, int type, int protocol, std::string_view name) {
@@ -46,8 +58,9 @@ Descriptor open_socket(int domain, int type, int protocol, std::string_view name
   return socket;
 }
 
-void set_option(const Descriptor& socket, int level, int option, int value, std::string_view name) {
-  if (setsockopt(socket.get(), level, option, &value, sizeof value) != 0) {
+void set_option_bytes(const Descriptor& socket, int level, int option, const void* value, std::size_t size,
+                      std::string_view name) {
+  if (setsockopt(socket.get(), level, option, value, static_cast<socklen_t>(size)) != 0) {
     fail_with_errno("setsockopt(" + std::string(name) + ")");
   }
 }
@@ -123,6 +136,34 @@ void drain(const Descriptor& socket) {
   std::array<std::byte, 64> scrap{};
   while (recv(socket.get(), scrap.data(), scrap.size(), MSG_DONTWAIT | MSG_TRUNC) >= 0) {
   }
+}
+
+void admit_only_token(const Descriptor& socket, std::uint32_t token, std::uint32_t offset) {
+  // The token lies in the payload as this machine stores it; the filter reads big-endian.
+  std::vector<sock_filter> program{
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htonl(token), 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, whole_packet),
+      BPF_STMT(BPF_RET | BPF_K, 0),
+  };
+  attach(socket, program);
+  drain(socket);
+}
+
+void admit_nothing(const Descriptor& socket) {
+  std::vector<sock_filter> program{BPF_STMT(BPF_RET | BPF_K, 0)};
+  attach(socket, program);
+  drain(socket);
+}
+
+std::optional<std::int64_t> software_stamp_ns(msghdr& message) {
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_TIMESTAMPING) continue;
+    scm_timestamping stamps{};
+    std::memcpy(&stamps, CMSG_DATA(header), sizeof stamps);
+    return std::int64_t{stamps.ts[0].tv_sec} * 1'000'000'000 + stamps.ts[0].tv_nsec;
+  }
+  return std::nullopt;
 }
 
 }  // namespace fabricbench

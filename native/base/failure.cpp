@@ -1,4 +1,4 @@
-#include "core/failure.hpp"
+#include "base/failure.hpp"
 
 #include <array>
 #include <cerrno>

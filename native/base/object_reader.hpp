@@ -1,5 +1,5 @@
-// Reads a JSON object strictly: a wrong type, a value out of range or an unknown key is an error that names its JSON
-// path.
+// Reads a JSON object strictly: a wrong type, a value out of range or an unknown key is an InputError that names its
+// JSON path.
 #pragma once
 
 #include <cstdint>
@@ -7,17 +7,12 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 
-namespace fabricbench {
+#include "base/failure.hpp"
 
-/// A plan that cannot be followed. The message starts with the JSON path of what is wrong.
-class PlanError : public std::runtime_error {
- public:
-  PlanError(const std::string& path, const std::string& problem) : std::runtime_error(path + ": " + problem) {}
-};
+namespace fabricbench {
 
 /// The values between which an integer has to be, both included.
 struct Range {

@@ -100,7 +100,8 @@ sockaddr_in parse_endpoint(std::string_view text) {
     is_good = inet_pton(AF_INET, std::string(text.substr(0, colon)).c_str(), &result.sin_addr) == 1 &&
               std::from_chars(digits.data(), digits.data() + digits.size(), port).ec == std::errc();
   }
-  if (!is_good) throw Failure(FailureCode::error, "the peer told an address that is none: '" + std::string(text) + "'");
+  if (!is_good)
+    throw Failure(FailureCode::error, "not an IPv4 address and port, address:port: '" + std::string(text) + "'");
   result.sin_port = htons(port);
   return result;
 }
@@ -125,12 +126,14 @@ void connect_to(const Descriptor& socket, const sockaddr_in& address) {
   }
 }
 
-std::uint16_t bound_port(const Descriptor& socket) {
+sockaddr_in bound_address(const Descriptor& socket) {
   sockaddr_in address{};
   socklen_t size = sizeof address;
   if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) fail_with_errno("getsockname");
-  return ntohs(address.sin_port);
+  return address;
 }
+
+std::uint16_t bound_port(const Descriptor& socket) { return ntohs(bound_address(socket).sin_port); }
 
 void drain(const Descriptor& socket) {
   std::array<std::byte, 64> scrap{};

@@ -64,6 +64,7 @@ sockaddr_in parse_endpoint(std::string_view text);
 sockaddr_in socket_address(std::uint32_t address, std::uint16_t port);
 void bind_to(const Descriptor& socket, const sockaddr_in& address);
 void connect_to(const Descriptor& socket, const sockaddr_in& address);
+sockaddr_in bound_address(const Descriptor& socket);
 std::uint16_t bound_port(const Descriptor& socket);
 
 /// Let go of everything that has come so far.

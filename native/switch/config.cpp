@@ -11,7 +11,7 @@
 #include <set>
 #include <sstream>
 
-#include "switch/failure.hpp"
+#include "base/failure.hpp"
 
 namespace fabricbench::emulated_switch {
 namespace {
@@ -29,7 +29,7 @@ constexpr std::int64_t kLargestBytes = 1LL << 32;
 class Section {
  public:
   Section(const json& object, std::string path) : object_(object), path_(std::move(path)) {
-    if (!object_.is_object()) throw ConfigError((path_.empty() ? "the configuration" : path_) + " must be an object");
+    if (!object_.is_object()) throw InputError((path_.empty() ? "the configuration" : path_) + " must be an object");
   }
 
   [[nodiscard]] std::string name_of(const std::string& key) const { return path_.empty() ? key : path_ + "." + key; }
@@ -44,9 +44,9 @@ class Section {
 
   std::string text(const std::string& key) {
     const json& found = value(key);
-    if (found.is_null()) throw ConfigError(name_of(key) + " is missing");
+    if (found.is_null()) throw InputError(name_of(key) + " is missing");
     if (!found.is_string() || found.get<std::string>().empty()) {
-      throw ConfigError(name_of(key) + " must be a text, found " + found.dump());
+      throw InputError(name_of(key) + " must be a text, found " + found.dump());
     }
     return found.get<std::string>();
   }
@@ -57,20 +57,20 @@ class Section {
     const json& found = value(key);
     if (found.is_null()) {
       if (missing) return *missing;
-      throw ConfigError(name_of(key) + " is missing");
+      throw InputError(name_of(key) + " is missing");
     }
     // Python writes rates as floats: 1e8 is welcome, a fraction of a bit is rounded away.
     const double number = found.is_number() ? std::round(found.get<double>()) : std::nan("");
     if (!(number >= static_cast<double>(least) && number <= static_cast<double>(largest))) {
-      throw ConfigError(name_of(key) + " must be a number from " + std::to_string(least) + " to " +
-                        std::to_string(largest) + ", found " + found.dump());
+      throw InputError(name_of(key) + " must be a number from " + std::to_string(least) + " to " +
+                       std::to_string(largest) + ", found " + found.dump());
     }
     return static_cast<std::int64_t>(number);
   }
 
   void reject_unknown_keys() const {
     for (const auto& [key, ignored] : object_.items()) {
-      if (!known_.contains(key)) throw ConfigError(name_of(key) + " is not a known key");
+      if (!known_.contains(key)) throw InputError(name_of(key) + " is not a known key");
     }
   }
 
@@ -86,9 +86,9 @@ Mac parse_mac(const std::string& text, const std::string& key) {
   const int found = std::sscanf(text.c_str(), "%2x:%2x:%2x:%2x:%2x:%2x%n", &parts[0], &parts[1], &parts[2], &parts[3],
                                 &parts[4], &parts[5], &used);
   if (found != 6 || static_cast<std::size_t>(used) != text.size()) {
-    throw ConfigError(key + " must be a MAC address such as 02:00:00:00:00:01, found \"" + text + "\"");
+    throw InputError(key + " must be a MAC address such as 02:00:00:00:00:01, found \"" + text + "\"");
   }
-  if ((parts[0] & 1U) != 0) throw ConfigError(key + " is a group address, a port needs one host's: " + text);
+  if ((parts[0] & 1U) != 0) throw InputError(key + " is a group address, a port needs one host's: " + text);
   std::array<std::uint8_t, 6> bytes{};
   for (std::size_t i = 0; i < 6; ++i) bytes[i] = static_cast<std::uint8_t>(parts[i]);
   Mac mac = 0;
@@ -100,7 +100,7 @@ Switching parse_switching(Section& top) {
   const std::string text = top.text("switching");
   if (text == "store-and-forward") return Switching::store_and_forward;
   if (text == "cut-through") return Switching::cut_through;
-  throw ConfigError("switching must be \"store-and-forward\" or \"cut-through\", found \"" + text + "\"");
+  throw InputError("switching must be \"store-and-forward\" or \"cut-through\", found \"" + text + "\"");
 }
 
 Wire parse_wire(Section& top) {
@@ -118,11 +118,11 @@ Wire parse_wire(Section& top) {
 void parse_port(Section port, const PortTiming& of_fabric, Config& config) {
   PortConfig parsed{port.text("interface"), parse_mac(port.text("mac"), port.name_of("mac"))};
   if (parsed.interface.size() >= IFNAMSIZ) {
-    throw ConfigError(port.name_of("interface") + " is too long for an interface: \"" + parsed.interface + "\"");
+    throw InputError(port.name_of("interface") + " is too long for an interface: \"" + parsed.interface + "\"");
   }
   for (const PortConfig& other : config.ports) {
-    if (other.interface == parsed.interface) throw ConfigError(port.name_of("interface") + " is named twice");
-    if (other.mac == parsed.mac) throw ConfigError(port.name_of("mac") + " is behind two ports");
+    if (other.interface == parsed.interface) throw InputError(port.name_of("interface") + " is named twice");
+    if (other.mac == parsed.mac) throw InputError(port.name_of("mac") + " is behind two ports");
   }
   config.ports.push_back(parsed);
   const std::int64_t delay_ns = port.whole("delay_ns", 0, kLargestDelayNs, of_fabric.delay_up_ns);
@@ -139,7 +139,7 @@ Config parse_config(const std::string& text) {
   try {
     parsed = json::parse(text);
   } catch (const json::parse_error& error) {
-    throw ConfigError(std::string("the configuration is not JSON: ") + error.what());
+    throw InputError(std::string("the configuration is not JSON: ") + error.what());
   }
   Section top(parsed, "");
   Config config;
@@ -156,7 +156,7 @@ Config parse_config(const std::string& text) {
   const std::int64_t delay_ns = top.whole("delay_ns", 0, kLargestDelayNs);
   const PortTiming of_fabric{top.whole("line_rate_bit_s", 1'000, kLargestRateBitS), delay_ns, delay_ns};
   const json& ports = top.value("ports");
-  if (!ports.is_array() || ports.size() < 2) throw ConfigError("ports must be a list of two ports or more");
+  if (!ports.is_array() || ports.size() < 2) throw InputError("ports must be a list of two ports or more");
   for (std::size_t i = 0; i < ports.size(); ++i) {
     parse_port(Section(ports[i], "ports[" + std::to_string(i) + "]"), of_fabric, config);
   }
@@ -168,11 +168,11 @@ Config read_config(const std::string& path) {
   std::ifstream file(path);
   std::ostringstream text;
   if (!file || !(text << file.rdbuf()))
-    throw ConfigError("cannot read the configuration " + path + ": " + std::strerror(errno));
+    throw InputError("cannot read the configuration " + path + ": " + std::strerror(errno));
   try {
     return parse_config(text.str());
-  } catch (const ConfigError& error) {
-    throw ConfigError(path + ": " + error.what());
+  } catch (const InputError& error) {
+    throw InputError(path + ": " + error.what());
   }
 }
 

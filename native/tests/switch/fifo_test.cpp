@@ -1,6 +1,6 @@
-#include "switch/fifo.hpp"
-
 #include <gtest/gtest.h>
+
+#include "switch/forwarding_loop.hpp"
 
 namespace fabricbench::emulated_switch {
 namespace {

@@ -1,5 +1,3 @@
-#include "switch/lateness_series.hpp"
-
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -13,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "switch/lateness.hpp"
 #include "switch/lateness_file.hpp"
 
 namespace fabricbench::emulated_switch {

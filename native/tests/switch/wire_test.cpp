@@ -1,6 +1,6 @@
-#include "switch/wire.hpp"
-
 #include <gtest/gtest.h>
+
+#include "switch/timing.hpp"
 
 namespace fabricbench::emulated_switch {
 namespace {

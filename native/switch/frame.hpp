@@ -1,4 +1,5 @@
-// Who is behind which port: a static table of MAC addresses. Pure.
+// A frame on its way through the switch: as a ring hands it over, the port that it goes to (a static table of MAC
+// addresses), and how its sending went.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +10,19 @@
 
 namespace fabricbench::emulated_switch {
 
+/// As a ring hands it over.
+struct ReceivedFrame {
+  std::uint32_t slot;
+  std::uint32_t bytes;      // as sent, Ethernet header included
+  std::int64_t arrival_ns;  // CLOCK_REALTIME
+  bool is_whole;            // false where the frame is longer than a slot
+  bool has_checksum;        // false where the sender left its checksum to hardware that does not exist
+};
+
 /// A MAC address in the lower 48 bits, in the byte order of memory.
 using Mac = std::uint64_t;
 
+/// Who is behind which port.
 class ForwardingTable {
  public:
   /// Returns false where the address is already behind a port.
@@ -32,6 +43,13 @@ class ForwardingTable {
   }
 
   std::unordered_map<Mac, std::size_t> ports_;
+};
+
+/// How a send went.
+enum class Sending {
+  done,
+  later,    // the socket's buffer is full of frames that the receiving node's stack has not taken up yet
+  refused,  // the interface is down, gone, or does not take frames
 };
 
 }  // namespace fabricbench::emulated_switch

@@ -1,8 +1,11 @@
-// What each port counts. The forwarding thread writes, the status thread reads; no lock, no atomic addition.
+// What the forwarding thread counts, for the status thread to read while it runs; no lock, no atomic addition.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <vector>
+
+#include "switch/lateness.hpp"
 
 namespace fabricbench::emulated_switch {
 
@@ -40,6 +43,17 @@ struct PortCounters {
   Counter send_retries;         // the socket's buffer was full: the frame was tried again a little later
   Counter ring_lost_frames;     // the kernel found the receive ring full; written by the status thread
   Counter out_of_order_frames;  // admitted to this egress port after a frame with a later ready_ns
+};
+
+/// All of it.
+struct Statistics {
+  explicit Statistics(std::size_t port_count) : ports(port_count) {}
+
+  std::vector<PortCounters> ports;
+  /// How much later than computed frames left: since the start, and window by window.
+  Lateness lateness;
+  LatenessSeries lateness_series;
+  std::atomic<bool> is_busy = false;
 };
 
 }  // namespace fabricbench::emulated_switch

@@ -13,7 +13,7 @@
 
 #include "base/clock.hpp"
 #include "core/channel.hpp"
-#include "core/global_clock.hpp"
+#include "core/clock_sync.hpp"
 #include "core/plan.hpp"
 
 namespace fabricbench {

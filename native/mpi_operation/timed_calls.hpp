@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "core/global_clock.hpp"
+#include "core/clock_sync.hpp"
 #include "core/message.hpp"
 
 namespace fabricbench {

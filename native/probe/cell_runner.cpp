@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/line_file.hpp"
-#include "core/hang_alarm.hpp"
 #include "core/watchdog.hpp"
 #include "mpi_operation/operation.hpp"
 

@@ -23,7 +23,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/global_clock.hpp"
+#include "core/clock_sync.hpp"
 #include "core/message.hpp"
 #include "core/record_writer.hpp"
 #include "probe/cell_runner.hpp"

@@ -1,5 +1,3 @@
-#include "core/median_interval.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,6 +5,8 @@
 #include <numeric>
 #include <random>
 #include <vector>
+
+#include "core/stopping.hpp"
 
 namespace fabricbench {
 namespace {

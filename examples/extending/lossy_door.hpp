@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "base/failure.hpp"
-#include "transport/datagram.hpp"
 #include "transport/device.hpp"
+#include "transport/transport.hpp"
 #include "transport/waiting.hpp"
 
 namespace fabricbench {

@@ -13,6 +13,8 @@
 #include <cstring>
 #include <memory>
 
+#include "base/failure.hpp"
+
 namespace fabricbench {
 namespace {
 
@@ -98,6 +100,19 @@ std::string mac_text(const MacAddress& mac) {
     text += digits[byte & 15U];
   }
   return text;
+}
+
+MacAddress parse_mac(std::string_view text) {
+  MacAddress mac{};
+  constexpr std::size_t characters_per_byte = 3;
+  if (text.size() + 1 != mac.size() * characters_per_byte) {
+    throw Failure(FailureCode::error, "the peer told a MAC address that is none: '" + std::string(text) + "'");
+  }
+  for (std::size_t i = 0; i < mac.size(); ++i) {
+    const char* digits = text.data() + i * characters_per_byte;
+    std::from_chars(digits, digits + 2, mac[i], 16);
+  }
+  return mac;
 }
 
 std::optional<Interface> find_interface(const std::optional<std::string>& name, const std::optional<Subnet>& subnet) {

@@ -31,6 +31,8 @@ struct Interface {
 /// `10.98.1.1` for an address in host byte order.
 std::string address_text(std::uint32_t address);
 std::string mac_text(const MacAddress& mac);
+/// Throws a Failure on anything but what mac_text() makes.
+MacAddress parse_mac(std::string_view text);
 
 /// Find the interface with this name, or the one with an address in this subnet; nothing where there is none.
 /// With both, the name decides and the address is the one in the subnet.

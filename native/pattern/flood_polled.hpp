@@ -10,8 +10,8 @@
 #include "pattern/flood_settling.hpp"
 #include "pattern/flood_windows.hpp"
 #include "pattern/sequence.hpp"
-#include "transport/datagram.hpp"
 #include "transport/readiness.hpp"
+#include "transport/transport.hpp"
 
 namespace fabricbench {
 

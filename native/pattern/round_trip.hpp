@@ -11,7 +11,6 @@
 #include "core/measurement.hpp"
 #include "core/message_buffer.hpp"
 #include "pattern/payload.hpp"
-#include "transport/datagram.hpp"
 #include "transport/transport.hpp"
 
 namespace fabricbench {

@@ -18,7 +18,6 @@
 #include "pattern/flow.hpp"
 #include "pattern/local_batches.hpp"
 #include "pattern/sequence.hpp"
-#include "transport/datagram.hpp"
 #include "transport/transport.hpp"
 
 namespace fabricbench {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "pattern/local_batches.hpp"
-#include "pattern/round_trip_phases.hpp"
+#include "pattern/round_trip.hpp"
 
 namespace fabricbench {
 

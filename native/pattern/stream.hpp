@@ -17,7 +17,7 @@
 #include "core/stopping.hpp"
 #include "pattern/flow.hpp"
 #include "pattern/local_batches.hpp"
-#include "pattern/sequence.hpp"
+#include "pattern/payload.hpp"
 #include "transport/transport.hpp"
 
 namespace fabricbench {

@@ -15,7 +15,7 @@
 #include "core/plan.hpp"
 #include "core/report.hpp"
 #include "core/watchdog.hpp"
-#include "pattern/pair_schedule.hpp"
+#include "pattern/channels.hpp"
 #include "probe/agreement.hpp"
 #include "probe/doors.hpp"
 #include "probe/endpoint.hpp"

@@ -16,7 +16,7 @@
 #include "pattern/flood.hpp"
 #include "pattern/lockstep.hpp"
 #include "pattern/patterns.hpp"
-#include "pattern/verification.hpp"
+#include "pattern/round_trip.hpp"
 #include "transport/device.hpp"
 
 namespace fabricbench {

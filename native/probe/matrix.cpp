@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <variant>
 
-#include "pattern/pair_schedule.hpp"
+#include "pattern/channels.hpp"
 #include "pattern/parameters.hpp"
 #include "probe/cell_runner.hpp"
 

@@ -1,9 +1,8 @@
-#include "pattern/flood_windows.hpp"
-
 #include <gtest/gtest.h>
 
 #include <numeric>
 
+#include "pattern/flood_round.hpp"
 #include "tests/merging.hpp"
 
 namespace fabricbench {

@@ -1,9 +1,9 @@
-#include "pattern/pair_schedule.hpp"
-
 #include <gtest/gtest.h>
 
 #include <set>
 #include <utility>
+
+#include "pattern/channels.hpp"
 
 namespace fabricbench {
 namespace {

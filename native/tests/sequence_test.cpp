@@ -1,6 +1,6 @@
-#include "pattern/sequence.hpp"
-
 #include <gtest/gtest.h>
+
+#include "pattern/payload.hpp"
 
 namespace fabricbench {
 namespace {

@@ -16,7 +16,7 @@
 #include "pattern/oneway.hpp"
 #include "pattern/stream.hpp"
 #include "probe/agreement.hpp"
-#include "probe/orders.hpp"
+#include "probe/launch.hpp"
 
 namespace fabricbench {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "core/report.hpp"
 #include "pattern/round_trip.hpp"
-#include "probe/orders.hpp"
+#include "probe/launch.hpp"
 
 namespace fabricbench {
 namespace {

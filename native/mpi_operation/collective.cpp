@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/failure.hpp"
-#include "mpi_operation/mpi_error.hpp"
+#include "mpi_operation/operation.hpp"
 
 namespace fabricbench {
 namespace {

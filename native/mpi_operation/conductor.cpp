@@ -11,7 +11,7 @@
 
 #include "base/failure.hpp"
 #include "core/channel.hpp"
-#include "core/whereabouts.hpp"
+#include "core/rank_info.hpp"
 #include "mpi_operation/operation.hpp"
 
 namespace fabricbench {

@@ -25,8 +25,8 @@
 #include "core/clock_sync.hpp"
 #include "core/message.hpp"
 #include "core/plan.hpp"
+#include "core/rank_info.hpp"
 #include "core/record_writer.hpp"
-#include "core/whereabouts.hpp"
 #include "probe/cell_runner.hpp"
 
 namespace fabricbench {
@@ -251,8 +251,8 @@ void obey(const LaunchContext& context) {
 // Rank 0 has to read the plan, from a file system that may not answer.
 constexpr double seconds_to_read_plan = 60;
 
-RankInfo rank_info(const LaunchContext& context, std::uint64_t start_up_ns) {
-  json info = whereabouts(context.control.rank(), context.interface);
+RankInfo own_info(const LaunchContext& context, std::uint64_t start_up_ns) {
+  json info = rank_info(context.control.rank(), context.interface);
   info["start_up_ns"] = start_up_ns;
   return {std::move(info)};
 }
@@ -301,7 +301,7 @@ void follow_plan(Control& control, const Plan& plan, RecordWriter* writer, std::
                               .global_clock = global_clock};
   const Channel channel(control);
   std::vector<json> ranks;
-  for (RankInfo& rank : channel.gather(rank_info(context, start_up_ns))) ranks.push_back(std::move(rank.info));
+  for (RankInfo& rank : channel.gather(own_info(context, start_up_ns))) ranks.push_back(std::move(rank.info));
   std::vector<ClockModel> clocks;
   if (needs_clocks(plan)) clocks = channel.gather(global_clock.model());
   control.rank() == 0 ? direct(context, ranks, clocks, *writer) : obey(context);

@@ -1,5 +1,5 @@
 // What a rank finds out about its processors on machines that are larger than this one.
-#include "core/whereabouts.hpp"
+#include "core/rank_info.hpp"
 
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -56,7 +56,7 @@ class Whereabouts : public testing::Test {
 TEST_F(Whereabouts, RanksThatShareAProcessorOfALargeMachineHaveNoneOfTheirOwn) {
   machine = {.possible = 8192, .first_allowed = 5000, .allowed = 1};
   EXPECT_FALSE(has_own_processors(MPI_COMM_WORLD, 1));
-  EXPECT_EQ(whereabouts(0)["cpus"], nlohmann::json({5000}));
+  EXPECT_EQ(rank_info(0)["cpus"], nlohmann::json({5000}));
 }
 
 TEST_F(Whereabouts, RanksOnProcessorsOfTheirOwnOfALargeMachineHaveThem) {
@@ -74,7 +74,7 @@ TEST_F(Whereabouts, WhoCannotTellItsProcessorsSharesThemWithAll) {
   machine.refuses = own_rank() == 0;
   EXPECT_FALSE(has_own_processors(MPI_COMM_WORLD, 1));
   machine.refuses = true;
-  EXPECT_EQ(whereabouts(0)["cpus"], nlohmann::json::array());
+  EXPECT_EQ(rank_info(0)["cpus"], nlohmann::json::array());
 }
 
 }  // namespace

@@ -14,10 +14,10 @@ namespace fabricbench {
 std::string host_name();
 
 /// The rank, its host, its process and the processors that it may run on.
-nlohmann::json whereabouts(int rank);
+nlohmann::json rank_info(int rank);
 
 /// The same with the interface that leads into the fabric under test, where there is one.
-nlohmann::json whereabouts(int rank, const std::optional<Interface>& interface);
+nlohmann::json rank_info(int rank, const std::optional<Interface>& interface);
 
 /// What the MPI library says of itself, its first line.
 std::string mpi_library();

@@ -1,4 +1,4 @@
-#include "core/whereabouts.hpp"
+#include "core/rank_info.hpp"
 
 #include <mpi.h>
 #include <sched.h>
@@ -92,12 +92,12 @@ std::string host_name() {
   return name.data();
 }
 
-nlohmann::json whereabouts(int rank) {
+nlohmann::json rank_info(int rank) {
   return {{"rank", rank}, {"host", host_name()}, {"pid", getpid()}, {"cpus", allowed_cpus()}};
 }
 
-nlohmann::json whereabouts(int rank, const std::optional<Interface>& interface) {
-  nlohmann::json info = whereabouts(rank);
+nlohmann::json rank_info(int rank, const std::optional<Interface>& interface) {
+  nlohmann::json info = rank_info(rank);
   if (!interface) return info;
   info["interface"] = interface->name;
   if (interface->address) info["address"] = address_text(*interface->address);

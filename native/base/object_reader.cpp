@@ -30,6 +30,11 @@ const nlohmann::json& ObjectReader::need(std::string_view key) {
   return *value;
 }
 
+const nlohmann::json* ObjectReader::find_given(std::string_view key) {
+  const nlohmann::json* value = find(key);
+  return value == nullptr || value->is_null() ? nullptr : value;
+}
+
 std::int64_t read_integer(const nlohmann::json& value, const std::string& path, Range range) {
   if (!value.is_number_integer()) throw InputError(path, "must be an integer, found " + shown(value));
   const bool is_beyond =
@@ -47,6 +52,20 @@ std::int64_t read_integer(const nlohmann::json& value, const std::string& path, 
 std::int64_t ObjectReader::integer(std::string_view key, Range range, std::optional<std::int64_t> fallback) {
   if (fallback && find(key) == nullptr) return *fallback;
   return read_integer(need(key), path_of(key), range);
+}
+
+std::int64_t ObjectReader::rounded(std::string_view key, Range range, std::optional<std::int64_t> fallback) {
+  const nlohmann::json* value = find_given(key);
+  if (value == nullptr) {
+    if (fallback) return *fallback;
+    throw InputError(path_of(key), "is missing");
+  }
+  const double number = value->is_number() ? std::round(value->get<double>()) : std::nan("");
+  if (!(number >= static_cast<double>(range.low) && number <= static_cast<double>(range.high))) {
+    throw InputError(path_of(key), "must be a number from " + std::to_string(range.low) + " to " +
+                                       std::to_string(range.high) + ", found " + shown(*value));
+  }
+  return static_cast<std::int64_t>(number);
 }
 
 double ObjectReader::positive(std::string_view key, std::optional<double> fallback) {

@@ -29,7 +29,12 @@ class ObjectReader {
   const nlohmann::json* find(std::string_view key);
   const nlohmann::json& need(std::string_view key);
 
+  /// The same where it may be null, which counts as missing.
+  const nlohmann::json* find_given(std::string_view key);
+
   std::int64_t integer(std::string_view key, Range range, std::optional<std::int64_t> fallback = std::nullopt);
+  /// A number of any kind, rounded to a whole one; one that is not given takes the fallback.
+  std::int64_t rounded(std::string_view key, Range range, std::optional<std::int64_t> fallback = std::nullopt);
   double positive(std::string_view key, std::optional<double> fallback = std::nullopt);
   double not_negative(std::string_view key, double fallback);
   std::string text(std::string_view key);
@@ -38,7 +43,10 @@ class ObjectReader {
   /// Refuse keys that nobody asked for: a typo must not be ignored.
   void refuse_unknown() const;
 
-  std::string path_of(std::string_view key) const { return path_ + "." + std::string(key); }
+  /// Of a key of this object, whose own path may be empty.
+  std::string path_of(std::string_view key) const {
+    return path_.empty() ? std::string(key) : path_ + "." + std::string(key);
+  }
 
  private:
   const nlohmann::json& value_;

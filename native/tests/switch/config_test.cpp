@@ -74,16 +74,16 @@ TEST(Config, NamesTheKeyThatIsWrong) {
 }
 
 TEST(Config, RefusesUnknownKeysAtEachLevel) {
-  EXPECT_EQ(refusal_of(with("/line_rate", 1)), "line_rate is not a known key");
-  EXPECT_EQ(refusal_of(with("/ports/0/delay", 1)), "ports[0].delay is not a known key");
-  EXPECT_EQ(refusal_of(with("/cell/bytes", 1)), "cell.bytes is not a known key");
+  EXPECT_TRUE(refusal_of(with("/line_rate", 1)).starts_with("line_rate: is not a known key"));
+  EXPECT_TRUE(refusal_of(with("/ports/0/delay", 1)).starts_with("ports[0].delay: is not a known key"));
+  EXPECT_TRUE(refusal_of(with("/cell/bytes", 1)).starts_with("cell.bytes: is not a known key"));
 }
 
 TEST(Config, SaysWhichKeyIsMissing) {
   for (const char* key : {"name", "line_rate_bit_s", "delay_ns", "switching", "mtu", "status"}) {
     json config = valid();
     config.erase(key);
-    EXPECT_EQ(refusal_of(config), std::string(key) + " is missing");
+    EXPECT_EQ(refusal_of(config), std::string(key) + ": is missing");
   }
 }
 

@@ -8,7 +8,6 @@
 #include "mpi_operation/conductor.hpp"
 #include "mpi_operation/contents.hpp"
 #include "mpi_operation/operation.hpp"
-#include "mpi_operation/pairs.hpp"
 #include "pattern/parameters.hpp"
 
 namespace fabricbench {

@@ -242,5 +242,16 @@ TEST(ForwardingLoop, AFullPortBufferIsADropOfTheFabric) {
   EXPECT_EQ(statistics->ports[0].unsent.frames.value(), 0U);
 }
 
+TEST(Fifo, KeepsTheOrderWhileItGrowsAroundItsEnd) {
+  Fifo<int> fifo;
+  int next_in = 0;
+  int next_out = 0;
+  for (; next_in < 700; ++next_in) fifo.push(next_in);
+  for (; next_out < 650; ++next_out, fifo.pop()) ASSERT_EQ(fifo.front(), next_out);
+  for (; next_in < 5'000; ++next_in) fifo.push(next_in);
+  for (; next_out < 5'000; ++next_out, fifo.pop()) ASSERT_EQ(fifo.front(), next_out);
+  EXPECT_TRUE(fifo.empty());
+}
+
 }  // namespace
 }  // namespace fabricbench::emulated_switch

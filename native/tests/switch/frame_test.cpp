@@ -1,8 +1,8 @@
+#include "switch/frame.hpp"
+
 #include <gtest/gtest.h>
 
 #include <array>
-
-#include "switch/frame.hpp"
 
 namespace fabricbench::emulated_switch {
 namespace {

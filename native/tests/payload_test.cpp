@@ -1,6 +1,6 @@
-#include <gtest/gtest.h>
-
 #include "pattern/payload.hpp"
+
+#include <gtest/gtest.h>
 
 namespace fabricbench {
 namespace {

@@ -1,8 +1,9 @@
+#include "pattern/flood_round.hpp"
+
 #include <gtest/gtest.h>
 
 #include <numeric>
 
-#include "pattern/flood_round.hpp"
 #include "tests/merging.hpp"
 
 namespace fabricbench {

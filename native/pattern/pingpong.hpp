@@ -1,4 +1,5 @@
-// Pattern pingpong: a message there and one back, each round trip timed alone by the first rank.
+// Pattern pingpong: a message there and one back, each round trip timed alone by the first rank. The rounds themselves,
+// and how their number is found, are pattern/round_trip.hpp's, which other patterns share.
 #pragma once
 
 #include "pattern/local_batches.hpp"

@@ -1,3 +1,8 @@
+// A cell on one rank, from the plan's probe to this rank's report. A ping-pong goes through run(), run_or_fail() and
+// measure_pair(): both ranks look up the door and borrow the path between them, opened end by end where no earlier cell
+// has (probe/agreement.hpp); messages with known contents go there and back; then the endpoint, which alone knows the
+// type of the path (probe/endpoint.hpp), runs the pattern between two readings of the counters; and the samples, in
+// nanoseconds now, are the report that probe/launch.cpp joins with those of the other ranks.
 #include "probe/cell_runner.hpp"
 
 #include <algorithm>

@@ -128,6 +128,8 @@ class TcpConnection {
   Descriptor socket_;
 };
 
+/// What is timed. send_some() and wait_for() (transport/waiting.hpp) repeat a system call until it has moved something,
+/// asleep in it or spinning on it as `mode` says, and give up after 10 s.
 template <Receive mode>
 class Tcp : public PlainMemory {
  public:

@@ -6,7 +6,9 @@
 #include <numeric>
 
 #include "core/report.hpp"
+#include "pattern/channels.hpp"
 #include "pattern/round_trip.hpp"
+#include "probe/agreement.hpp"
 #include "probe/launch.hpp"
 
 namespace fabricbench {

@@ -81,7 +81,7 @@ def build_control_cost(folder: Path) -> Path:
     root = Path(__file__).parents[1]
     program = folder / "control-cost"
     include = Path(nlohmann_json.__path__[0]) / "include"
-    core = [root / "native/core" / f"{name}.cpp" for name in ("channel", "control", "message", "report", "set_aside")]
+    core = [root / "native/core" / f"{name}.cpp" for name in ("channel", "control", "message", "report")]
     sources = [root / "benchmarks/scale/control_cost.cpp", *core]
     options = ["-std=c++20", "-O2", f"-I{root / 'native'}", f"-I{include}", "-o", str(program)]
     subprocess.run([build_info().mpicxx, *options, *map(str, sources)], check=True)

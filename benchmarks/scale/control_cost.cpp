@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "core/channel.hpp"
-#include "core/clock.hpp"
 #include "core/report.hpp"
 
 namespace {

@@ -1,7 +1,7 @@
 """How each pattern grows with the number of ranks: paths, agreements, messages, files, memory. Formulas from the code, pure.
 
 Each formula names where it comes from. `links_of` and `channels_of` are in native/pattern/channels.cpp, agreements in
-native/probe/agreement.cpp and cell_runner.cpp, orders and reports in native/probe/orders.cpp and matrix.cpp.
+native/probe/agreement.cpp and cell_runner.cpp, orders and reports in native/probe/launch.cpp and matrix.cpp.
 """
 
 from __future__ import annotations

@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "core/failure.hpp"
-#include "transport/datagram.hpp"
+#include "base/failure.hpp"
 #include "transport/device.hpp"
+#include "transport/transport.hpp"
 #include "transport/waiting.hpp"
 
 namespace fabricbench {

@@ -6,7 +6,7 @@
 //     REQUEST = _pair("request", Metric.OPERATION_TIME, "a message for a byte", layers=RELIABLE, messages_there=0)
 #pragma once
 
-#include "pattern/round_trip_phases.hpp"
+#include "pattern/round_trip.hpp"
 
 namespace fabricbench {
 

@@ -12,8 +12,8 @@
 #include <limits>
 #include <utility>
 
+#include "base/clock.hpp"
 #include "core/channel.hpp"
-#include "core/clock.hpp"
 #include "core/set_aside.hpp"
 
 namespace fabricbench {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/clock.hpp"
+#include "base/clock.hpp"
 #include "core/set_aside.hpp"
 
 namespace fabricbench {

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "core/channel.hpp"
-#include "core/clock.hpp"
-#include "core/global_clock.hpp"
+#include "core/clock_sync.hpp"
 #include "core/plan.hpp"
 
 namespace fabricbench {

@@ -1,6 +1,6 @@
 // What the ranks of a launch can say to one another: a closed list of messages, each a type of its own that says which
 // of the list it is. A message travels with its type and its length, so that one that is cut, too long or another than
-// the one awaited is refused by name. Who may say what when stands where it is said: probe/orders.hpp for rank 0 and
+// the one awaited is refused by name. Who may say what when stands where it is said: probe/launch.hpp for rank 0 and
 // the others, probe/agreement.hpp for the ranks of a cell, core/control.hpp for the end of a launch.
 //
 // To add a message: a word in the list, and a type with that `message_type`. It is sent as its bytes where it can be
@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/vocabulary.hpp"
+#include "base/vocabulary.hpp"
 
 namespace fabricbench {
 

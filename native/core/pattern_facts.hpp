@@ -14,7 +14,7 @@
 #include <span>
 #include <string_view>
 
-#include "core/vocabulary.hpp"
+#include "base/vocabulary.hpp"
 
 namespace fabricbench {
 

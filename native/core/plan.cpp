@@ -24,7 +24,7 @@ Enum read_word(ObjectReader& reader, std::string_view key, std::optional<Enum> f
   if (const auto value = value_of<Enum>(word)) return *value;
   std::string list;
   for (const std::string_view name : names_of<Enum>) list += (list.empty() ? "" : ", ") + std::string(name);
-  throw PlanError(reader.path_of(key), "'" + word + "' is unknown; known are " + list);
+  throw InputError(reader.path_of(key), "'" + word + "' is unknown; known are " + list);
 }
 
 std::size_t read_size(ObjectReader& reader, std::string_view key, Range range,
@@ -42,8 +42,8 @@ PlanFabric read_fabric(const json& value, const std::string& path) {
   if (const auto subnet = reader.text_or_null("subnet")) {
     fabric.subnet = parse_subnet(*subnet);
     if (!fabric.subnet) {
-      throw PlanError(reader.path_of("subnet"),
-                      "must be an IPv4 network such as 10.98.1.0/24, found '" + *subnet + "'");
+      throw InputError(reader.path_of("subnet"),
+                       "must be an IPv4 network such as 10.98.1.0/24, found '" + *subnet + "'");
     }
   }
   fabric.mtu = static_cast<int>(reader.integer("mtu", {68, largest_mtu}, fabric.mtu));
@@ -60,28 +60,28 @@ Stopping read_stopping(const json& value, const std::string& path) {
   stopping.maximum_seconds = reader.positive("maximum_seconds", stopping.maximum_seconds);
   stopping.relative_width = reader.positive("relative_width", stopping.relative_width);
   stopping.confidence = reader.positive("confidence", stopping.confidence);
-  if (stopping.confidence >= 1) throw PlanError(reader.path_of("confidence"), "must be less than 1");
+  if (stopping.confidence >= 1) throw InputError(reader.path_of("confidence"), "must be less than 1");
   reader.refuse_unknown();
   return stopping;
 }
 
 std::vector<int> read_ranks(const json& value, const std::string& path) {
-  if (!value.is_array() || value.empty()) throw PlanError(path, "must be a list of ranks with at least one of them");
+  if (!value.is_array() || value.empty()) throw InputError(path, "must be a list of ranks with at least one of them");
   std::vector<int> ranks;
   for (std::size_t i = 0; i < value.size(); ++i) {
     const std::string element = path + "[" + std::to_string(i) + "]";
     const int rank = static_cast<int>(read_integer(value[i], element, {0, most_ranks}));
-    if (std::ranges::find(ranks, rank) != ranks.end()) throw PlanError(element, "names the same rank twice");
+    if (std::ranges::find(ranks, rank) != ranks.end()) throw InputError(element, "names the same rank twice");
     ranks.push_back(rank);
   }
   return ranks;
 }
 
 json read_parameters(const json& value, const std::string& path) {
-  if (!value.is_object()) throw PlanError(path, "must be an object");
+  if (!value.is_object()) throw InputError(path, "must be an object");
   for (const auto& [key, parameter] : value.items()) {
     if (!parameter.is_string() && !parameter.is_number()) {
-      throw PlanError(path + "." + key, "must be a string or a number");
+      throw InputError(path + "." + key, "must be a string or a number");
     }
   }
   return value;
@@ -93,8 +93,8 @@ PlanCongestor read_congestor(const json& value, const std::string& path) {
   congestor.layer = read_word<Layer>(reader, "layer");
   congestor.pattern = read_word<Pattern>(reader, "pattern");
   if (facts_of(congestor.pattern).family != Family::flood || congestor.layer == Layer::memory) {
-    throw PlanError(reader.path_of("pattern"),
-                    "a congestor must be a flood of a network layer, such as incast or chaos");
+    throw InputError(reader.path_of("pattern"),
+                     "a congestor must be a flood of a network layer, such as incast or chaos");
   }
   congestor.message_bytes = read_size(reader, "message_bytes", {0, largest_message_bytes});
   congestor.ranks = read_ranks(reader.need("ranks"), reader.path_of("ranks"));
@@ -102,7 +102,7 @@ PlanCongestor read_congestor(const json& value, const std::string& path) {
     congestor.parameters = read_parameters(*parameters, reader.path_of("parameters"));
   }
   if (const json* is_idle = reader.find("is_idle")) {
-    if (!is_idle->is_boolean()) throw PlanError(reader.path_of("is_idle"), "must be true or false");
+    if (!is_idle->is_boolean()) throw InputError(reader.path_of("is_idle"), "must be true or false");
     congestor.is_idle = is_idle->get<bool>();
   }
   reader.refuse_unknown();
@@ -132,11 +132,11 @@ PlanProbe read_probe(const json& value, const std::string& path) {
     probe.congestor = read_congestor(*congestor, reader.path_of("congestor"));
     for (const int rank : probe.congestor->ranks) {
       if (rank == 0) {
-        throw PlanError(reader.path_of("congestor") + ".ranks", "rank 0 directs the launch and cannot congest it");
+        throw InputError(reader.path_of("congestor") + ".ranks", "rank 0 directs the launch and cannot congest it");
       }
       if (std::ranges::find(probe.ranks, rank) == probe.ranks.end()) continue;
-      throw PlanError(reader.path_of("congestor") + ".ranks",
-                      "rank " + std::to_string(rank) + " takes part in the cell itself");
+      throw InputError(reader.path_of("congestor") + ".ranks",
+                       "rank " + std::to_string(rank) + " takes part in the cell itself");
     }
   }
   reader.refuse_unknown();
@@ -150,12 +150,12 @@ Plan parse_plan(std::string_view text) {
   try {
     document = json::parse(text);
   } catch (const json::parse_error& error) {
-    throw PlanError("$", std::string("is not JSON: ") + error.what());
+    throw InputError("$", std::string("is not JSON: ") + error.what());
   }
   ObjectReader reader(document, "$");
   constexpr std::string_view schema = "fabricbench/plan/1";
   if (reader.find("schema") != nullptr && reader.text("schema") != schema) {
-    throw PlanError("$.schema", "must be " + std::string(schema) + ", found " + reader.text("schema"));
+    throw InputError("$.schema", "must be " + std::string(schema) + ", found " + reader.text("schema"));
   }
   Plan plan;
   plan.launch_id = reader.text("launch_id");
@@ -163,12 +163,12 @@ Plan parse_plan(std::string_view text) {
   plan.fabric = read_fabric(reader.need("fabric"), "$.fabric");
   plan.output = reader.text("output");
   const json& probes = reader.need("probes");
-  if (!probes.is_array() || probes.empty()) throw PlanError("$.probes", "must be a list with at least one probe");
+  if (!probes.is_array() || probes.empty()) throw InputError("$.probes", "must be a list with at least one probe");
   std::set<int> ids;
   for (std::size_t i = 0; i < probes.size(); ++i) {
     const std::string path = "$.probes[" + std::to_string(i) + "]";
     plan.probes.push_back(read_probe(probes[i], path));
-    if (!ids.insert(plan.probes.back().id).second) throw PlanError(path + ".id", "is used twice");
+    if (!ids.insert(plan.probes.back().id).second) throw InputError(path + ".id", "is used twice");
   }
   if (const json* patience = reader.find("patience_seconds"); patience != nullptr && !patience->is_null()) {
     plan.patience_seconds = reader.positive("patience_seconds", 1);
@@ -221,14 +221,14 @@ std::string needed_ranks(const PatternFacts& facts) {
 void check_number(Layer layer, Pattern pattern, std::size_t number, const std::string& path) {
   const PatternFacts& facts = facts_of(pattern);
   if (number >= least_ranks_of(facts) && (facts.most_ranks == any_number || number <= facts.most_ranks)) return;
-  throw PlanError(path, std::string(name_of(pattern)) + " over " + std::string(name_of(layer)) + " needs " +
-                            needed_ranks(facts) + ", found " + std::to_string(number));
+  throw InputError(path, std::string(name_of(pattern)) + " over " + std::string(name_of(layer)) + " needs " +
+                             needed_ranks(facts) + ", found " + std::to_string(number));
 }
 
 void check_there(std::span<const int> ranks, int world_size, const std::string& path) {
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     if (ranks[i] < world_size) continue;
-    throw PlanError(
+    throw InputError(
         path + "[" + std::to_string(i) + "]",
         "rank " + std::to_string(ranks[i]) + " is not in this launch, which has " + std::to_string(world_size));
   }
@@ -241,23 +241,23 @@ void check_ranks(const Plan& plan, int world_size) {
     const PlanProbe& probe = plan.probes[i];
     const std::string path = "$.probes[" + std::to_string(i) + "]";
     if (facts_of(probe.pattern).family == Family::workload) {
-      throw PlanError(path + ".pattern", std::string(name_of(probe.pattern)) +
-                                             " is a workload, which a program of its own runs: fabricbench-" +
-                                             std::string(name_of(probe.pattern)));
+      throw InputError(path + ".pattern", std::string(name_of(probe.pattern)) +
+                                              " is a workload, which a program of its own runs: fabricbench-" +
+                                              std::string(name_of(probe.pattern)));
     }
     if (probe.layer == Layer::memory) {
       // Memory is measured by ranks[0] alone, whoever else is named.
       if (!facts_of(probe.pattern).layers.has(Layer::memory)) {
-        throw PlanError(path + ".pattern", std::string(name_of(probe.pattern)) +
-                                               " is not for memory: one rank has nobody to exchange with");
+        throw InputError(path + ".pattern", std::string(name_of(probe.pattern)) +
+                                                " is not for memory: one rank has nobody to exchange with");
       }
       check_there(std::span(probe.ranks).first(1), world_size, path + ".ranks");
       continue;
     }
     if (!facts_of(probe.pattern).layers.has(probe.layer)) {
-      throw PlanError(path + ".layer", std::string(name_of(probe.pattern)) + " is for layer " +
-                                           layers_of(probe.pattern) + ", found layer " +
-                                           std::string(name_of(probe.layer)));
+      throw InputError(path + ".layer", std::string(name_of(probe.pattern)) + " is for layer " +
+                                            layers_of(probe.pattern) + ", found layer " +
+                                            std::string(name_of(probe.layer)));
     }
     check_number(probe.layer, probe.pattern, probe.ranks.size(), path + ".ranks");
     check_there(probe.ranks, world_size, path + ".ranks");

@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include "core/interface.hpp"
-#include "core/object_reader.hpp"
+#include "base/interface.hpp"
+#include "base/object_reader.hpp"
+#include "base/vocabulary.hpp"
 #include "core/pattern_facts.hpp"
-#include "core/vocabulary.hpp"
 
 namespace fabricbench {
 
@@ -67,7 +67,7 @@ struct Plan {
   std::optional<double> patience_seconds;
 };
 
-/// Read a plan from JSON text; PlanError names the JSON path of the first thing that is wrong.
+/// Read a plan from JSON text; InputError names the JSON path of the first thing that is wrong.
 Plan parse_plan(std::string_view text);
 
 /// The congestor of a probe as a probe of its own, measured by its ranks meanwhile.

@@ -6,7 +6,7 @@
 #include <concepts>
 #include <span>
 
-#include "core/version.hpp"
+#include "base/program.hpp"
 
 namespace fabricbench {
 namespace {

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "core/clock.hpp"
-#include "core/line_file.hpp"
+#include "base/clock.hpp"
+#include "base/line_file.hpp"
 #include "core/plan.hpp"
 #include "core/report.hpp"
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/failure.hpp"
+#include "base/failure.hpp"
 #include "core/measurement.hpp"
 #include "core/message.hpp"
 #include "core/traffic.hpp"

@@ -1,4 +1,5 @@
-// When a cell has been measured well enough, and how many samples to take before that is asked again.
+// When a cell has been measured well enough, and how many samples to take before that is asked again: when the
+// nonparametric confidence interval of the median, from order statistics, is narrow.
 //
 // Samples of a network come in regimes: for hundreds of them something else runs, and all are slower. An interval that
 // takes them as independent is narrow long before the other regime has been seen. So it is widened by what dependence
@@ -11,10 +12,31 @@
 #include <span>
 #include <vector>
 
-#include "core/median_interval.hpp"
 #include "core/plan.hpp"
 
 namespace fabricbench {
+
+/// Positions, counted from 0, of the two order statistics that enclose the median.
+struct MedianRanks {
+  std::size_t low;
+  std::size_t high;
+};
+
+/// Which order statistics of n samples enclose the median with at least this confidence; nothing where n is too small.
+/// Exact binomial up to 1000 samples, then its normal approximation. (Le Boudec, Performance Evaluation, appendix A.)
+/// `inflation` is how many times larger the variance is than that of independent samples: the ranks lie further apart
+/// by its square root.
+std::optional<MedianRanks> median_ranks(std::size_t count, double confidence, double inflation = 1);
+
+struct MedianInterval {
+  std::uint64_t low;
+  std::uint64_t median;
+  std::uint64_t high;
+};
+
+/// The interval of some samples; they are reordered in place. Nothing where they are too few.
+std::optional<MedianInterval> median_interval(std::span<std::uint64_t> samples, double confidence,
+                                              double inflation = 1);
 
 /// How many times larger the variance of the samples' median is than if they were independent; at least 1.
 ///

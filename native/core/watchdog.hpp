@@ -1,13 +1,16 @@
-// Bounds sleeps in the kernel at no cost to those that end in time: a timer interrupts this thread now and then, a
-// sleeping call returns EINTR, and its caller looks at the clock. SO_RCVTIMEO would set and cancel a kernel timer in
-// each receive, some 0.4 us of a round trip.
+// Two timers that bound what has no bound of its own, at no cost while all goes well. A Watchdog interrupts this thread
+// now and then: a call that sleeps in the kernel returns EINTR, and its caller looks at the clock. SO_RCVTIMEO would
+// set and cancel a kernel timer in each receive, some 0.4 us of a round trip. A HangAlarm ends a process that hangs in
+// a call that nothing else ends: MPI's own calls wait for ever for a rank that has stopped.
 #pragma once
 
 #include <time.h>
 
 #include <cstdint>
+#include <optional>
+#include <string>
 
-#include "core/clock.hpp"
+#include "base/clock.hpp"
 
 namespace fabricbench {
 
@@ -37,6 +40,20 @@ class Patience {
 
  private:
   std::uint64_t first_look_ = 0;
+};
+
+/// Unless it is destroyed within `seconds`, says `message` on stderr and ends the process with `exit_code`; the starter
+/// then ends the other ranks. They have a second to say the same: who says nothing is the one that hangs. One at a
+/// time.
+class HangAlarm {
+ public:
+  HangAlarm(std::optional<double> seconds, const std::string& message, int exit_code);
+  ~HangAlarm();
+  HangAlarm(const HangAlarm&) = delete;
+  HangAlarm& operator=(const HangAlarm&) = delete;
+
+ private:
+  std::optional<timer_t> timer_;
 };
 
 }  // namespace fabricbench

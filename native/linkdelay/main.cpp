@@ -1,28 +1,103 @@
 // fabricbench-linkdelay: the one-way delay between two network namespaces, by the kernel's own time stamps.
 //
-// options: the command line      stamped_socket: a socket in a namespace, with time stamps      here: the loop and the
-// result
+// Here are the command line, the loop and the result; a socket in a namespace, with time stamps, is stamped_socket.hpp.
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
-#include "linkdelay/options.hpp"
+#include "base/failure.hpp"
+#include "base/program.hpp"
 #include "linkdelay/stamped_socket.hpp"
 
 namespace {
 
 using namespace fabricbench::linkdelay;
+using fabricbench::ExitCode;
+using fabricbench::InputError;
 
 constexpr int kTimeoutMs = 200;
 constexpr int kMostLostInARow = 20;  // then the path is taken to be broken
 constexpr std::size_t kHeaderBytes = 14 + 20 + 8;
+
+constexpr const char* kUsage =
+    "usage: fabricbench-linkdelay --from NS --to NS --source ADDRESS --destination ADDRESS [options]\n\n"
+    "Measures how long a frame takes from one network namespace to another: sends UDP datagrams one at a time and "
+    "takes\n"
+    "the difference of two time stamps that the kernel takes (SO_TIMESTAMPING): handed to the sending interface (TX "
+    "SND), and handed\n"
+    "over by the receiving interface (RX). No wake-up and no system call of this program is in between.\n\n"
+    "  --from NS, --to NS      a PID in the namespace, or a path such as /proc/PID/ns/net\n"
+    "  --source ADDRESS        IPv4 address of the sending interface\n"
+    "  --destination ADDRESS   IPv4 address of the receiving interface\n"
+    "  --bytes N               UDP payload, default 64 (the frame is 42 bytes longer)\n"
+    "  --count N               datagrams that are measured, default 1000\n"
+    "  --warmup N              datagrams before them, default 100\n"
+    "  --interval-us N         pause between datagrams, default 200\n\n"
+    "Prints one JSON object: bytes, frame_bytes, count, lost, delay_ns {minimum, p10, median, p90, maximum}.\n"
+    "Exit codes: 0 measured, 2 wrong usage, 3 a namespace, permission or time stamp is missing, or nothing arrived.\n\n"
+    "Example: fabricbench-linkdelay --from 4711 --to 4712 --source 10.98.1.1 --destination 10.98.1.2 --bytes 1472\n";
+
+struct Options {
+  std::string from;  // a PID, or the path of a network namespace
+  std::string to;
+  std::string source;  // IPv4 addresses
+  std::string destination;
+  std::size_t bytes = 64;  // UDP payload
+  int count = 1000;
+  int warmup = 100;
+  int interval_us = 200;
+};
+
+std::uint64_t whole(std::string_view option, std::string_view text, std::uint64_t least, std::uint64_t largest) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size() || number < least || number > largest) {
+    throw InputError(std::string(option) + " needs a number from " + std::to_string(least) + " to " +
+                     std::to_string(largest) + ", found \"" + std::string(text) + "\"");
+  }
+  return number;
+}
+
+Options parse_options(int argc, char** argv) {
+  Options options;
+  const std::map<std::string_view, std::string*> texts = {{"--from", &options.from},
+                                                          {"--to", &options.to},
+                                                          {"--source", &options.source},
+                                                          {"--destination", &options.destination}};
+  for (int i = 1; i < argc; i += 2) {
+    const std::string_view option = argv[i];
+    if (i + 1 == argc) throw InputError(std::string(option) + " needs a value");
+    const std::string_view value = argv[i + 1];
+    if (const auto text = texts.find(option); text != texts.end()) {
+      *text->second = value;
+    } else if (option == "--bytes") {
+      options.bytes = whole(option, value, 8, 65'507);
+    } else if (option == "--count") {
+      options.count = static_cast<int>(whole(option, value, 1, 10'000'000));
+    } else if (option == "--warmup") {
+      options.warmup = static_cast<int>(whole(option, value, 0, 10'000'000));
+    } else if (option == "--interval-us") {
+      options.interval_us = static_cast<int>(whole(option, value, 0, 10'000'000));
+    } else {
+      throw InputError(std::string(option) + " is not an option");
+    }
+  }
+  for (const auto& [option, text] : texts) {
+    if (text->empty()) throw InputError(std::string(option) + " is missing");
+  }
+  return options;
+}
 
 /// Sends one datagram and returns its delay; nothing where it, or a stamp, got lost.
 std::optional<std::int64_t> measure_one(StampedSocket& sender, StampedSocket& receiver,
@@ -89,15 +164,15 @@ int main(int argc, char** argv) {
     const std::vector<std::int64_t> delays_ns = measure(options, lost);
     if (delays_ns.empty()) {
       std::fputs("fabricbench-linkdelay: no datagram and its stamps came through\n", stderr);
-      return 3;
+      return static_cast<int>(ExitCode::environment);
     }
     std::puts(summary(options, delays_ns, lost).dump().c_str());
     return 0;
-  } catch (const UsageError& error) {
-    std::fprintf(stderr, "fabricbench-linkdelay: %s (see --help)\n", error.message.c_str());
-    return 2;
+  } catch (const InputError& error) {
+    std::fprintf(stderr, "fabricbench-linkdelay: %s (see --help)\n", error.what());
+    return static_cast<int>(ExitCode::bad_input);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "fabricbench-linkdelay: %s\n", error.what());
-    return 3;
+    return static_cast<int>(ExitCode::environment);
   }
 }

@@ -9,6 +9,8 @@
 #include <span>
 #include <string>
 
+#include "base/socket.hpp"
+
 namespace fabricbench::linkdelay {
 
 /// Has the calling thread enter a network namespace, a PID's or that of a path, and stay there.
@@ -18,9 +20,6 @@ class StampedSocket {
  public:
   /// Opens a socket in the namespace that the thread is in, and binds it to the address.
   explicit StampedSocket(const std::string& address);
-  ~StampedSocket();
-  StampedSocket(const StampedSocket&) = delete;
-  StampedSocket& operator=(const StampedSocket&) = delete;
 
   void connect_to(const StampedSocket& other);
 
@@ -41,7 +40,7 @@ class StampedSocket {
   std::optional<Arrival> take_arrival(int timeout_ms);
 
  private:
-  int fd_;
+  Descriptor socket_;
   std::uint32_t sent_ = 0;
 };
 

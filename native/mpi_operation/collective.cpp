@@ -4,8 +4,8 @@
 #include <limits>
 #include <string>
 
-#include "core/failure.hpp"
-#include "mpi_operation/mpi_error.hpp"
+#include "base/failure.hpp"
+#include "mpi_operation/operation.hpp"
 
 namespace fabricbench {
 namespace {

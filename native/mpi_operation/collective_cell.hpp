@@ -5,12 +5,11 @@
 
 #include <concepts>
 
-#include "core/failure.hpp"
+#include "base/failure.hpp"
 #include "mpi_operation/collective.hpp"
-#include "mpi_operation/computing.hpp"
 #include "mpi_operation/conductor.hpp"
 #include "mpi_operation/contents.hpp"
-#include "mpi_operation/mpi_error.hpp"
+#include "mpi_operation/operation.hpp"
 #include "pattern/parameters.hpp"
 
 namespace fabricbench {

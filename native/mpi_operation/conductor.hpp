@@ -13,6 +13,17 @@
 
 namespace fabricbench {
 
+/// What a rank computes while a nonblocking call is under way. It makes no MPI call: nothing progresses but by itself.
+class Computing {
+ public:
+  /// Fit the loop to a time on this rank.
+  void calibrate(std::int64_t time_ns);
+  void operator()() const;
+
+ private:
+  std::uint64_t iterations_ = 0;
+};
+
 class Conductor {
  public:
   /// Does on this rank what an order says; called once for each batch, never between two stamps.

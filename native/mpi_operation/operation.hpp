@@ -24,6 +24,10 @@
 
 #include <mpi.h>
 
+#include <array>
+#include <string>
+
+#include "base/failure.hpp"
 #include "core/measurement.hpp"
 
 namespace fabricbench {
@@ -34,5 +38,30 @@ void verify_operation(MPI_Comm communicator, Task& task);
 
 /// Measure the operation that the task's pattern names. Samples are nanoseconds on every rank.
 Outcome run_operation(MPI_Comm communicator, Task& task);
+
+// Two operations that are neither collectives nor accesses, each a file of its own. The first rank's time is the
+// operation's.
+
+/// partitioned.cpp
+struct Partitioned {
+  static void verify(MPI_Comm communicator, Task& task);
+  static Outcome run(MPI_Comm communicator, Task& task);
+};
+
+/// threaded.cpp
+struct Threaded {
+  static void verify(MPI_Comm communicator, Task& task);
+  static Outcome run(MPI_Comm communicator, Task& task);
+};
+
+/// Turn an error code of MPI into a Failure: the communicators and windows of this folder return errors instead of
+/// aborting.
+inline void check_mpi(int error, const char* call) {
+  if (error == MPI_SUCCESS) return;
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  MPI_Error_string(error, text.data(), &length);
+  throw Failure(FailureCode::error, std::string(call) + " failed: " + text.data());
+}
 
 }  // namespace fabricbench

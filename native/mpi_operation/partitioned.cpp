@@ -7,8 +7,7 @@
 #include "mpi_operation/collective.hpp"
 #include "mpi_operation/conductor.hpp"
 #include "mpi_operation/contents.hpp"
-#include "mpi_operation/mpi_error.hpp"
-#include "mpi_operation/pairs.hpp"
+#include "mpi_operation/operation.hpp"
 #include "pattern/parameters.hpp"
 
 namespace fabricbench {

@@ -11,8 +11,8 @@
 #include <span>
 #include <vector>
 
-#include "core/clock.hpp"
-#include "core/global_clock.hpp"
+#include "base/clock.hpp"
+#include "core/clock_sync.hpp"
 #include "core/message.hpp"
 
 namespace fabricbench {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "pattern/parameters.hpp"
-#include "pattern/round_trip_phases.hpp"
+#include "pattern/round_trip.hpp"
 
 namespace fabricbench {
 

@@ -8,10 +8,9 @@
 #include <deque>
 #include <vector>
 
-#include "core/failure.hpp"
+#include "base/failure.hpp"
 #include "core/message_buffer.hpp"
-#include "pattern/flood_settling.hpp"
-#include "pattern/flood_windows.hpp"
+#include "pattern/flood_round.hpp"
 #include "transport/transport.hpp"
 
 namespace fabricbench {

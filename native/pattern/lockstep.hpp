@@ -7,7 +7,7 @@
 
 #include <numeric>
 
-#include "core/failure.hpp"
+#include "base/failure.hpp"
 #include "core/stopping.hpp"
 #include "pattern/turns.hpp"
 

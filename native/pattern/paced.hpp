@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "pattern/parameters.hpp"
-#include "pattern/round_trip_phases.hpp"
+#include "pattern/round_trip.hpp"
 
 namespace fabricbench {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/failure.hpp"
+#include "base/failure.hpp"
 #include "core/plan.hpp"
 
 namespace fabricbench {

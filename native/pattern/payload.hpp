@@ -1,9 +1,14 @@
-// Payloads that verification recognises.
+// What messages carry: payloads that verification recognises, and on unreliable layers numbers, followed by who
+// receives them.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+
+#include "core/measurement.hpp"
 
 namespace fabricbench {
 
@@ -15,5 +20,50 @@ inline void fill_payload(std::span<std::byte> payload, std::uint64_t seed) {
     payload[i] = static_cast<std::byte>(state >> (8 * (i % sizeof state)));
   }
 }
+
+/// Follows the sequence numbers of a stream and counts what did not come as it was sent.
+class SequenceTracker {
+ public:
+  explicit SequenceTracker(std::uint32_t first) : first_(first), next_(first) { seen_.fill(first - 1); }
+
+  /// Note an arrival; false where it was a double.
+  bool note(std::uint32_t sequence) {
+    std::uint32_t& slot = seen_[sequence % seen_.size()];
+    if (sequence == next_) [[likely]] {
+      ++next_;
+    } else if (sequence - next_ < half_of_all) {
+      next_ = sequence + 1;
+    } else if (slot == sequence) {
+      ++duplicated_;
+      return false;
+    } else {
+      ++reordered_;
+    }
+    slot = sequence;
+    ++arrived_;
+    return true;
+  }
+
+  /// Count from here on.
+  void start_counting() {
+    first_ = next_;
+    arrived_ = reordered_ = duplicated_ = 0;
+  }
+
+  Counters counters() const {
+    const std::uint64_t sent = next_ - first_;
+    return {.sent = sent, .lost = sent - std::min(sent, arrived_), .reordered = reordered_, .duplicated = duplicated_};
+  }
+
+ private:
+  static constexpr std::uint32_t half_of_all = 1U << 31U;
+  std::uint32_t first_;
+  std::uint32_t next_;
+  std::uint64_t arrived_ = 0;
+  std::uint64_t reordered_ = 0;
+  std::uint64_t duplicated_ = 0;
+  std::array<std::uint32_t, 1024>
+      seen_{};  // the last number that was seen in each slot: enough for any real reordering
+};
 
 }  // namespace fabricbench

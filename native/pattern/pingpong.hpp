@@ -1,8 +1,9 @@
-// Pattern pingpong: a message there and one back, each round trip timed alone by the first rank.
+// Pattern pingpong: a message there and one back, each round trip timed alone by the first rank. The rounds themselves,
+// and how their number is found, are pattern/round_trip.hpp's, which other patterns share.
 #pragma once
 
 #include "pattern/local_batches.hpp"
-#include "pattern/round_trip_phases.hpp"
+#include "pattern/round_trip.hpp"
 
 namespace fabricbench {
 

@@ -1,17 +1,21 @@
-// One message there and one back, many times: what ping-pong times and what verification checks. Two kinds: over a
-// reliable path every reply comes; over an unreliable one messages carry a header, replies may be missing, late or
-// doubled, and every wait has a bound.
+// One message there and one back, many times: verified before the timing, then timed in a warm-up and a measurement.
+// The first rank leads: it orders a batch over the control plane, times each round trip alone, applies the stopping
+// rule (core/stopping.hpp) and orders the next; the second answers. Two kinds of rounds: over a reliable path every
+// reply comes; over an unreliable one messages carry a header, replies may be missing, late or doubled, and every wait
+// has a bound.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <utility>
 
+#include "base/failure.hpp"
 #include "core/measurement.hpp"
 #include "core/message_buffer.hpp"
+#include "core/stopping.hpp"
 #include "pattern/payload.hpp"
-#include "transport/datagram.hpp"
 #include "transport/transport.hpp"
 
 namespace fabricbench {
@@ -305,6 +309,103 @@ template <class Rounds>
 void follow_orders(Rounds& rounds, const CellTeam& team) {
   RoundOrder order = team.receive<RoundOrder>(leader);
   while (order.count > 0) order = rounds.follow(order, team);
+}
+
+inline double mean_seconds(std::span<const std::uint64_t> ticks, const Task& task) {
+  if (ticks.empty()) return task.probe.reply_timeout_seconds;
+  const std::uint64_t sum = std::accumulate(ticks.begin(), ticks.end(), std::uint64_t{0});
+  return task.timebase.to_seconds(sum) / static_cast<double>(ticks.size());
+}
+
+inline void refuse_silence(const Series& series, const Counters& counters) {
+  if (series.size() > 0) return;
+  throw Failure(FailureCode::timeout, "none of " + std::to_string(counters.sent) +
+                                          " messages was answered in time: is something filtering this protocol on "
+                                          "the way, or is the timeout below the round trip time?");
+}
+
+/// One phase. It begins anew while nothing has been answered and no more than a few messages were lost: waiting for
+/// what is lost may take longer than the phase has.
+template <class Clock, class Rounds>
+Outcome lead_phase(Rounds& rounds, Task& task, const Stopping& stopping, Series& series, double& seconds_per_sample) {
+  StoppingRule rule(stopping);
+  Outcome outcome;
+  const std::uint64_t most_lost = rounds.counters().lost + first_tries;
+  const std::uint64_t limit = task.timebase.to_ticks(stopping.maximum_seconds);
+  std::uint64_t begin = Clock::now();
+  while (!outcome.stop) {
+    // A single round trip tells how many fit into the time.
+    const std::size_t before = series.size();
+    const std::size_t count = seconds_per_sample > 0 ? rule.next_batch(before, outcome.seconds, seconds_per_sample) : 1;
+    task.team.send(follower, rounds.order(count + 1));
+    rounds.lead(count, series, begin + limit);
+    seconds_per_sample = rounds.seconds_of(mean_seconds(series.ticks().subspan(before), task));
+    outcome.seconds = task.timebase.to_seconds(Clock::now() - begin);
+    outcome.stop = rule.decide(series.ticks(), outcome.seconds);
+    if (series.size() == 0 && rounds.counters().lost < most_lost) {
+      outcome.stop.reset();
+      outcome.seconds = 0;
+      begin = Clock::now();
+    }
+  }
+  return outcome;
+}
+
+/// Both phases, on the rank that keeps the time.
+template <class Clock, class Rounds>
+Outcome lead_phases(Rounds& rounds, Task& task) {
+  const Dismissal dismissal(task.team);
+  double seconds_per_sample = 0;
+  Stopping warmup = task.probe.stopping;
+  warmup.minimum_samples = warmup.maximum_samples = task.probe.warmup_samples;
+  if (task.probe.warmup_samples > 0) {
+    lead_phase<Clock>(rounds, task, warmup, task.samples.warmup, seconds_per_sample);
+    refuse_silence(task.samples.warmup, rounds.counters());
+  }
+  rounds.start_counting();
+  Outcome outcome = lead_phase<Clock>(rounds, task, task.probe.stopping, task.samples.measured, seconds_per_sample);
+  refuse_silence(task.samples.measured, rounds.counters());
+  task.counters.add(rounds.counters());
+  return outcome;
+}
+
+/// The untimed exchange before the timing: messages with a known payload go there and come back, and the leader
+/// compares. Count what came back the same and what did not. Failures: nothing came back, or nothing as it was sent.
+template <Transport T>
+void verify(T& path, Task& task) {
+  if (task.probe.verify_messages == 0) return;
+  Rounds<KernelClock, T> rounds(path, task);
+  if (task.team.member() != leader) return follow_orders(rounds, task.team);
+
+  // Each try has a number of its own, so that a late answer to one is not taken for that to the next.
+  std::size_t tries = 0;
+  std::size_t lost_first = 0;
+  const auto try_once = [&] {
+    const auto is_same = rounds.lead_checked(task.token + tries++);
+    if (!is_same && task.counters.verified == 0) ++lost_first;
+    if (is_same) ++task.counters.verified;
+    if (is_same && !*is_same) ++task.counters.corrupted;
+  };
+  const std::size_t most = T::traits.is_reliable ? 1 : first_tries;
+  const auto is_silent = [&] { return lost_first == most; };
+  task.team.send(follower, rounds.order(task.probe.verify_messages));
+  const Dismissal dismissal(task.team);
+  while (tries < task.probe.verify_messages && !is_silent()) try_once();
+  // What was lost at first, one order each: who follows an order waits for its last message, and most cells need no
+  // more.
+  while (tries < task.probe.verify_messages + lost_first && !is_silent()) {
+    task.team.send(follower, rounds.order(1));
+    try_once();
+  }
+  if (task.counters.verified == 0) {
+    throw Failure(FailureCode::timeout, "no answer to " + std::to_string(tries) + " messages, each within " +
+                                            std::to_string(task.probe.reply_timeout_seconds) +
+                                            " s: is something filtering this protocol on the way?");
+  }
+  if (task.counters.corrupted == task.counters.verified) {
+    throw Failure(FailureCode::corrupted, "all " + std::to_string(task.counters.verified) +
+                                              " verified messages came back with another payload: nothing was timed");
+  }
 }
 
 }  // namespace fabricbench

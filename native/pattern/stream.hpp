@@ -12,13 +12,12 @@
 
 #include <algorithm>
 
-#include "core/failure.hpp"
+#include "base/failure.hpp"
 #include "core/measurement.hpp"
 #include "core/stopping.hpp"
 #include "pattern/flow.hpp"
 #include "pattern/local_batches.hpp"
-#include "pattern/sequence.hpp"
-#include "transport/datagram.hpp"
+#include "pattern/payload.hpp"
 #include "transport/transport.hpp"
 
 namespace fabricbench {

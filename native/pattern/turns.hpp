@@ -13,7 +13,6 @@
 #include "core/message_buffer.hpp"
 #include "pattern/channels.hpp"
 #include "pattern/payload.hpp"
-#include "transport/datagram.hpp"
 #include "transport/transport.hpp"
 
 namespace fabricbench {

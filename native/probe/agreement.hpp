@@ -11,7 +11,7 @@
 
 #include "core/channel.hpp"
 #include "core/report.hpp"
-#include "probe/endpoint.hpp"
+#include "probe/doors.hpp"
 #include "probe/path_cache.hpp"
 
 namespace fabricbench {

@@ -1,11 +1,18 @@
+// A cell on one rank, from the plan's probe to this rank's report. A ping-pong goes through run(), run_or_fail() and
+// measure_pair(): both ranks look up the door and borrow the path between them, opened end by end where no earlier cell
+// has (probe/agreement.hpp); messages with known contents go there and back; then the endpoint, which alone knows the
+// type of the path (probe/endpoint.hpp), runs the pattern between two readings of the counters; and the samples, in
+// nanoseconds now, are the report that probe/launch.cpp joins with those of the other ranks.
 #include "probe/cell_runner.hpp"
 
 #include <algorithm>
 
-#include "core/hang_alarm.hpp"
-#include "core/line_file.hpp"
+#include "base/line_file.hpp"
 #include "core/watchdog.hpp"
 #include "mpi_operation/operation.hpp"
+#include "pattern/flood_round.hpp"
+#include "pattern/parameters.hpp"
+#include "pattern/patterns.hpp"
 
 namespace fabricbench {
 namespace {
@@ -83,16 +90,16 @@ std::vector<int> members_of(const PlanProbe& probe) {
 
 /// What a rank says that is still in a cell when all others should have ended it, too.
 std::string CellRunner::hanging(const PlanProbe& probe) const {
-  return "rank " + std::to_string(surroundings_.control.rank()) + " on " + surroundings_.host + " is still in cell " +
+  return "rank " + std::to_string(context_.control.rank()) + " on " + context_.host + " is still in cell " +
          std::to_string(probe.id) + " (" + std::string(name_of(probe.layer)) + " " +
          std::string(name_of(probe.pattern)) +
          "), for longer than a cell of this plan takes: a rank that does not say so hangs";
 }
 
 CellReport CellRunner::run(const PlanProbe& probe, int ordinal, const std::function<bool()>& is_over) {
-  const CellTeam team(surroundings_.control, members_of(probe), ordinal);
-  const Agreement agreement(team, surroundings_.host);
-  const HangAlarm alarm(alarm_after(surroundings_.plan.patience_seconds), hanging(probe), hung_exit_code);
+  const CellTeam team(context_.control, members_of(probe), ordinal);
+  const Agreement agreement(team, context_.host);
+  const HangAlarm alarm(alarm_after(context_.plan.patience_seconds), hanging(probe), hung_exit_code);
   CellReport report;
   Cell cell{.probe = probe, .team = team, .agreement = agreement, .report = report, .is_over = is_over};
   samples_.warmup.prepare(0, false);
@@ -111,7 +118,7 @@ CellReport CellRunner::run(const PlanProbe& probe, int ordinal, const std::funct
 void CellRunner::take_samples(Cell& cell, bool always_bytes) {
   // Operations are timed by the clock that the ranks agree on, whose ticks are nanoseconds.
   const bool is_operation = facts_of(cell.probe.pattern).family == Family::operation;
-  const Timebase timebase = is_operation ? Timebase{} : surroundings_.clock.timebase;
+  const Timebase timebase = is_operation ? Timebase{} : context_.clock.timebase;
   append(cell.report.warmup, to_phase(samples_.warmup, cell.probe, timebase, always_bytes));
   append(cell.report.measured, to_phase(samples_.measured, cell.probe, timebase, always_bytes));
 }
@@ -163,19 +170,19 @@ std::unique_ptr<Watchdog> CellRunner::watchdog_for(const Cell& cell) {
 Task CellRunner::task_of(Cell& cell, std::uint32_t token, std::uint32_t& sequence) {
   return {.probe = cell.probe,
           .team = cell.team,
-          .timebase = surroundings_.clock.timebase,
-          .clock_overhead_ns = surroundings_.clock.overhead_ns,
+          .timebase = context_.clock.timebase,
+          .clock_overhead_ns = context_.clock.overhead_ns,
           .token = token,
           .sequence = sequence,
           .samples = samples_,
           .counters = cell.report.counters,
           .findings = cell.report.findings,
-          .clock = surroundings_.global_clock.model(),
+          .clock = context_.global_clock.model(),
           .is_over = cell.is_over};
 }
 
 std::int64_t CellRunner::common_start(const Cell& cell) const {
-  return cell.agreement.common_start(surroundings_.global_clock.model().to_global(KernelClock::now()));
+  return cell.agreement.common_start(context_.global_clock.model().to_global(KernelClock::now()));
 }
 
 std::vector<PathCache::Key> CellRunner::keys_of(const Cell& cell, const std::vector<Link>& links) {
@@ -188,9 +195,9 @@ std::vector<PathCache::Key> CellRunner::keys_of(const Cell& cell, const std::vec
 }
 
 std::vector<Endpoint::Member> CellRunner::endpoints_for(const Cell& cell, const std::vector<Link>& links) {
-  const int own_rank = surroundings_.control.rank();
+  const int own_rank = context_.control.rank();
   const auto open = [&](const PathCache::Key& key, std::uint32_t generation) {
-    const Site site{.token = path_token(surroundings_.plan.token, own_rank, key, generation),
+    const Site site{.token = path_token(context_.plan.token, own_rank, key, generation),
                     .peer_rank = key.peer_rank,
                     .flow = static_cast<int>(key.flow),
                     .generation = generation,
@@ -232,7 +239,7 @@ void CellRunner::run_pair(Cell& cell) {
     cell.agreement.on([&] {
       endpoint = cell.device->open({}, cell.probe, cell.report.receive);
       Task task = task_of(cell, 0, endpoint->sequence);
-      counted(cell, [&] { return endpoint->run(cell.probe.pattern, surroundings_.clock.is_counter, task); });
+      counted(cell, [&] { return endpoint->run(cell.probe.pattern, context_.clock.is_counter, task); });
     });
     return;
   }
@@ -248,7 +255,7 @@ void CellRunner::measure_pair(Cell& cell) {
   const auto watchdog = watchdog_for(cell);
   cell.agreement.on([&] { endpoint.verify_messages(task); });
   cell.agreement.on([&] {
-    counted(cell, [&] { return endpoint.run(cell.probe.pattern, surroundings_.clock.is_counter, task); });
+    counted(cell, [&] { return endpoint.run(cell.probe.pattern, context_.clock.is_counter, task); });
     note_granted(cell, members);
   });
   lease.give_back();
@@ -270,7 +277,7 @@ void CellRunner::run_round(Cell& cell, const GroupParameters& parameters, std::s
   PathLease lease(paths_, keys_of(cell, links));
   const std::vector<Endpoint::Member> members = endpoints_for(cell, links);
   std::uint32_t unused_sequence = 0;
-  Task task = task_of(cell, surroundings_.plan.token, unused_sequence);
+  Task task = task_of(cell, context_.plan.token, unused_sequence);
   task.round = round;
   task.rounds = rounds;
   const auto watchdog = watchdog_for(cell);
@@ -281,7 +288,7 @@ void CellRunner::run_round(Cell& cell, const GroupParameters& parameters, std::s
   cell.agreement.on([&] {
     if (!members.empty()) {
       note_granted(cell, members);
-      cell.report.outcome = members.front().endpoint->run_group(members, surroundings_.clock.is_counter, task);
+      cell.report.outcome = members.front().endpoint->run_group(members, context_.clock.is_counter, task);
     } else if (rounds > 1) {  // left over in this round
       cell.report.outcome = rest_from_flood(task);
     }
@@ -291,7 +298,7 @@ void CellRunner::run_round(Cell& cell, const GroupParameters& parameters, std::s
 
 void CellRunner::run_operation(Cell& cell) {
   std::uint32_t unused_sequence = 0;
-  Task task = task_of(cell, surroundings_.plan.token, unused_sequence);
+  Task task = task_of(cell, context_.plan.token, unused_sequence);
   const MPI_Comm communicator = communicator_of(cell.team);
   cell.agreement.on([&] { verify_operation(communicator, task); });
   task.start_ns = common_start(cell);
@@ -303,9 +310,9 @@ MPI_Comm CellRunner::communicator_of(const CellTeam& team) {
   if (communicator != MPI_COMM_NULL) return communicator;
   MPI_Group all = MPI_GROUP_NULL;
   MPI_Group ours = MPI_GROUP_NULL;
-  MPI_Comm_group(surroundings_.data_communicator, &all);
+  MPI_Comm_group(context_.data_communicator, &all);
   MPI_Group_incl(all, static_cast<int>(team.size()), team.world_ranks().data(), &ours);
-  MPI_Comm_create_group(surroundings_.data_communicator, ours, 0, &communicator);
+  MPI_Comm_create_group(context_.data_communicator, ours, 0, &communicator);
   MPI_Group_free(&ours);
   MPI_Group_free(&all);
   return communicator;

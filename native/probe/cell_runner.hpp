@@ -9,22 +9,21 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "core/channel.hpp"
-#include "core/clock.hpp"
 #include "core/clock_sync.hpp"
 #include "core/plan.hpp"
 #include "core/report.hpp"
 #include "core/watchdog.hpp"
-#include "pattern/pair_schedule.hpp"
+#include "pattern/channels.hpp"
 #include "probe/agreement.hpp"
 #include "probe/doors.hpp"
-#include "probe/endpoint.hpp"
 #include "probe/path_cache.hpp"
 
 namespace fabricbench {
 
 /// What is the same for all cells of a launch on this rank.
-struct Surroundings {
+struct LaunchContext {
   const Control& control;
   const Plan& plan;
   ClockInfo clock;
@@ -36,8 +35,8 @@ struct Surroundings {
 
 class CellRunner {
  public:
-  explicit CellRunner(const Surroundings& surroundings)
-      : surroundings_(surroundings), devices_({surroundings.interface, surroundings.data_communicator}) {}
+  explicit CellRunner(const LaunchContext& context)
+      : context_(context), devices_({context.interface, context.data_communicator}) {}
   ~CellRunner();
   CellRunner(const CellRunner&) = delete;
   CellRunner& operator=(const CellRunner&) = delete;
@@ -96,7 +95,7 @@ class CellRunner {
   std::string hanging(const PlanProbe& probe) const;
   void prepare_samples(const Cell& cell);
 
-  const Surroundings& surroundings_;
+  const LaunchContext& context_;
   DeviceSet devices_;
   PathCache paths_;  // closed before the devices that they come from
   std::map<std::vector<int>, MPI_Comm> communicators_;

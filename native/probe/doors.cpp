@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/failure.hpp"
+#include "base/failure.hpp"
 
 namespace fabricbench {
 namespace {

@@ -1,19 +1,74 @@
-// All doors, and the devices behind them that are open. The table itself is made by native/probe/CMakeLists.txt, which
-// has a line for each door.
+// All doors, the devices behind them that are open, and the ends of paths that those open. Their types are forgotten
+// here: this is the one place with virtual calls, none of them on a timed path. What stands behind them is
+// probe/endpoint.hpp, compiled for each door in a file of its own. The table is made by native/probe/CMakeLists.txt,
+// which has a line for each door.
 #pragma once
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/measurement.hpp"
 #include "core/plan.hpp"
-#include "probe/endpoint.hpp"
+#include "pattern/channels.hpp"
 #include "transport/device.hpp"
 
 namespace fabricbench {
+
+/// This rank's end of a path, with every pattern over it.
+class Endpoint {
+ public:
+  Endpoint() = default;
+  virtual ~Endpoint() = default;
+  Endpoint(const Endpoint&) = delete;
+  Endpoint& operator=(const Endpoint&) = delete;
+
+  virtual std::string address() const = 0;
+  virtual void meet(std::string_view peer) = 0;
+  /// Refuse messages that this layer does not carry.
+  virtual void check_size(std::size_t message_bytes, std::size_t smallest_of_pattern) const = 0;
+  /// What the system granted its sockets; nothing where it has none.
+  virtual std::optional<GrantedBuffers> granted_buffers() const { return std::nullopt; }
+
+  /// Patterns of two, over this path.
+  virtual void verify_messages(Task& task) = 0;
+  virtual Outcome run(Pattern pattern, bool is_counter_clock, Task& task) = 0;
+
+  /// Patterns of many, over this path and others of the same kind.
+  struct Member {
+    Link link;
+    Endpoint* endpoint;
+    int peer_rank;
+  };
+  virtual void verify_group(std::span<const Member> links, Task& task) = 0;
+  virtual Outcome run_group(std::span<const Member> links, bool is_counter_clock, Task& task) = 0;
+
+  std::uint32_t sequence = 1;  // of the next message, unreliable layers only
+  std::uint32_t token = 0;     // that messages of this path carry
+  bool is_used_up = false;     // to be closed after the cell
+};
+
+/// A device that is open.
+class OpenDevice {
+ public:
+  OpenDevice() = default;
+  virtual ~OpenDevice() = default;
+  OpenDevice(const OpenDevice&) = delete;
+  OpenDevice& operator=(const OpenDevice&) = delete;
+
+  /// Open this rank's end of a path for a cell whose receivers wait in this way, one of the door's.
+  virtual std::unique_ptr<Endpoint> open(const Site& site, const PlanProbe& probe, Receive receive) = 0;
+  virtual Traffic traffic() const = 0;
+};
+
+/// Opens the device of a door. Defined in probe/endpoint.hpp.
+template <class D>
+  requires Device<D> || LocalDevice<D>
+std::unique_ptr<OpenDevice> open_device(const Attachment& attachment);
 
 struct Door {
   Layer layer;

@@ -1,5 +1,6 @@
-// Devices and ends of paths whose types are forgotten between cells: the one place with virtual calls, none of them on
-// a timed path. Each door compiles every pattern over its paths, in a file of its own (native/probe/CMakeLists.txt).
+// Every pattern over the paths of one door: the ends and devices of probe/doors.hpp as templates over what a device
+// opens. Only a door's own file includes it (probe/door.cpp.in), so that the compiler sees a pattern and its path at
+// once and inlines what is timed.
 #pragma once
 
 #include <memory>
@@ -9,62 +10,15 @@
 #include <string_view>
 #include <vector>
 
-#include "core/clock.hpp"
-#include "core/failure.hpp"
-#include "core/measurement.hpp"
-#include "pattern/channels.hpp"
+#include "base/clock.hpp"
+#include "base/failure.hpp"
 #include "pattern/flood.hpp"
 #include "pattern/lockstep.hpp"
 #include "pattern/patterns.hpp"
-#include "pattern/verification.hpp"
-#include "transport/device.hpp"
+#include "pattern/round_trip.hpp"
+#include "probe/doors.hpp"
 
 namespace fabricbench {
-
-class Endpoint {
- public:
-  Endpoint() = default;
-  virtual ~Endpoint() = default;
-  Endpoint(const Endpoint&) = delete;
-  Endpoint& operator=(const Endpoint&) = delete;
-
-  virtual std::string address() const = 0;
-  virtual void meet(std::string_view peer) = 0;
-  /// Refuse messages that this layer does not carry.
-  virtual void check_size(std::size_t message_bytes, std::size_t smallest_of_pattern) const = 0;
-  /// What the system granted its sockets; nothing where it has none.
-  virtual std::optional<GrantedBuffers> granted_buffers() const { return std::nullopt; }
-
-  /// Patterns of two, over this path.
-  virtual void verify_messages(Task& task) = 0;
-  virtual Outcome run(Pattern pattern, bool is_counter_clock, Task& task) = 0;
-
-  /// Patterns of many, over this path and others of the same kind.
-  struct Member {
-    Link link;
-    Endpoint* endpoint;
-    int peer_rank;
-  };
-  virtual void verify_group(std::span<const Member> links, Task& task) = 0;
-  virtual Outcome run_group(std::span<const Member> links, bool is_counter_clock, Task& task) = 0;
-
-  std::uint32_t sequence = 1;  // of the next message, unreliable layers only
-  std::uint32_t token = 0;     // that messages of this path carry
-  bool is_used_up = false;     // to be closed after the cell
-};
-
-/// A device that is open.
-class OpenDevice {
- public:
-  OpenDevice() = default;
-  virtual ~OpenDevice() = default;
-  OpenDevice(const OpenDevice&) = delete;
-  OpenDevice& operator=(const OpenDevice&) = delete;
-
-  /// Open this rank's end of a path for a cell whose receivers wait in this way, one of the door's.
-  virtual std::unique_ptr<Endpoint> open(const Site& site, const PlanProbe& probe, Receive receive) = 0;
-  virtual Traffic traffic() const = 0;
-};
 
 /// Run the listed pattern of that name over a transport.
 template <class T, class... Each>

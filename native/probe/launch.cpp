@@ -1,3 +1,6 @@
+// A launch from its plan to its record: rank 0 reads the plan, all tell who they are, rank 0 orders cell by cell and
+// joins what the ranks report, the others do what they are ordered (probe/cell_runner.hpp has a rank's part of one
+// cell), and whoever cannot go on ends the launch on all of them.
 #include "probe/launch.hpp"
 
 #include <mpi.h>
@@ -5,38 +8,258 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
+#include <variant>
+#include <vector>
 
 #include "core/channel.hpp"
 #include "core/clock_sync.hpp"
+#include "core/message.hpp"
 #include "core/plan.hpp"
+#include "core/rank_info.hpp"
 #include "core/record_writer.hpp"
-#include "core/whereabouts.hpp"
-#include "probe/orders.hpp"
+#include "probe/cell_runner.hpp"
 
 namespace fabricbench {
 namespace {
 
 using nlohmann::json;
 
+template <Message M>
+void send_all(const Channel& channel, const std::vector<int>& ranks, const M& message) {
+  for (const int rank : ranks) {
+    if (rank != 0) channel.send(rank, message);
+  }
+}
+
+template <Message M>
+void send_others(const Channel& channel, const M& message) {
+  for (int other = 1; other < channel.size(); ++other) channel.send(other, message);
+}
+
+/// A rank's report, its own one or one that is sent.
+CellReport report_of(const Channel& channel, int member, const std::optional<CellReport>& own) {
+  return member == 0 ? *own : channel.receive<CellReport>(member);
+}
+
+/// Start the congestor's ranks and wait until each has begun or failed.
+void start_congestor(const Channel& channel, const PlanCongestor& congestor, int ordinal) {
+  send_all(channel, congestor.ranks, Congest{.probe = ordinal});
+  for (const int rank : congestor.ranks) channel.receive<Begun>(rank);
+}
+
+/// End it; its failure if it had one.
+std::optional<CellFailure> stop_congestor(const Channel& channel, const PlanCongestor& congestor) {
+  send_all(channel, congestor.ranks, Stop{});
+  std::optional<CellFailure> failure;
+  for (const int rank : congestor.ranks) {
+    const auto report = channel.receive<CellReport>(rank);
+    if (!failure) failure = report.failure;
+  }
+  if (failure) failure->reason = "the congestor failed: " + failure->reason;
+  return failure;
+}
+
+/// Write what each rank has by itself, one rank after the other: a rank keeps its parts until it is asked.
+void write_parts(const Channel& channel, const PlanProbe& probe, const std::vector<int>& members, const CellParts& own,
+                 RecordWriter& writer) {
+  for (const int member : members) {
+    if (member != 0) channel.send(member, SendParts{});
+    writer.write_parts(probe, member == 0 ? own : channel.receive<CellParts>(member));
+  }
+}
+
+/// Synchronise the clocks anew; on rank 0 what each rank found. Collective.
+std::vector<ClockCheck> check_clocks(const LaunchContext& context) {
+  return Channel(context.control).gather(context.global_clock.synchronise_again());
+}
+
+/// The same on rank 0's order, between cells.
+std::vector<ClockCheck> order_check(const LaunchContext& context) {
+  send_others(Channel(context.control), CheckClocks{});
+  return check_clocks(context);
+}
+
+/// What the clocks' disagreement may be of a call's time, by which ranks begin too early or too late: as much as what
+/// is asked of two ways to measure the same (docs/collectives.md). It is what two synchronisations tell apart, less
+/// what chance may have done, not their bound, within which no exchange of messages can tell.
+constexpr double most_clock_shift = 0.05;
+
+/// Note what the clocks were off when the cell ended; one whose calls began by clocks that disagreed has failed.
+void judge_clocks(const LaunchContext& context, const PlanProbe& probe, CellReport& report) {
+  ClockSpread spread;
+  if (!context.global_clock.is_one_clock()) {
+    const std::vector<ClockCheck> all = order_check(context);
+    std::vector<ClockCheck> members;
+    for (const int rank : members_of(probe)) members.push_back(all[static_cast<std::size_t>(rank)]);
+    spread = spread_of(members);
+  }
+  std::map<std::string, double>& values = report.findings.values;
+  values["clock_error_ns"] = std::max(values["clock_error_ns"], spread.error_ns);
+  values["clock_shift_ns"] = spread.shift_ns;
+  values["clock_shift_noise_ns"] = spread.noise_ns;
+  if (report.failure || facts_of(probe.pattern).family != Family::operation) return;
+  const double call_ns = values["back_to_back_ns"];
+  if (spread.shift_ns - spread.noise_ns <= most_clock_shift * call_ns) return;
+  report.failure = CellFailure{
+      FailureCode::error,
+      "the clocks of the ranks shifted by " + std::to_string(std::llround(spread.shift_ns)) +
+          " ns while it was measured, more than 5 % of the " + std::to_string(std::llround(call_ns)) +
+          " ns of a call back to back: calls did not begin together. Give the cell less time, or is a clock of some "
+          "node being set (NTP, PTP) or the machine busy?"};
+}
+
+void direct_cell(const LaunchContext& context, CellRunner& runner, int ordinal, RecordWriter& writer) {
+  const Channel channel(context.control);
+  const PlanProbe& probe = context.plan.probes[static_cast<std::size_t>(ordinal)];
+  const std::vector<int> members = members_of(probe);
+  if (probe.congestor) start_congestor(channel, *probe.congestor, ordinal);
+  send_all(channel, members, Measure{.probe = ordinal});
+  const Family family = facts_of(probe.pattern).family;
+  std::optional<CellReport> own;
+  CellParts own_parts;
+  if (std::ranges::find(members, 0) != members.end()) {
+    own = runner.run(probe, ordinal);
+    own_parts = take_parts(*own, family);
+  }
+  CellMerge merge(family);
+  for (const int member : members) merge.add(report_of(channel, member, own));
+  CellReport report = merge.finish();
+  if (family == Family::flood) {
+    constexpr std::uint64_t messages_of_each_channel = 4;
+    join_windows(report, messages_of_each_channel * report.outcome.channels * probe.message_bytes);
+  }
+  if (probe.congestor) {
+    const std::optional<CellFailure> failure = stop_congestor(channel, *probe.congestor);
+    if (!report.failure) report.failure = failure;
+  }
+  writer.open_cell(probe, report);
+  write_parts(channel, probe, members, own_parts, writer);
+  if (needs_global_clock(probe)) judge_clocks(context, probe, report);
+  writer.close_cell(probe, report);
+}
+
+void write_clocks(RecordWriter& writer, const std::vector<ClockModel>& clocks, std::string_view phase) {
+  for (std::size_t rank = 0; rank < clocks.size(); ++rank) {
+    writer.write_clock(clocks[rank], static_cast<int>(rank), phase);
+  }
+}
+
+/// The clocks after all cells, each with what it had shifted since the synchronisation before.
+void write_last_clocks(const LaunchContext& context, RecordWriter& writer) {
+  std::vector<ClockModel> clocks;
+  for (const ClockCheck& check : order_check(context)) {
+    clocks.push_back(check.model);
+    if (!check.model.is_shared) clocks.back().error_ns += std::abs(check.shift_ns);
+  }
+  write_clocks(writer, clocks, "end");
+}
+
+/// Renew the clocks before a cell if they are old by now.
+void refresh_clocks(const LaunchContext& context, const PlanProbe& probe) {
+  const GlobalClock& clock = context.global_clock;
+  if (needs_global_clock(probe) && !clock.is_one_clock() && clock.is_due()) order_check(context);
+}
+
+/// The probe that an order means. Throws ControlError where the plan has none there.
+const PlanProbe& probe_of(const Plan& plan, int ordinal) {
+  if (ordinal < 0 || ordinal >= std::ssize(plan.probes)) {
+    throw ControlError("rank 0 orders probe " + std::to_string(ordinal) + " of a plan of " +
+                       std::to_string(plan.probes.size()));
+  }
+  return plan.probes[static_cast<std::size_t>(ordinal)];
+}
+
+/// Take part in a cell, report, and hand over what nothing is to be joined with when it is asked for.
+void measure(const Channel& channel, CellRunner& runner, const PlanProbe& probe, int ordinal) {
+  CellReport report = runner.run(probe, ordinal);
+  const CellParts parts = take_parts(report, facts_of(probe.pattern).family);
+  channel.send(0, report);
+  channel.receive_patiently<SendParts>(0);
+  channel.send(0, parts);
+}
+
+/// Congest the fabric until rank 0 says that it is enough.
+CellReport congest(const Channel& channel, CellRunner& runner, const PlanProbe& probe, int ordinal) {
+  // From its first message to when it is taken as going: queues fill, and byte streams find their pace.
+  constexpr std::uint64_t settling_ns = 150'000'000;
+  std::uint64_t first_look = 0;
+  bool has_begun = false;
+  bool is_over = false;
+  const auto say_once = [&] {
+    if (!has_begun) channel.send(0, Begun{});
+    has_begun = true;
+  };
+  const auto ask = [&] {
+    const std::uint64_t now = KernelClock::now();
+    if (first_look == 0) first_look = now;
+    if (now - first_look > settling_ns) say_once();
+    is_over = is_over || channel.try_receive<Stop>(0).has_value();
+    return is_over;
+  };
+  CellReport report;
+  if (!probe.congestor->is_idle) report = runner.run(congestor_probe(probe), ordinal, ask);
+  say_once();  // it may be idle, or have failed before
+  if (!is_over) channel.receive_patiently<Stop>(0);
+  return report;
+}
+
+/// Have the whole plan measured and write the record. On rank 0; `ranks` and `clocks` are what all said of themselves,
+/// no clocks where no probe needs them.
+void direct(const LaunchContext& context, const std::vector<json>& ranks, const std::vector<ClockModel>& clocks,
+            RecordWriter& writer) {
+  CellRunner runner(context);
+  writer.write_header(context.plan, ranks, context.clock, mpi_library());
+  write_clocks(writer, clocks, "begin");
+  for (int i = 0; i < static_cast<int>(context.plan.probes.size()); ++i) {
+    refresh_clocks(context, context.plan.probes[static_cast<std::size_t>(i)]);
+    direct_cell(context, runner, i, writer);
+  }
+  if (!clocks.empty()) write_last_clocks(context, writer);
+  writer.write_footer();
+  send_others(Channel(context.control), Finish{});
+}
+
+/// Do what rank 0 orders until it says that there is no more. On the other ranks.
+void obey(const LaunchContext& context) {
+  CellRunner runner(context);
+  const Channel channel(context.control);
+  for (;;) {
+    const auto order = channel.receive_patiently<Measure, Congest, CheckClocks, Finish>(0);
+    if (const auto* cell = std::get_if<Measure>(&order)) {
+      measure(channel, runner, probe_of(context.plan, cell->probe), cell->probe);
+    } else if (const auto* congestor = std::get_if<Congest>(&order)) {
+      const PlanProbe& probe = probe_of(context.plan, congestor->probe);
+      channel.send(0, congest(channel, runner, probe, congestor->probe));
+    } else if (std::holds_alternative<CheckClocks>(order)) {
+      check_clocks(context);
+    } else {
+      return;
+    }
+  }
+}
+
 // Rank 0 has to read the plan, from a file system that may not answer.
 constexpr double seconds_to_read_plan = 60;
 
-RankInfo rank_info(const Surroundings& surroundings, std::uint64_t start_up_ns) {
-  json info = whereabouts(surroundings.control.rank(), surroundings.interface);
+RankInfo own_info(const LaunchContext& context, std::uint64_t start_up_ns) {
+  json info = rank_info(context.control.rank(), context.interface);
   info["start_up_ns"] = start_up_ns;
   return {std::move(info)};
 }
 
 std::string read_plan_text(const std::string& path) {
   std::ifstream file(path);
-  if (!file) throw PlanError(path, std::string("cannot be read (") + std::strerror(errno) + ")");
+  if (!file) throw InputError(path, std::string("cannot be read (") + std::strerror(errno) + ")");
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
@@ -52,12 +275,12 @@ Beginning begin(const std::string& plan_path, int world_size, std::unique_ptr<Re
     const bool is_stdout = output == "-";
     writer = std::make_unique<RecordWriter>(
         is_stdout ? plan.output : (std::filesystem::path(plan_path).parent_path() / output).string());
-  } catch (const PlanError& error) {
+  } catch (const InputError& error) {
     std::fprintf(stderr, "fabricbench-probe: the plan cannot be followed: %s\n", error.what());
-    beginning.exit_code = static_cast<int>(Exit::bad_plan);
+    beginning.exit_code = static_cast<int>(ExitCode::bad_input);
   } catch (const OutputError& error) {
     std::fprintf(stderr, "fabricbench-probe: %s\n", error.what());
-    beginning.exit_code = static_cast<int>(Exit::environment);
+    beginning.exit_code = static_cast<int>(ExitCode::environment);
   }
   return beginning;
 }
@@ -69,36 +292,36 @@ void follow_plan(Control& control, const Plan& plan, RecordWriter* writer, std::
   MPI_Comm data = MPI_COMM_NULL;
   MPI_Comm_dup(MPI_COMM_WORLD, &data);
   GlobalClock global_clock = needs_clocks(plan) ? GlobalClock(control, data, clock_identity()) : GlobalClock();
-  const Surroundings surroundings{.control = control,
-                                  .plan = plan,
-                                  .clock = measure_clock(),
-                                  .interface = find_interface(plan.fabric.interface, plan.fabric.subnet),
-                                  .host = host_name(),
-                                  .data_communicator = data,
-                                  .global_clock = global_clock};
+  const LaunchContext context{.control = control,
+                              .plan = plan,
+                              .clock = measure_clock(),
+                              .interface = find_interface(plan.fabric.interface, plan.fabric.subnet),
+                              .host = host_name(),
+                              .data_communicator = data,
+                              .global_clock = global_clock};
   const Channel channel(control);
   std::vector<json> ranks;
-  for (RankInfo& rank : channel.gather(rank_info(surroundings, start_up_ns))) ranks.push_back(std::move(rank.info));
+  for (RankInfo& rank : channel.gather(own_info(context, start_up_ns))) ranks.push_back(std::move(rank.info));
   std::vector<ClockModel> clocks;
   if (needs_clocks(plan)) clocks = channel.gather(global_clock.model());
-  control.rank() == 0 ? direct(surroundings, ranks, clocks, *writer) : obey(surroundings);
+  control.rank() == 0 ? direct(context, ranks, clocks, *writer) : obey(context);
   MPI_Comm_free(&data);
 }
 
-Exit read_and_follow_plan(Control& control, const std::string& plan_path, std::uint64_t start_up_ns) {
+ExitCode read_and_follow_plan(Control& control, const std::string& plan_path, std::uint64_t start_up_ns) {
   std::unique_ptr<RecordWriter> writer;
   Beginning beginning;
   if (control.rank() == 0) beginning = begin(plan_path, control.size(), writer);
   beginning = Channel(control).broadcast(beginning);
-  const auto exit = static_cast<Exit>(beginning.exit_code);
-  if (exit != Exit::done) return exit;
+  const auto exit = static_cast<ExitCode>(beginning.exit_code);
+  if (exit != ExitCode::done) return exit;
   const Plan plan = parse_plan(beginning.plan_text);
   follow_plan(control, plan, writer.get(), start_up_ns);
-  return Exit::done;
+  return ExitCode::done;
 }
 
 /// Say why the launch ends here, and end it on every rank.
-Exit end_launch(Control& control, Exit exit, const std::string& cause) {
+ExitCode end_launch(Control& control, ExitCode exit, const std::string& cause) {
   std::fprintf(stderr, "fabricbench-probe: %s\n", cause.c_str());
   control.end_all(static_cast<int>(exit), cause);
   return exit;
@@ -106,7 +329,7 @@ Exit end_launch(Control& control, Exit exit, const std::string& cause) {
 
 }  // namespace
 
-Exit launch(const std::string& plan_path, std::uint64_t start_up_ns) {
+ExitCode launch(const std::string& plan_path, std::uint64_t start_up_ns) {
   // Short sleeps of the control plane are to be short: the default slack would add 50 us to each.
   prctl(PR_SET_TIMERSLACK, 1000);
   Control control;
@@ -115,12 +338,12 @@ Exit launch(const std::string& plan_path, std::uint64_t start_up_ns) {
     return read_and_follow_plan(control, plan_path, start_up_ns);
   } catch (const LaunchEnded& ended) {
     control.confirm(ended);
-    return static_cast<Exit>(ended.exit_code());
+    return static_cast<ExitCode>(ended.exit_code());
   } catch (const OutputError& error) {
-    return end_launch(control, Exit::environment, error.what());
+    return end_launch(control, ExitCode::environment, error.what());
   } catch (const std::exception& error) {
     const std::string who = "rank " + std::to_string(control.rank()) + " on " + host_name();
-    return end_launch(control, Exit::failed, who + " cannot go on: " + error.what());
+    return end_launch(control, ExitCode::failed, who + " cannot go on: " + error.what());
   }
 }
 

@@ -1,16 +1,70 @@
-// One launch: rank 0 reads the plan, directs the ranks cell by cell and writes the record; the others wait asleep for
-// orders.
+// One launch, and what rank 0 and the others say to each other on its channel. First all learn the plan and tell who
+// they are; then rank 0 directs cell by cell and writes the record, and the others wait asleep for orders:
+//
+//   rank 0                          another rank
+//   Beginning, to all           ->
+//                              <-   RankInfo, and ClockModel where a probe needs clocks that agree
+//   Measure, to a cell's ranks  ->  takes part in it
+//                              <-   CellReport
+//   SendParts, one by one       ->
+//                              <-   CellParts
+//   Congest, to the congestor's ->  begins
+//                              <-   Begun; and when the cell is over
+//   Stop                        ->
+//                              <-   CellReport
+//   CheckClocks, to all         ->  all synchronise their clocks
+//                              <-   ClockCheck
+//   Finish, to all              ->  returns
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
+
+#include "base/program.hpp"
+#include "core/message.hpp"
 
 namespace fabricbench {
 
-/// Exit codes, which scripts rely on.
-enum class Exit { done = 0, failed = 1, bad_plan = 2, environment = 3 };
+/// The plan, or with which exit code all end because there is none.
+struct Beginning {
+  static constexpr MessageType message_type = MessageType::beginning;
+  std::int32_t exit_code = 0;
+  std::string plan_text;
+
+  std::string pack() const { return pack_numbered(exit_code, plan_text); }
+  static Beginning unpack(std::string_view payload) {
+    const auto [number, text] = unpack_numbered(payload);
+    return {.exit_code = number, .plan_text = std::string(text)};
+  }
+};
+
+/// Who a rank is and where it runs, for the record's header.
+struct RankInfo {
+  static constexpr MessageType message_type = MessageType::rank_info;
+  nlohmann::json info;
+
+  std::string pack() const { return pack_tree(info); }
+  static RankInfo unpack(std::string_view payload) { return {unpack_tree(payload)}; }
+};
+
+/// The position of a probe in the plan.
+struct Measure {
+  static constexpr MessageType message_type = MessageType::measure;
+  std::int32_t probe = 0;
+};
+struct Congest {
+  static constexpr MessageType message_type = MessageType::congest;
+  std::int32_t probe = 0;
+};
+using CheckClocks = Signal<MessageType::check_clocks>;
+using Finish = Signal<MessageType::finish>;
+using Begun = Signal<MessageType::begun>;
+using Stop = Signal<MessageType::stop>;
+using SendParts = Signal<MessageType::send_parts>;
 
 /// Measure a plan. Collective over MPI_COMM_WORLD; every rank returns the same. `start_up_ns`: what MPI_Init took here.
-Exit launch(const std::string& plan_path, std::uint64_t start_up_ns);
+ExitCode launch(const std::string& plan_path, std::uint64_t start_up_ns);
 
 }  // namespace fabricbench

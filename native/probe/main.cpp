@@ -5,11 +5,11 @@
 #include <string>
 #include <string_view>
 
-#include "core/clock.hpp"
+#include "base/clock.hpp"
+#include "base/program.hpp"
+#include "base/vocabulary.hpp"
 #include "core/pattern_facts.hpp"
 #include "core/set_aside.hpp"
-#include "core/version.hpp"
-#include "core/vocabulary.hpp"
 #include "probe/doors.hpp"
 #include "probe/launch.hpp"
 
@@ -73,14 +73,14 @@ void print_patterns() {
   }
 }
 
-fabricbench::Exit measure(int argc, char** argv) {
+fabricbench::ExitCode measure(int argc, char** argv) {
   const std::string plan_path = argv[argc - 1];
   int provided = MPI_THREAD_SINGLE;
   const int wanted = argc > 2 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
   const std::uint64_t begin = fabricbench::KernelClock::now();
   MPI_Init_thread(&argc, &argv, wanted, &provided);
   const std::uint64_t start_up_ns = fabricbench::KernelClock::now() - begin;
-  const fabricbench::Exit exit = fabricbench::launch(plan_path, start_up_ns);
+  const fabricbench::ExitCode exit = fabricbench::launch(plan_path, start_up_ns);
   // What a failed cell left behind is never received: MPI_Finalize would wait for it.
   if (fabricbench::has_set_aside()) MPI_Abort(MPI_COMM_WORLD, static_cast<int>(exit));
   MPI_Finalize();
@@ -89,7 +89,7 @@ fabricbench::Exit measure(int argc, char** argv) {
 
 int refuse(const char* problem) {
   std::fprintf(stderr, "fabricbench-probe: %s; see fabricbench-probe --help\n", problem);
-  return static_cast<int>(fabricbench::Exit::bad_plan);
+  return static_cast<int>(fabricbench::ExitCode::bad_input);
 }
 
 }  // namespace

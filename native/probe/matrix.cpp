@@ -1,10 +1,11 @@
-// Every pair of a cell's ranks in its turn (pattern/pair_schedule.hpp). The first member directs: it begins each turn
+// Every pair of a cell's ranks in its turn (PairSchedule). The first member directs: it begins each turn
 // with those who meet in it and waits until they are done. A rank holds what concerns its own pairs and nothing else.
 #include <algorithm>
 #include <variant>
 
-#include "pattern/pair_schedule.hpp"
+#include "pattern/channels.hpp"
 #include "pattern/parameters.hpp"
+#include "pattern/patterns.hpp"
 #include "probe/cell_runner.hpp"
 
 namespace fabricbench {
@@ -106,7 +107,7 @@ void CellRunner::run_match(Cell& cell, std::size_t partner, std::size_t round) {
 }
 
 void CellRunner::match_direction(Cell& cell, const CellTeam& pair, std::size_t round) {
-  const Agreement agreement(pair, surroundings_.host);
+  const Agreement agreement(pair, context_.host);
   Cell direction{.probe = cell.probe,
                  .team = pair,
                  .agreement = agreement,

@@ -3,6 +3,7 @@
 // opened in its place is told apart from it by its generation, which is part of the token and tag of its messages.
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
 #include <map>
@@ -10,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/vocabulary.hpp"
 #include "core/message.hpp"
-#include "core/vocabulary.hpp"
-#include "probe/endpoint.hpp"
+#include "probe/doors.hpp"
 
 namespace fabricbench {
 
@@ -37,14 +38,29 @@ class PathCache {
     friend bool operator==(const State&, const State&) = default;
   };
 
-  State state(const Key& key) const;
+  State state(const Key& key) const {
+    const auto found = generations_.find(key);
+    return {.is_open = open_.contains(key), .generation = found == generations_.end() ? 0 : found->second};
+  }
   /// Keep the path open if both ends have the same one; else close it and go to a generation that is new to both.
-  void agree(const Key& key, State other);
+  void agree(const Key& key, State other) {
+    const State own = state(key);
+    if (own.is_open && own == other) return;
+    if (own.is_open) close(key);
+    std::uint32_t& generation = generations_[key];
+    generation = std::max(generation, other.generation + (other.is_open ? 1 : 0));
+  }
   /// Null where it is not open.
-  Endpoint* find(const Key& key) const;
+  Endpoint* find(const Key& key) const {
+    const auto found = open_.find(key);
+    return found == open_.end() ? nullptr : found->second.get();
+  }
   void add(const Key& key, std::unique_ptr<Endpoint> endpoint) { open_[key] = std::move(endpoint); }
   /// Close it; whatever is opened there next is of another generation.
-  void close(const Key& key);
+  void close(const Key& key) {
+    open_.erase(key);
+    ++generations_[key];
+  }
 
  private:
   std::map<Key, std::unique_ptr<Endpoint>> open_;
@@ -62,7 +78,12 @@ class PathLease {
   PathLease& operator=(const PathLease&) = delete;
 
   /// What they carried is complete: the next cell may use them, but for those that are used up.
-  void give_back();
+  void give_back() {
+    std::erase_if(keys_, [&](const PathCache::Key& key) {
+      const Endpoint* endpoint = cache_.find(key);
+      return endpoint != nullptr && !endpoint->is_used_up;
+    });
+  }
 
  private:
   PathCache& cache_;

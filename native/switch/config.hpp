@@ -1,11 +1,11 @@
-// The switch's configuration as a value, read from JSON. Every problem is a ConfigError that names the key.
+// The switch's configuration as a value, read from JSON. Every problem is a InputError that names the key.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "switch/forwarding.hpp"
+#include "switch/frame.hpp"
 #include "switch/timing.hpp"
 
 namespace fabricbench::emulated_switch {

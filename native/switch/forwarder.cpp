@@ -27,7 +27,8 @@ constexpr std::int64_t kLargestRingBytes = 16LL << 20;
 
 }  // namespace
 
-Forwarder::Forwarder(const Config& config, Board& board) : board_(board), loop_(config, board, open_ports(config)) {
+Forwarder::Forwarder(const Config& config, Statistics& statistics)
+    : statistics_(statistics), loop_(config, statistics, open_ports(config)) {
   for (const PortConfig& port : config.ports) interfaces_.push_back(port.interface);
 }
 
@@ -53,7 +54,7 @@ void Forwarder::run(const std::atomic<bool>& stop, int wake_fd) noexcept {
       last_active_ns = now_ns;
     } else if (now_ns - last_active_ns > kLingerNs) {
       sleep(wake_fd);
-      last_active_ns = read_monotonic_ns();
+      last_active_ns = read_clock_ns(CLOCK_MONOTONIC);
       offset_measured_ns = 0;
     }
     if (now_ns - offset_measured_ns > kOffsetPeriodNs) {
@@ -67,9 +68,9 @@ void Forwarder::run(const std::atomic<bool>& stop, int wake_fd) noexcept {
 void Forwarder::sleep(int wake_fd) {
   std::vector<pollfd> polled{{wake_fd, POLLIN, 0}};
   for (std::size_t i = 0; i < loop_.ports(); ++i) polled.push_back({loop_.ring(i).fd(), POLLIN, 0});
-  board_.is_busy.store(false, std::memory_order_relaxed);
+  statistics_.is_busy.store(false, std::memory_order_relaxed);
   poll(polled.data(), polled.size(), -1);
-  board_.is_busy.store(true, std::memory_order_relaxed);
+  statistics_.is_busy.store(true, std::memory_order_relaxed);
   for (const pollfd& one : polled) {
     if ((one.revents & POLLERR) == 0) continue;
     // The interface went down: reading the error clears it, else poll() would return at once for ever. Up again, it

@@ -7,19 +7,18 @@
 #include <string>
 #include <vector>
 
-#include "switch/board.hpp"
-#include "switch/clock.hpp"
+#include "base/clock.hpp"
 #include "switch/config.hpp"
 #include "switch/forwarding_loop.hpp"
-#include "switch/ring.hpp"
-#include "switch/sender.hpp"
+#include "switch/packet_sockets.hpp"
+#include "switch/statistics.hpp"
 
 namespace fabricbench::emulated_switch {
 
 class Forwarder {
  public:
-  /// Opens the rings and sockets of all ports; EnvironmentLacks where one cannot be had.
-  Forwarder(const Config& config, Board& board);
+  /// Opens the rings and sockets of all ports; Failure where one cannot be had.
+  Forwarder(const Config& config, Statistics& statistics);
 
   /// Forwards until `stop` is set; writing to the eventfd `wake_fd` gets it out of its sleep to look.
   void run(const std::atomic<bool>& stop, int wake_fd) noexcept;
@@ -29,7 +28,7 @@ class Forwarder {
 
  private:
   struct MonotonicClock {
-    [[nodiscard]] std::int64_t now_ns() const { return read_monotonic_ns(); }
+    [[nodiscard]] std::int64_t now_ns() const { return read_clock_ns(CLOCK_MONOTONIC); }
   };
   using Loop = ForwardingLoop<ReceiveRing, Sender, MonotonicClock>;
 
@@ -37,7 +36,7 @@ class Forwarder {
   void sleep(int wake_fd);
   void warn_of_missing_checksums(std::size_t port);
 
-  Board& board_;
+  Statistics& statistics_;
   Loop loop_;
   std::vector<std::string> interfaces_;
   bool has_warned_ = false;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -12,16 +13,43 @@
 #include <utility>
 #include <vector>
 
-#include "switch/board.hpp"
 #include "switch/config.hpp"
-#include "switch/fifo.hpp"
-#include "switch/forwarding.hpp"
-#include "switch/received_frame.hpp"
+#include "switch/frame.hpp"
 #include "switch/send_cost.hpp"
-#include "switch/sending.hpp"
+#include "switch/statistics.hpp"
 #include "switch/timing.hpp"
 
 namespace fabricbench::emulated_switch {
+
+/// A first-in first-out queue in one piece of memory, which grows when it is full and never shrinks: no allocation in
+/// steady state.
+template <typename Item>
+class Fifo {
+ public:
+  Fifo() : items_(kFirstCapacity) {}
+
+  [[nodiscard]] bool empty() const { return head_ == tail_; }
+  [[nodiscard]] const Item& front() const { return items_[head_ & (items_.size() - 1)]; }
+  void pop() { ++head_; }
+
+  void push(const Item& item) {
+    if (tail_ - head_ == items_.size()) grow();
+    items_[tail_++ & (items_.size() - 1)] = item;
+  }
+
+ private:
+  static constexpr std::size_t kFirstCapacity = 1024;  // a power of two, as positions are masked
+
+  void grow() {
+    std::vector<Item> larger(items_.size() * 2);
+    for (std::size_t i = head_; i != tail_; ++i) larger[i & (larger.size() - 1)] = items_[i & (items_.size() - 1)];
+    items_.swap(larger);
+  }
+
+  std::vector<Item> items_;
+  std::size_t head_ = 0;
+  std::size_t tail_ = 0;
+};
 
 /// Ring: take(), hold(slot), release(slot), data(slot), as ReceiveRing. Sender: send(frame), send_stamped(frame),
 /// take_stamp_ns(), as Sender. Clock: now_ns(), monotonic.
@@ -35,8 +63,8 @@ class ForwardingLoop {
   };
 
   /// `ends` are those of the configuration's ports, in their order.
-  ForwardingLoop(const Config& config, Board& board, std::vector<Ends> ends, Clock clock = {})
-      : board_(board),
+  ForwardingLoop(const Config& config, Statistics& statistics, std::vector<Ends> ends, Clock clock = {})
+      : statistics_(statistics),
         clock_(std::move(clock)),
         longest_frame_bytes_(config.mtu + kEthernetHeaderBytes),
         model_(config.timing),
@@ -138,7 +166,7 @@ class ForwardingLoop {
 
   void offer(std::size_t from, const ReceivedFrame& received) {
     Port& port = ports_[from];
-    PortCounters& counters = board_.ports[from];
+    PortCounters& counters = statistics_.ports[from];
     const Held frame{static_cast<std::uint32_t>(from), received.slot, received.bytes};
     ++pending_;
     counters.received.count(received.bytes);
@@ -186,13 +214,13 @@ class ForwardingLoop {
   void admit_at(std::size_t to, const Incoming& incoming) {
     Port& port = ports_[to];
     if (incoming.crossing.ready_ns < port.admitted_ready_ns) {
-      board_.ports[to].out_of_order_frames.add(1);
+      statistics_.ports[to].out_of_order_frames.add(1);
     } else {
       port.admitted_ready_ns = incoming.crossing.ready_ns;
     }
     const std::optional<std::int64_t> release_ns = model_.admit(to, incoming.crossing);
     if (!release_ns) {
-      board_.ports[to].dropped.count(incoming.frame.bytes);
+      statistics_.ports[to].dropped.count(incoming.frame.bytes);
       return;
     }
     ports_[incoming.frame.from].ring.hold(incoming.frame.slot);
@@ -219,7 +247,7 @@ class ForwardingLoop {
     // meantime.
     Port& port = ports_[first];
     const Outgoing outgoing = port.outgoing.front();
-    if (send(port, board_.ports[first], outgoing)) {
+    if (send(port, statistics_.ports[first], outgoing)) {
       port.outgoing.pop();
       release(outgoing.frame);
     }
@@ -244,8 +272,8 @@ class ForwardingLoop {
       return true;
     }
     counters.sent.count(frame.size());
-    board_.lateness.add(late_ns);
-    board_.lateness_series.add(called_ns, late_ns);
+    statistics_.lateness.add(late_ns);
+    statistics_.lateness_series.add(called_ns, late_ns);
     if (!is_sampled) return true;
     if (const auto stamp_ns = port.sender.take_stamp_ns()) {
       send_cost_.learn(frame.size(), *stamp_ns - stamp_offset_ns_ - called_ns);
@@ -262,7 +290,7 @@ class ForwardingLoop {
     --pending_;
   }
 
-  Board& board_;
+  Statistics& statistics_;
   Clock clock_;
   std::int64_t longest_frame_bytes_;
   TimingModel model_;

@@ -1,10 +1,12 @@
 #include "switch/lateness_file.hpp"
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "switch/clock.hpp"
-#include "switch/failure.hpp"
+#include "base/clock.hpp"
+#include "base/failure.hpp"
 
 namespace fabricbench::emulated_switch {
 
@@ -28,14 +30,14 @@ LatenessFile::LatenessFile(std::string path, std::uint64_t largest_bytes)
   file_.rdbuf()->pubsetbuf(nullptr, 0);  // a buffer would keep what could not be written and write it once more
   std::remove((path_ + ".old").c_str());
   file_.open(path_, std::ios::trunc);
-  if (!file_) throw EnvironmentLacks::from_errno("cannot write the lateness file " + path_);
+  if (!file_) throw OutputError("cannot write the lateness file " + path_ + ": " + std::strerror(errno));
 }
 
 void LatenessFile::append(LatenessSeries& series) {
   // The clock may have been set meanwhile: half a second of windows is then off by as much.
   const std::int64_t offset_ns = measure_realtime_offset_ns();
   std::string lines;
-  series.take(read_monotonic_ns(), [&](const LatenessWindow& window) {
+  series.take(read_clock_ns(CLOCK_MONOTONIC), [&](const LatenessWindow& window) {
     if (!path_.empty()) lines += line_of(window, offset_ns);
   });
   if (!lines.empty()) write(lines);

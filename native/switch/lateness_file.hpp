@@ -10,7 +10,7 @@
 #include <fstream>
 #include <string>
 
-#include "switch/lateness_series.hpp"
+#include "switch/lateness.hpp"
 
 namespace fabricbench::emulated_switch {
 
@@ -21,7 +21,7 @@ class LatenessFile {
   /// older is dropped.
   static constexpr std::uint64_t kLargestBytes = 32ULL << 20U;
 
-  /// Begins empty; with an empty path nothing is kept. EnvironmentLacks where it cannot be written.
+  /// Begins empty; with an empty path nothing is kept. OutputError where it cannot be written.
   explicit LatenessFile(std::string path, std::uint64_t largest_bytes = kLargestBytes);
 
   /// Appends every window that is over. A full disk costs windows and not the network: it is said once. What is written

@@ -1,5 +1,5 @@
 // How long send() takes to hand a frame over, learned from the kernel's own time stamps. Pure; the stamps are taken by
-// sender.hpp.
+// packet_sockets.hpp.
 //
 // Calling send() at a frame's release time would deliver it late by what the call costs: building the buffer and
 // copying the frame (1 to 3 us, more for long frames, more on slower machines). So the cost is learned: now and then a

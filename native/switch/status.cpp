@@ -3,11 +3,13 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "switch/failure.hpp"
+#include "base/failure.hpp"
 
 namespace fabricbench::emulated_switch {
 namespace {
@@ -25,8 +27,8 @@ sigset_t awaited_signals() {
 
 }  // namespace
 
-StatusKeeper::StatusKeeper(const Config& config, Board& board, Forwarder& forwarder)
-    : config_(config), board_(board), forwarder_(forwarder), lateness_file_(config.lateness) {}
+StatusKeeper::StatusKeeper(const Config& config, Statistics& statistics, Forwarder& forwarder)
+    : config_(config), statistics_(statistics), forwarder_(forwarder), lateness_file_(config.lateness) {}
 
 void StatusKeeper::block_signals() {
   const sigset_t signals = awaited_signals();
@@ -39,26 +41,26 @@ void StatusKeeper::run_until_stopped() {
     const int signal = sigtimedwait(&signals, nullptr, &kPeriod);
     if (signal == SIGTERM || signal == SIGINT) return;
     const bool has_changed = refresh();
-    lateness_file_.append(board_.lateness_series);
+    lateness_file_.append(statistics_.lateness_series);
     if (!has_changed && signal != SIGUSR1) continue;
     try {
       write();
-    } catch (const Failure& failure) {
+    } catch (const OutputError& error) {
       // A full disk is no reason to stop the network; the next write may work.
-      std::fprintf(stderr, "fabricbench-switch: %s\n", failure.what());
+      std::fprintf(stderr, "fabricbench-switch: %s\n", error.what());
     }
   }
 }
 
 bool StatusKeeper::refresh() {
   std::uint64_t counted = 0;
-  for (std::size_t i = 0; i < board_.ports.size(); ++i) {
-    PortCounters& port = board_.ports[i];
+  for (std::size_t i = 0; i < statistics_.ports.size(); ++i) {
+    PortCounters& port = statistics_.ports[i];
     port.ring_lost_frames.add(forwarder_.take_lost_frames(i));
     counted += port.received.frames.value() + port.sent.frames.value() + port.dropped.frames.value() +
                port.unsent.frames.value() + port.send_retries.value() + port.ring_lost_frames.value();
   }
-  const bool is_busy = board_.is_busy.load(std::memory_order_relaxed);
+  const bool is_busy = statistics_.is_busy.load(std::memory_order_relaxed);
   const bool has_changed = counted != counted_ || is_busy != was_busy_;
   counted_ = counted;
   was_busy_ = is_busy;
@@ -67,20 +69,20 @@ bool StatusKeeper::refresh() {
 
 void StatusKeeper::write() {
   refresh();
-  lateness_file_.append(board_.lateness_series);
+  lateness_file_.append(statistics_.lateness_series);
   const std::string unfinished = config_.status + ".new";
   std::ofstream file(unfinished, std::ios::trunc);
   file << text() << '\n';
   file.close();
   if (!file || std::rename(unfinished.c_str(), config_.status.c_str()) != 0) {
-    throw EnvironmentLacks::from_errno("cannot write the status file " + config_.status);
+    throw OutputError("cannot write the status file " + config_.status + ": " + std::strerror(errno));
   }
 }
 
 std::string StatusKeeper::text() const {
   json ports = json::array();
-  for (std::size_t i = 0; i < board_.ports.size(); ++i) {
-    const PortCounters& port = board_.ports[i];
+  for (std::size_t i = 0; i < statistics_.ports.size(); ++i) {
+    const PortCounters& port = statistics_.ports[i];
     ports.push_back({{"interface", config_.ports[i].interface},
                      {"received_frames", port.received.frames.value()},
                      {"received_bytes", port.received.bytes.value()},
@@ -94,14 +96,14 @@ std::string StatusKeeper::text() const {
                      {"ring_lost_frames", port.ring_lost_frames.value()},
                      {"out_of_order_frames", port.out_of_order_frames.value()}});
   }
-  const Lateness::Summary late = board_.lateness.summary();
+  const Lateness::Summary late = statistics_.lateness.summary();
   const json status = {
       {"name", config_.name},
       {"pid", getpid()},
       {"state", was_busy_ ? "busy" : "idle"},
       {"ports", ports},
       {"lateness_ns", {{"count", late.count}, {"p50", late.p50}, {"p99", late.p99}, {"maximum", late.maximum}}},
-      {"lost_windows", board_.lateness_series.lost()}};
+      {"lost_windows", statistics_.lateness_series.lost()}};
   return status.dump();
 }
 

@@ -5,18 +5,18 @@
 #include <atomic>
 #include <string>
 
-#include "switch/board.hpp"
 #include "switch/config.hpp"
 #include "switch/forwarder.hpp"
 #include "switch/lateness_file.hpp"
+#include "switch/statistics.hpp"
 
 namespace fabricbench::emulated_switch {
 
 class StatusKeeper {
  public:
-  StatusKeeper(const Config& config, Board& board, Forwarder& forwarder);
+  StatusKeeper(const Config& config, Statistics& statistics, Forwarder& forwarder);
 
-  /// Appends to the lateness file, then replaces the status file in one step; EnvironmentLacks where it cannot be
+  /// Appends to the lateness file, then replaces the status file in one step; OutputError where it cannot be
   /// written. Whoever sees a new status finds the windows up to it.
   void write();
 
@@ -32,7 +32,7 @@ class StatusKeeper {
   [[nodiscard]] std::string text() const;
 
   const Config& config_;
-  Board& board_;
+  Statistics& statistics_;
   Forwarder& forwarder_;
   LatenessFile lateness_file_;
   std::uint64_t counted_ = 0;

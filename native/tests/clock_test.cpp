@@ -1,4 +1,4 @@
-#include "core/clock.hpp"
+#include "base/clock.hpp"
 
 #include <gtest/gtest.h>
 

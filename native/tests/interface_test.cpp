@@ -1,4 +1,4 @@
-#include "core/interface.hpp"
+#include "base/interface.hpp"
 
 #include <gtest/gtest.h>
 

@@ -10,13 +10,13 @@
 #include "core/control.hpp"
 #include "core/report.hpp"
 #include "mpi_operation/timed_calls.hpp"
-#include "pattern/flood_settling.hpp"
+#include "pattern/channels.hpp"
+#include "pattern/flood_round.hpp"
 #include "pattern/lockstep.hpp"
 #include "pattern/oneway.hpp"
-#include "pattern/pair_schedule.hpp"
 #include "pattern/stream.hpp"
 #include "probe/agreement.hpp"
-#include "probe/orders.hpp"
+#include "probe/launch.hpp"
 
 namespace fabricbench {
 namespace {

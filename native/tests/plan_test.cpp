@@ -19,7 +19,7 @@ json fixture() {
 std::string refusal(const json& plan) {
   try {
     check_ranks(parse_plan(plan.dump()), 2);
-  } catch (const PlanError& error) {
+  } catch (const InputError& error) {
     return error.what();
   }
   return {};
@@ -109,7 +109,7 @@ TEST(Plan, WhatIsWrongIsNamedByItsPath) {
   EXPECT_TRUE(is_refused(json::array(), "$: must be an object"));
 }
 
-TEST(Plan, TextThatIsNotJsonIsRefused) { EXPECT_THROW(parse_plan("{\"probes\": ["), PlanError); }
+TEST(Plan, TextThatIsNotJsonIsRefused) { EXPECT_THROW(parse_plan("{\"probes\": ["), InputError); }
 
 TEST(Plan, NullStandsForAnInterfaceThatIsNotGiven) {
   json plan = fixture();

@@ -17,7 +17,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/interface.hpp"
+#include "base/failure.hpp"
+#include "base/interface.hpp"
 #include "core/message_buffer.hpp"
 #include "core/traffic.hpp"
 #include "transport/transport.hpp"
@@ -33,9 +34,24 @@ struct Attachment {
 };
 
 /// The interface that leads into the fabric, or the Failure that says what is missing.
-const Interface& needed_interface(const Attachment& attachment);
+inline const Interface& needed_interface(const Attachment& attachment) {
+  if (!attachment.interface) {
+    throw Failure(
+        FailureCode::unreachable,
+        "this host has no interface in the fabric: check its name and subnet in the testbed, and `ip address`");
+  }
+  return *attachment.interface;
+}
+
 /// Its IPv4 address in host byte order, likewise.
-std::uint32_t needed_address(const Attachment& attachment);
+inline std::uint32_t needed_address(const Attachment& attachment) {
+  const Interface& interface = needed_interface(attachment);
+  if (!interface.address) {
+    throw Failure(FailureCode::unreachable,
+                  "interface " + interface.name + " has no IPv4 address in the fabric's subnet: give it one");
+  }
+  return *interface.address;
+}
 
 /// What every device has.
 ///

@@ -7,24 +7,53 @@
 #include <netpacket/packet.h>
 #include <sys/socket.h>
 
-#include "core/descriptor.hpp"
-#include "transport/datagram.hpp"
+#include <cstring>
+
+#include "base/socket.hpp"
 #include "transport/device.hpp"
+#include "transport/transport.hpp"
 #include "transport/waiting.hpp"
+
+#ifndef PACKET_IGNORE_OUTGOING
+#define PACKET_IGNORE_OUTGOING 23
+#endif
 
 namespace fabricbench {
 
 /// The part of a path's life that is not timed.
 class FrameSocket {
  public:
-  FrameSocket(const Attachment& attachment, const Site& site);
-  std::string address() const;
-  void meet(std::string_view peer);
+  /// Opened without a protocol, a packet socket receives nothing until it is bound to one.
+  FrameSocket(const Attachment& attachment, const Site& site)
+      : interface_(needed_interface(attachment)), socket_(open_socket(AF_PACKET, SOCK_DGRAM, 0, "AF_PACKET")) {
+    set_option(socket_, SOL_PACKET, PACKET_IGNORE_OUTGOING, 1, "PACKET_IGNORE_OUTGOING");
+    enlarge_receive_buffer(socket_);
+    admit_only_token(socket_, site.token);
+    sockaddr_ll own{};
+    own.sll_family = AF_PACKET;
+    own.sll_protocol = htons(site.is_first ? type_back : type_forth);
+    own.sll_ifindex = interface_.index;
+    if (bind(socket_.get(), reinterpret_cast<const sockaddr*>(&own), sizeof own) != 0) {
+      fail_with_errno("bind(AF_PACKET, " + interface_.name + ")");
+    }
+    peer_ = own;
+    peer_.sll_protocol = htons(site.is_first ? type_forth : type_back);
+  }
+  std::string address() const { return mac_text(interface_.mac); }
+  void meet(std::string_view peer) {
+    const MacAddress mac = parse_mac(peer);
+    peer_.sll_halen = static_cast<unsigned char>(mac.size());
+    std::memcpy(peer_.sll_addr, mac.data(), mac.size());
+  }
   const Descriptor& socket() const { return socket_; }
   const sockaddr_ll& peer() const { return peer_; }
   std::size_t mtu() const { return static_cast<std::size_t>(interface_.mtu); }
 
  private:
+  // IEEE 802, local experimental EtherTypes 1 and 2: from the first end to the second, and back.
+  static constexpr std::uint16_t type_forth = 0x88b5;
+  static constexpr std::uint16_t type_back = 0x88b6;
+
   Interface interface_;
   sockaddr_ll peer_{};
   Descriptor socket_;

@@ -6,9 +6,9 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-#include "core/descriptor.hpp"
-#include "transport/datagram.hpp"
+#include "base/socket.hpp"
 #include "transport/device.hpp"
+#include "transport/transport.hpp"
 #include "transport/waiting.hpp"
 
 namespace fabricbench {
@@ -16,13 +16,40 @@ namespace fabricbench {
 /// The part of a path's life that is not timed.
 class IpSockets {
  public:
-  IpSockets(const Attachment& attachment, const Site& site);
-  std::string address() const;
-  void meet(std::string_view peer);
+  static constexpr std::uint32_t ip_header_bytes = 20;  // without options
+
+  IpSockets(const Attachment& attachment, const Site& site)
+      : own_address_(needed_address(attachment)),
+        out_(open_raw(site.is_first ? protocol_forth : protocol_back)),
+        in_(open_raw(site.is_first ? protocol_back : protocol_forth)) {
+    admit_nothing(out_);
+    bind_to(out_, socket_address(own_address_, 0));
+    // Makes send() tell when the interface's queue was full (ENOBUFS); else the kernel would drop the packet and say
+    // nothing.
+    set_option(out_, IPPROTO_IP, IP_RECVERR, 1, "IP_RECVERR");
+    enlarge_receive_buffer(in_);
+    // Every raw socket of this protocol on a host sees what any rank there is sent by that peer: without the filter the
+    // paths of a pattern of many ranks would fill each other's buffers.
+    admit_only_token(in_, site.token, ip_header_bytes);
+    bind_to(in_, socket_address(own_address_, 0));
+  }
+  std::string address() const { return endpoint_text(own_address_, 0); }
+  void meet(std::string_view peer) {
+    const sockaddr_in address = parse_endpoint(peer);
+    connect_to(out_, address);
+    connect_to(in_, address);
+    drain(in_);  // what strangers sent before the kernel knew the peer
+  }
   const Descriptor& out() const { return out_; }
   const Descriptor& in() const { return in_; }
 
  private:
+  // Use for experimentation and testing, RFC 3692: from the first end to the second, and back.
+  static constexpr int protocol_forth = 253;
+  static constexpr int protocol_back = 254;
+
+  static Descriptor open_raw(int protocol) { return open_socket(AF_INET, SOCK_RAW, protocol, "SOCK_RAW"); }
+
   std::uint32_t own_address_;
   Descriptor out_;
   Descriptor in_;
@@ -80,7 +107,7 @@ class Ip : public PlainMemory {
   }
 
  private:
-  static constexpr std::size_t ip_header_bytes = 20;
+  static constexpr std::size_t ip_header_bytes = IpSockets::ip_header_bytes;
   static constexpr std::size_t smallest_packet = ip_header_bytes + sizeof(DatagramHeader);
 
   /// Where one packet is received: its header apart, its payload in the message.

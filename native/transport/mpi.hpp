@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/failure.hpp"
+#include "base/failure.hpp"
 #include "core/set_aside.hpp"
 #include "transport/device.hpp"
 

@@ -12,8 +12,8 @@
 #include <cerrno>
 #include <cstdint>
 
-#include "core/descriptor.hpp"
-#include "core/failure.hpp"
+#include "base/failure.hpp"
+#include "base/socket.hpp"
 
 namespace fabricbench {
 

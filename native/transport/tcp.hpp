@@ -2,12 +2,15 @@
 // end connects; the other accepts only the expected peer with the token of the launch.
 #pragma once
 
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <limits>
 
-#include "core/descriptor.hpp"
+#include "base/socket.hpp"
 #include "transport/device.hpp"
 #include "transport/waiting.hpp"
 
@@ -16,18 +19,108 @@ namespace fabricbench {
 /// The part of a connection's life that is not timed.
 class TcpConnection {
  public:
-  TcpConnection(const Attachment& attachment, const Site& site);
+  TcpConnection(const Attachment& attachment, const Site& site)
+      : site_(site),
+        own_address_(needed_address(attachment)),
+        socket_(open_socket(AF_INET, SOCK_STREAM, 0, "SOCK_STREAM")) {
+    if (site.is_first) return;
+    listener_ = std::move(socket_);
+    bind_to(listener_, socket_address(own_address_, 0));
+    if (listen(listener_.get(), 16) != 0) fail_with_errno("listen(tcp)");
+  }
   /// Where the accepting end listens, `10.98.1.2:40123`.
-  std::string address() const;
-  void meet(std::string_view peer);
+  std::string address() const {
+    return endpoint_text(own_address_, site_.is_first ? std::uint16_t{0} : bound_port(listener_));
+  }
+  void meet(std::string_view peer) {
+    const sockaddr_in address = parse_endpoint(peer);
+    if (site_.is_first) {
+      connect_and_prove(address);
+    } else {
+      accept_and_check(address.sin_addr.s_addr);
+    }
+    set_option(socket_, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
+    remove_bounds(socket_);
+  }
 
   const Descriptor& socket() const { return socket_; }
-  void abandon();
+  void abandon() {
+    const linger at_once{.l_onoff = 1, .l_linger = 0};
+    setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  }
 
  private:
-  void connect_and_prove(const sockaddr_in& peer);
-  void accept_and_check(std::uint32_t peer_address);
-  bool is_proven(const Descriptor& candidate) const;
+  /// What the connecting end says first. Both ends run on the same kind of machine, as MPI programs do.
+  struct Greeting {
+    std::uint32_t token;
+  };
+
+  // A stranger that connects and says nothing must not keep the peer out.
+  static constexpr double greeting_bound_seconds = 1.0;
+
+  /// Whether the descriptor became ready before the deadline.
+  static bool wait_until(const Descriptor& descriptor, short event, std::uint64_t deadline_ns) {
+    for (;;) {
+      const std::uint64_t now = KernelClock::now();
+      if (now >= deadline_ns) return false;
+      pollfd entry{descriptor.get(), event, 0};
+      const int ready = poll(&entry, 1, static_cast<int>((deadline_ns - now) / 1'000'000) + 1);
+      if (ready > 0) return true;
+      if (ready < 0 && errno != EINTR) fail_with_errno("poll(tcp)");
+    }
+  }
+
+  /// What became of a connection that is still being made: 0 or an errno.
+  static int error_of_connecting(const Descriptor& socket) {
+    if (!wait_until(socket, POLLOUT, KernelClock::now() + seconds_to_ns(meeting_bound_seconds))) return ETIMEDOUT;
+    int error = 0;
+    socklen_t size = sizeof error;
+    getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+    return error;
+  }
+
+  [[noreturn]] static void fail_connecting(const sockaddr_in& peer, int error) {
+    fail_with_errno(error == EINPROGRESS || error == EAGAIN ? ETIMEDOUT : error,
+                    "connect(" + endpoint_text(ntohl(peer.sin_addr.s_addr), ntohs(peer.sin_port)) + ")");
+  }
+
+  void connect_and_prove(const sockaddr_in& peer) {
+    // From the fabric's own address, so that the route taken is the fabric's.
+    bind_to(socket_, socket_address(own_address_, 0));
+    // SO_SNDTIMEO bounds connect() too.
+    set_send_bound(socket_, meeting_bound_seconds);
+    if (connect(socket_.get(), reinterpret_cast<const sockaddr*>(&peer), sizeof peer) != 0) {
+      // Interrupted by the watchdog, the connection goes on being made.
+      const int error = errno == EINTR ? error_of_connecting(socket_) : errno;
+      if (error != 0) fail_connecting(peer, error);
+    }
+    const Greeting greeting{site_.token};
+    if (::send(socket_.get(), &greeting, sizeof greeting, MSG_NOSIGNAL) != sizeof greeting)
+      fail_with_errno("send(tcp)");
+  }
+
+  bool is_proven(const Descriptor& candidate) const {
+    Greeting greeting{};
+    // By poll(), which goes on after an interruption; so few bytes come all at once.
+    return wait_until(candidate, POLLIN, KernelClock::now() + seconds_to_ns(greeting_bound_seconds)) &&
+           recv(candidate.get(), &greeting, sizeof greeting, MSG_DONTWAIT) == sizeof greeting &&
+           greeting.token == site_.token;
+  }
+
+  void accept_and_check(std::uint32_t peer_address) {
+    const std::uint64_t deadline = KernelClock::now() + seconds_to_ns(meeting_bound_seconds);
+    while (wait_until(listener_, POLLIN, deadline)) {
+      sockaddr_in from{};
+      socklen_t size = sizeof from;
+      Descriptor candidate(accept4(listener_.get(), reinterpret_cast<sockaddr*>(&from), &size, SOCK_CLOEXEC));
+      if (candidate.get() < 0 || from.sin_addr.s_addr != peer_address || !is_proven(candidate)) continue;
+      socket_ = std::move(candidate);
+      listener_ = Descriptor();
+      return;
+    }
+    throw Failure(FailureCode::timeout, "the peer at " + address_text(ntohl(peer_address)) +
+                                            " did not connect within 5 s: check the route and the firewall");
+  }
 
   Site site_;
   std::uint32_t own_address_;
@@ -35,6 +128,8 @@ class TcpConnection {
   Descriptor socket_;
 };
 
+/// What is timed. send_some() and wait_for() (transport/waiting.hpp) repeat a system call until it has moved something,
+/// asleep in it or spinning on it as `mode` says, and give up after 10 s.
 template <Receive mode>
 class Tcp : public PlainMemory {
  public:

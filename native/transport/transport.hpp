@@ -10,15 +10,16 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 
-#include "core/descriptor.hpp"
-#include "core/interface.hpp"
+#include "base/interface.hpp"
+#include "base/socket.hpp"
+#include "base/vocabulary.hpp"
 #include "core/message_buffer.hpp"
-#include "core/vocabulary.hpp"
 
 namespace fabricbench {
 
@@ -33,6 +34,25 @@ struct Site {
 
 /// How bytes are told apart: a stream may be taken in other pieces than it was sent in, a message comes as it was sent.
 enum class Framing { stream, message };
+
+/// What messages of an unreliable layer begin with, inside the payload: whose the message is and which it is.
+struct DatagramHeader {
+  std::uint32_t token;
+  std::uint32_t sequence;
+
+  friend bool operator==(const DatagramHeader&, const DatagramHeader&) = default;
+};
+static_assert(sizeof(DatagramHeader) == 8);
+
+inline DatagramHeader read_header(std::span<const std::byte> message) {
+  DatagramHeader header;
+  std::memcpy(&header, message.data(), sizeof header);
+  return header;
+}
+
+inline void write_header(std::span<std::byte> message, DatagramHeader header) {
+  std::memcpy(message.data(), &header, sizeof header);
+}
 
 /// What a layer guarantees and allows. Messages of an unreliable layer begin with a DatagramHeader.
 struct Traits {

@@ -5,9 +5,9 @@
 
 #include <sys/socket.h>
 
-#include "core/descriptor.hpp"
-#include "transport/datagram.hpp"
+#include "base/socket.hpp"
 #include "transport/device.hpp"
+#include "transport/transport.hpp"
 #include "transport/waiting.hpp"
 
 namespace fabricbench {
@@ -15,9 +15,19 @@ namespace fabricbench {
 /// The part of a UDP path's life that is not timed.
 class UdpSocket {
  public:
-  explicit UdpSocket(const Attachment& attachment);
-  std::string address() const;
-  void meet(std::string_view peer);
+  explicit UdpSocket(const Attachment& attachment)
+      : own_address_(needed_address(attachment)), socket_(open_socket(AF_INET, SOCK_DGRAM, 0, "SOCK_DGRAM")) {
+    bind_to(socket_, socket_address(own_address_, 0));
+    enlarge_receive_buffer(socket_);
+    // Makes send() tell when the interface's queue was full (ENOBUFS); else the kernel would drop the message and say
+    // nothing.
+    set_option(socket_, IPPROTO_IP, IP_RECVERR, 1, "IP_RECVERR");
+  }
+  std::string address() const { return endpoint_text(own_address_, bound_port(socket_)); }
+  void meet(std::string_view peer) {
+    peer_ = parse_endpoint(peer);
+    drain(socket_);  // what strangers sent so far
+  }
   const Descriptor& socket() const { return socket_; }
   const sockaddr_in& peer() const { return peer_; }
 

@@ -13,8 +13,8 @@
 #include <string>
 #include <string_view>
 
-#include "core/failure.hpp"
-#include "core/vocabulary.hpp"
+#include "base/failure.hpp"
+#include "base/vocabulary.hpp"
 #include "core/watchdog.hpp"
 #include "transport/transport.hpp"
 

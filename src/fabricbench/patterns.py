@@ -227,7 +227,7 @@ _GROUPS = "pattern/groups.hpp"
 _ROOTED = "mpi_operation/rooted.hpp"
 _EXCHANGED = "mpi_operation/exchanged.hpp"
 _NEIGHBOURS = "mpi_operation/neighbourhood.hpp"
-_MESSAGES = "mpi_operation/pairs.hpp"
+_MESSAGES = "mpi_operation/operation.hpp"
 
 
 class Pattern(StrEnum):

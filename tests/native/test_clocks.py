@@ -19,7 +19,7 @@ pytestmark = pytest.mark.mpi
 SKEW_PPM = 20
 PPB = 1000
 MOST_SHIFT = 0.05
-"""Of a call's time back to back (native/probe/orders.cpp)."""
+"""Of a call's time back to back (native/probe/launch.cpp)."""
 
 
 LATE_US = 50_000

@@ -11,10 +11,10 @@
 #include <new>
 #include <string>
 
+#include "base/failure.hpp"
+#include "base/program.hpp"
 #include "core/control.hpp"
-#include "core/failure.hpp"
-#include "core/version.hpp"
-#include "core/whereabouts.hpp"
+#include "core/rank_info.hpp"
 #include "kernel/npb/kernels.hpp"
 #include "kernel/npb/options.hpp"
 #include "kernel/npb/outcome.hpp"
@@ -112,8 +112,8 @@ Exit run_all(const Control& control, MPI_Comm communicator, const Options& optio
 }
 
 nlohmann::json own_whereabouts(const Control& control, const Options& options) {
-  if (!options.interface && !options.subnet) return whereabouts(control.rank());
-  return whereabouts(control.rank(), find_interface(options.interface, options.subnet));
+  if (!options.interface && !options.subnet) return rank_info(control.rank());
+  return rank_info(control.rank(), find_interface(options.interface, options.subnet));
 }
 
 Exit follow(const Control& control, const Options& options) {

@@ -46,7 +46,7 @@ struct Result {
 };
 
 /// A kernel. `run` is collective over the communicator and needs a count of ranks that `refusal` does not refuse.
-/// It throws std::bad_alloc or Failure (core/failure.hpp) where it cannot.
+/// It throws std::bad_alloc or Failure (base/failure.hpp) where it cannot.
 struct Kernel {
   std::string_view name;     // "ep"
   std::string_view summary;  // one line: what it computes and what it asks of the network

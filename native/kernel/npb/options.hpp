@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "core/interface.hpp"
+#include "base/interface.hpp"
 #include "kernel/npb/npb.hpp"
 
 namespace fabricbench::npb {

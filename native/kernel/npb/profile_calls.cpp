@@ -7,7 +7,7 @@
 
 #include <bit>
 
-#include "core/clock.hpp"
+#include "base/clock.hpp"
 #include "kernel/npb/profile.hpp"
 
 namespace {

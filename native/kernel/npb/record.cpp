@@ -4,7 +4,7 @@
 
 #include <cstdio>
 
-#include "core/version.hpp"
+#include "base/program.hpp"
 #include "kernel/npb/outcome.hpp"
 
 namespace fabricbench::npb {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/line_file.hpp"
+#include "base/line_file.hpp"
 #include "kernel/npb/npb.hpp"
 #include "kernel/npb/profile.hpp"
 

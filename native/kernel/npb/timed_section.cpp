@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/clock.hpp"
+#include "base/clock.hpp"
 #include "kernel/npb/npb.hpp"
 #include "kernel/npb/profile.hpp"
 

@@ -6,8 +6,10 @@
 #include <numeric>
 
 #include "core/report.hpp"
+#include "pattern/channels.hpp"
 #include "pattern/round_trip.hpp"
-#include "probe/orders.hpp"
+#include "probe/agreement.hpp"
+#include "probe/launch.hpp"
 
 namespace fabricbench {
 namespace {

@@ -7,7 +7,7 @@
 #include "pattern/burst.hpp"
 #include "pattern/oneway.hpp"
 #include "pattern/pingpong.hpp"
-#include "pattern/verification.hpp"
+#include "pattern/round_trip.hpp"
 #include "transport/device.hpp"
 
 namespace fabricbench {

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "switch/failure.hpp"
+#include "base/failure.hpp"
 
 namespace fabricbench::emulated_switch {
 namespace {
@@ -30,8 +30,7 @@ json valid() {
 std::string refusal_of(const json& config) {
   try {
     parse_config(config.dump());
-  } catch (const ConfigError& error) {
-    EXPECT_EQ(error.exit_code(), 2);
+  } catch (const InputError& error) {
     return error.what();
   }
   return "accepted";
@@ -75,29 +74,29 @@ TEST(Config, NamesTheKeyThatIsWrong) {
 }
 
 TEST(Config, RefusesUnknownKeysAtEachLevel) {
-  EXPECT_EQ(refusal_of(with("/line_rate", 1)), "line_rate is not a known key");
-  EXPECT_EQ(refusal_of(with("/ports/0/delay", 1)), "ports[0].delay is not a known key");
-  EXPECT_EQ(refusal_of(with("/cell/bytes", 1)), "cell.bytes is not a known key");
+  EXPECT_TRUE(refusal_of(with("/line_rate", 1)).starts_with("line_rate: is not a known key"));
+  EXPECT_TRUE(refusal_of(with("/ports/0/delay", 1)).starts_with("ports[0].delay: is not a known key"));
+  EXPECT_TRUE(refusal_of(with("/cell/bytes", 1)).starts_with("cell.bytes: is not a known key"));
 }
 
 TEST(Config, SaysWhichKeyIsMissing) {
   for (const char* key : {"name", "line_rate_bit_s", "delay_ns", "switching", "mtu", "status"}) {
     json config = valid();
     config.erase(key);
-    EXPECT_EQ(refusal_of(config), std::string(key) + " is missing");
+    EXPECT_EQ(refusal_of(config), std::string(key) + ": is missing");
   }
 }
 
 TEST(Config, TextThatIsNotJsonIsRefused) {
-  EXPECT_THROW(parse_config("{"), ConfigError);
-  EXPECT_THROW(parse_config("[]"), ConfigError);
+  EXPECT_THROW(parse_config("{"), InputError);
+  EXPECT_THROW(parse_config("[]"), InputError);
 }
 
 TEST(Config, AFileThatIsMissingIsNamed) {
   try {
     read_config("/nonexistent/switch.json");
     FAIL() << "accepted";
-  } catch (const ConfigError& error) {
+  } catch (const InputError& error) {
     EXPECT_NE(std::string(error.what()).find("/nonexistent/switch.json"), std::string::npos);
   }
 }

@@ -112,10 +112,10 @@ Config config_of(std::int64_t line_rate_bit_s, std::int64_t delay_ns, Switching 
 }
 
 /// Turns until every frame has come and left.
-void run(World& world, const Config& config, Board& board) {
+void run(World& world, const Config& config, Statistics& statistics) {
   std::vector<Loop::Ends> ends;
   for (std::size_t port = 0; port < kPorts; ++port) ends.push_back({FakeRing{&world, port}, FakeSender{&world, port}});
-  Loop loop(config, board, std::move(ends), FakeClock{&world});
+  Loop loop(config, statistics, std::move(ends), FakeClock{&world});
   const auto is_over = [&] {
     for (std::size_t port = 0; port < kPorts; ++port) {
       if (loop.ring(port).next < world.arriving[port].size()) return false;
@@ -165,10 +165,10 @@ TEST_P(AsymmetricLoad, FramesAreAdmittedInTheOrderInWhichTheyAreReady) {
   for (int i = 0; i < 200; ++i) world.add(2, {kStartNs + 20 * i * gap_ns + gap_ns / 3, load.bytes, 0});
   const std::vector<std::uint32_t> ideal = ideal_order(world, config, 0);
   world.now_ns += load.stall_ns;
-  auto board = std::make_unique<Board>(kPorts);
-  run(world, config, *board);
-  EXPECT_EQ(board->ports[0].out_of_order_frames.value(), 0U);
-  EXPECT_EQ(board->ports[0].sent.frames.value(), 4'200U);
+  auto statistics = std::make_unique<Statistics>(kPorts);
+  run(world, config, *statistics);
+  EXPECT_EQ(statistics->ports[0].out_of_order_frames.value(), 0U);
+  EXPECT_EQ(statistics->ports[0].sent.frames.value(), 4'200U);
   EXPECT_TRUE(world.sent[0] == ideal) << "frames left in another order";
 }
 
@@ -193,14 +193,14 @@ TEST(ForwardingLoop, AFullSocketBufferDelaysFramesAndIsNoDropOfTheFabric) {
   World world = one_sender(20);
   for (int i = 0; i < 20; ++i) world.add(2, {kStartNs + i * kGapNs, 1500, 3});
   world.full_until_ns[0] = kStartNs + 1'000'000;
-  auto board = std::make_unique<Board>(kPorts);
-  run(world, config, *board);
-  EXPECT_EQ(board->ports[0].sent.frames.value(), 20U);
-  EXPECT_EQ(board->ports[0].dropped.frames.value(), 0U);
-  EXPECT_EQ(board->ports[0].unsent.frames.value(), 0U);
-  EXPECT_GT(board->ports[0].send_retries.value(), 0U);
-  EXPECT_EQ(board->ports[3].sent.frames.value(), 20U);
-  EXPECT_EQ(board->ports[3].send_retries.value(), 0U);
+  auto statistics = std::make_unique<Statistics>(kPorts);
+  run(world, config, *statistics);
+  EXPECT_EQ(statistics->ports[0].sent.frames.value(), 20U);
+  EXPECT_EQ(statistics->ports[0].dropped.frames.value(), 0U);
+  EXPECT_EQ(statistics->ports[0].unsent.frames.value(), 0U);
+  EXPECT_GT(statistics->ports[0].send_retries.value(), 0U);
+  EXPECT_EQ(statistics->ports[3].sent.frames.value(), 20U);
+  EXPECT_EQ(statistics->ports[3].send_retries.value(), 0U);
   EXPECT_TRUE(world.sent[0] == ideal_order(world, config, 0));
 }
 
@@ -208,23 +208,23 @@ TEST(ForwardingLoop, WhatTheSocketNeverTakesIsTheEmulatorsOwnFailure) {
   const Config config = config_of(1'000'000'000, 500, Switching::store_and_forward);
   World world = one_sender(20);
   world.full_until_ns[0] = kStartNs + 1'000'000'000;
-  auto board = std::make_unique<Board>(kPorts);
-  run(world, config, *board);
-  EXPECT_EQ(board->ports[0].unsent.frames.value(), 20U);
-  EXPECT_EQ(board->ports[0].unsent.bytes.value(), 20U * 1500);
-  EXPECT_EQ(board->ports[0].dropped.frames.value(), 0U);
-  EXPECT_EQ(board->ports[0].sent.frames.value(), 0U);
+  auto statistics = std::make_unique<Statistics>(kPorts);
+  run(world, config, *statistics);
+  EXPECT_EQ(statistics->ports[0].unsent.frames.value(), 20U);
+  EXPECT_EQ(statistics->ports[0].unsent.bytes.value(), 20U * 1500);
+  EXPECT_EQ(statistics->ports[0].dropped.frames.value(), 0U);
+  EXPECT_EQ(statistics->ports[0].sent.frames.value(), 0U);
 }
 
 TEST(ForwardingLoop, AnInterfaceThatIsDownIsNotTriedAgain) {
   const Config config = config_of(1'000'000'000, 500, Switching::store_and_forward);
   World world = one_sender(20);
   world.is_down[0] = true;
-  auto board = std::make_unique<Board>(kPorts);
-  run(world, config, *board);
-  EXPECT_EQ(board->ports[0].unsent.frames.value(), 20U);
-  EXPECT_EQ(board->ports[0].send_retries.value(), 0U);
-  EXPECT_EQ(board->ports[0].dropped.frames.value(), 0U);
+  auto statistics = std::make_unique<Statistics>(kPorts);
+  run(world, config, *statistics);
+  EXPECT_EQ(statistics->ports[0].unsent.frames.value(), 20U);
+  EXPECT_EQ(statistics->ports[0].send_retries.value(), 0U);
+  EXPECT_EQ(statistics->ports[0].dropped.frames.value(), 0U);
 }
 
 TEST(ForwardingLoop, AFullPortBufferIsADropOfTheFabric) {
@@ -235,11 +235,22 @@ TEST(ForwardingLoop, AFullPortBufferIsADropOfTheFabric) {
     world.add(1, {kStartNs, 1500, 0});
     world.add(2, {kStartNs, 1500, 0});
   }
-  auto board = std::make_unique<Board>(kPorts);
-  run(world, config, *board);
-  EXPECT_GT(board->ports[0].dropped.frames.value(), 5U);
-  EXPECT_EQ(board->ports[0].dropped.frames.value() + board->ports[0].sent.frames.value(), 40U);
-  EXPECT_EQ(board->ports[0].unsent.frames.value(), 0U);
+  auto statistics = std::make_unique<Statistics>(kPorts);
+  run(world, config, *statistics);
+  EXPECT_GT(statistics->ports[0].dropped.frames.value(), 5U);
+  EXPECT_EQ(statistics->ports[0].dropped.frames.value() + statistics->ports[0].sent.frames.value(), 40U);
+  EXPECT_EQ(statistics->ports[0].unsent.frames.value(), 0U);
+}
+
+TEST(Fifo, KeepsTheOrderWhileItGrowsAroundItsEnd) {
+  Fifo<int> fifo;
+  int next_in = 0;
+  int next_out = 0;
+  for (; next_in < 700; ++next_in) fifo.push(next_in);
+  for (; next_out < 650; ++next_out, fifo.pop()) ASSERT_EQ(fifo.front(), next_out);
+  for (; next_in < 5'000; ++next_in) fifo.push(next_in);
+  for (; next_out < 5'000; ++next_out, fifo.pop()) ASSERT_EQ(fifo.front(), next_out);
+  EXPECT_TRUE(fifo.empty());
 }
 
 }  // namespace

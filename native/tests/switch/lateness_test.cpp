@@ -1,11 +1,210 @@
 #include "switch/lateness.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "switch/lateness_file.hpp"
 
 namespace fabricbench::emulated_switch {
 namespace {
+
+using nlohmann::json;
+
+constexpr std::int64_t kWindow = LatenessSeries::kWindowNs;
+constexpr std::int64_t kLongAfter = 1'000'000 * kWindow;
+
+std::vector<json> taken(LatenessSeries& series, std::int64_t now_ns = kLongAfter) {
+  std::vector<json> windows;
+  series.take(now_ns, [&](const LatenessWindow& window) { windows.push_back(json::parse(line_of(window, 0))); });
+  return windows;
+}
+
+std::uint64_t frames_of(const json& window) {
+  std::uint64_t frames = 0;
+  for (const json& pair : window["frames"]) frames += pair[1].get<std::uint64_t>();
+  return frames;
+}
+
+TEST(LatenessSeries, AFloodsLatenessStaysInItsOwnWindows) {
+  LatenessSeries series;
+  for (std::int64_t i = 0; i < 100; ++i) series.add(5 * kWindow + i, 1'200'000);
+  for (std::int64_t i = 0; i < 100; ++i) series.add(7 * kWindow + i, 100);
+  const std::vector<json> windows = taken(series);
+  ASSERT_EQ(windows.size(), 2U);
+  EXPECT_EQ(windows[0]["begin_unix_ns"], 5 * kWindow);
+  EXPECT_EQ(windows[0]["end_unix_ns"], 6 * kWindow);
+  EXPECT_EQ(windows[0]["maximum"], 1'200'000);
+  EXPECT_EQ(windows[1]["begin_unix_ns"], 7 * kWindow);
+  EXPECT_EQ(windows[1]["maximum"], 100);
+  ASSERT_EQ(windows[1]["frames"].size(), 1U);
+  EXPECT_GE(windows[1]["frames"][0][0], 100);
+  EXPECT_LE(windows[1]["frames"][0][0], 100 * 9 / 8);
+  EXPECT_EQ(windows[1]["frames"][0][1], 100);
+}
+
+TEST(LatenessSeries, TheWindowOfNowIsTakenOnceItIsOver) {
+  LatenessSeries series;
+  series.add(3 * kWindow + 5, 10);
+  EXPECT_TRUE(taken(series, 3 * kWindow + 6).empty());
+  EXPECT_TRUE(taken(series, 4 * kWindow).empty());  // a frame may be on its way to being counted
+  EXPECT_EQ(taken(series, 4 * kWindow + LatenessSeries::kGraceNs).size(), 1U);
+  EXPECT_TRUE(taken(series).empty());
+}
+
+TEST(LatenessSeries, AFrameThatFollowsEndsTheWindowBefore) {
+  LatenessSeries series;
+  series.add(3 * kWindow, 10);
+  series.add(4 * kWindow, 20);
+  EXPECT_EQ(taken(series, 4 * kWindow).size(), 1U);
+}
+
+TEST(LatenessSeries, AFullRingLosesTheNewestWindowsAndCountsThem) {
+  LatenessSeries series;
+  const auto slots = static_cast<std::int64_t>(LatenessSeries::kSlots);
+  for (std::int64_t i = 0; i < slots + 3; ++i) series.add(i * kWindow, i);
+  EXPECT_EQ(series.lost(), 3U);
+  EXPECT_EQ(taken(series).size(), LatenessSeries::kSlots);
+  series.add((slots + 9) * kWindow, 1);
+  const std::vector<json> windows = taken(series);
+  ASSERT_EQ(windows.size(), 1U);
+  EXPECT_EQ(windows[0]["begin_unix_ns"], (slots + 9) * kWindow);
+  EXPECT_EQ(frames_of(windows[0]), 1U);
+}
+
+TEST(LatenessSeries, TakesAnyLateness) {
+  LatenessSeries series;
+  series.add(0, -5'000);
+  series.add(0, std::numeric_limits<std::int64_t>::max());
+  const std::vector<json> windows = taken(series);
+  ASSERT_EQ(windows.size(), 1U);
+  EXPECT_EQ(windows[0]["frames"].front()[0], 0);
+  EXPECT_EQ(windows[0]["maximum"], LatenessWindow::kLargest);
+  EXPECT_EQ(windows[0]["frames"].back()[0], LatenessWindow::kLargest);
+}
+
+TEST(LatenessSeries, WhatOneThreadAddsAnotherTakesOnceEach) {
+  LatenessSeries series;
+  constexpr std::int64_t kFrames = 400'000;
+  constexpr std::int64_t kApart = kWindow / 1'000;  // 400 windows in all, fewer than the ring holds
+  std::atomic<bool> is_done = false;
+  std::jthread adder([&] {
+    for (std::int64_t i = 0; i < kFrames; ++i) series.add(i * kApart, i % 5'000);
+    is_done = true;
+  });
+  std::uint64_t frames = 0;
+  std::int64_t last_begin = -1;
+  const auto take = [&](std::int64_t now_ns) {
+    for (const json& window : taken(series, now_ns)) {
+      EXPECT_GT(window["begin_unix_ns"], last_begin);
+      last_begin = window["begin_unix_ns"];
+      frames += frames_of(window);
+    }
+  };
+  while (!is_done) take(0);
+  take(kLongAfter);
+  EXPECT_EQ(frames, static_cast<std::uint64_t>(kFrames));
+  EXPECT_EQ(series.lost(), 0U);
+}
+
+class LatenessFiles : public testing::Test {
+ protected:
+  LatenessFiles() : path(testing::TempDir() + "lateness-" + std::to_string(getpid()) + ".jsonl") {}
+  ~LatenessFiles() override {
+    std::filesystem::remove(path);
+    std::filesystem::remove(path + ".old");
+  }
+
+  static std::vector<json> lines_of(const std::string& path) {
+    std::vector<json> lines;
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line);) lines.push_back(json::parse(line));
+    return lines;
+  }
+
+  std::string path;
+};
+
+TEST_F(LatenessFiles, WindowsAreAppendedWithTheTimeOfDay) {
+  LatenessSeries series;
+  LatenessFile file(path);
+  series.add(0, 10);  // at boot: long over
+  file.append(series);
+  series.add(2 * kWindow, 20);
+  file.append(series);
+  const std::vector<json> lines = lines_of(path);
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_NEAR(lines[1]["begin_unix_ns"].get<double>() - lines[0]["begin_unix_ns"].get<double>(), 2 * kWindow, 1e6);
+  EXPECT_GT(lines[0]["begin_unix_ns"], 0);
+}
+
+TEST_F(LatenessFiles, TwoFilesAreKeptAndTheOldestWindowsDropped) {
+  constexpr std::uint64_t kLargest = 1'000;
+  LatenessSeries series;
+  LatenessFile file(path, kLargest);
+  for (std::int64_t i = 0; i < 100; ++i) {
+    series.add(i * kWindow, i);
+    file.append(series);
+  }
+  EXPECT_LE(std::filesystem::file_size(path), kLargest);
+  EXPECT_LE(std::filesystem::file_size(path + ".old"), kLargest);
+  const std::vector<json> old = lines_of(path + ".old");
+  const std::vector<json> now = lines_of(path);
+  EXPECT_EQ(now.back()["maximum"], 99);
+  EXPECT_EQ(old.back()["maximum"].get<int>() + 1, now.front()["maximum"].get<int>());
+  EXPECT_GT(old.front()["maximum"], 0);
+}
+
+TEST_F(LatenessFiles, ALineThatAFullDiskCutShortTakesNoOtherWithIt) {
+  constexpr int kBatch = 200;  // longer than a stream's buffer, as on a busy network
+  LatenessSeries series;
+  LatenessFile file(path);
+  const auto append = [&](int batch) {
+    for (int i = batch * kBatch; i < (batch + 1) * kBatch; ++i) series.add(i * kWindow, i);
+    file.append(series);
+  };
+  append(0);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto previous = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit full{std::filesystem::file_size(path) + 20, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &full);
+  append(1);
+  append(2);
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, previous);
+  append(3);
+  std::vector<int> readable;
+  std::ifstream written(path);
+  for (std::string line; std::getline(written, line);) {
+    if (json::accept(line)) readable.push_back(json::parse(line)["maximum"].get<int>());
+  }
+  std::vector<int> expected(2 * kBatch);
+  for (int i = 0; i < kBatch; ++i) {
+    expected[static_cast<std::size_t>(i)] = i;
+    expected[static_cast<std::size_t>(kBatch + i)] = 3 * kBatch + i;
+  }
+  EXPECT_EQ(readable, expected);
+}
+
+TEST_F(LatenessFiles, WithoutAPathNothingIsKept) {
+  LatenessSeries series;
+  LatenessFile file("");
+  series.add(0, 10);
+  file.append(series);
+  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_TRUE(taken(series).empty());
+}
 
 TEST(Lateness, StartsEmpty) {
   const Lateness lateness;

@@ -45,7 +45,7 @@ ASKED_FOR = "asked for when the lab was started"
 
 
 CUT_THROUGH_HEADER_BYTES = 64
-"""What a cut-through switch reads before it forwards, where there are no cells: native/switch/wire.hpp."""
+"""What a cut-through switch reads before it forwards, where there are no cells: native/switch/timing.hpp."""
 
 
 class Switching(StrEnum):

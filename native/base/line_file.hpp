@@ -1,0 +1,37 @@
+// A file of JSON lines, as every record is one. What has been flushed survives whatever dies afterwards.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "base/failure.hpp"
+
+namespace fabricbench {
+
+class LineFile {
+ public:
+  /// Open a file, or stdout for `-`. Throws OutputError.
+  explicit LineFile(const std::string& path);
+  ~LineFile();
+  LineFile(const LineFile&) = delete;
+  LineFile& operator=(const LineFile&) = delete;
+
+  void add(const nlohmann::ordered_json& line);
+  /// Text that the caller has made up itself, newlines included.
+  void add_text(std::string_view text) { pending_ += text; }
+  /// Write what was added. Throws OutputError.
+  void flush();
+
+ private:
+  std::string path_;
+  std::FILE* file_;
+  std::string pending_;
+};
+
+/// The time of day as records have it.
+std::int64_t unix_ns();
+
+}  // namespace fabricbench

@@ -1,0 +1,280 @@
+// A round of a flood, whatever its transport: when it begins, how its time is divided into windows, when it ends, and
+// how it is settled. Windows lie at the same global times on all ranks; each is closed by the first look at the clock
+// after its end and has the true time between two such looks. Once the time is over, every sender tells every receiver
+// over the control plane what it sent on each path, and receivers take the rest, so that the paths can be used again;
+// then each says what its channels carried.
+#pragma once
+
+#include <time.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "base/failure.hpp"
+#include "core/measurement.hpp"
+#include "pattern/channels.hpp"
+#include "transport/transport.hpp"
+
+namespace fabricbench {
+
+/// The windows of a round, the same on all ranks.
+struct FloodSchedule {
+  std::uint64_t window_ns = 0;
+  std::size_t warmup_windows = 0;
+  std::size_t windows = 1;
+
+  std::uint64_t warmup_ns() const { return warmup_windows * window_ns; }
+  std::uint64_t measured_ns() const { return windows * window_ns; }
+  double measured_seconds() const { return static_cast<double>(measured_ns()) * 1e-9; }
+};
+
+inline FloodSchedule flood_schedule(const PlanProbe& probe, std::size_t rounds) {
+  // Long enough that a receiver which is held up for a millisecond shows little, short enough for dozens in a cell.
+  constexpr double window_seconds = 20e-3;
+  const double seconds = probe.stopping.maximum_seconds / static_cast<double>(rounds);
+  const std::size_t most = std::max<std::size_t>(1, probe.stopping.maximum_samples / rounds);
+  const double wanted = std::clamp(std::round(seconds / window_seconds), 1.0, static_cast<double>(most));
+  FloodSchedule schedule;
+  schedule.windows = static_cast<std::size_t>(wanted);
+  schedule.window_ns = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(seconds * 1e9 / wanted));
+  schedule.warmup_windows = std::min(probe.warmup_samples, schedule.windows);
+  return schedule;
+}
+
+/// What a rank knows of a round of a flood when it has measured. All ranks stop at about the same time.
+inline Outcome flood_outcome(const Task& task) {
+  Outcome outcome;
+  const GroupParameters parameters = group_parameters(task.probe);
+  outcome.channels = channels_of(task.probe.pattern, task.team.size(), parameters);
+  if (task.team.member() == 0) outcome.stop = StopReason::time;
+  const double rounds_so_far = static_cast<double>(task.round + 1);
+  outcome.seconds = flood_schedule(task.probe, task.rounds).measured_seconds() * rounds_so_far;
+  return outcome;
+}
+
+inline constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
+
+class FloodWindows {
+ public:
+  enum class Phase { warmup, measured, grace, over };
+
+  /// `has_samples`: this rank's windows are samples. A congestor has no windows, it goes on until it is told.
+  FloodWindows(Task& task, bool has_samples)
+      : task_(task),
+        schedule_(flood_schedule(task.probe, task.rounds)),
+        has_samples_(has_samples),
+        is_congestor_(static_cast<bool>(task.is_over)) {}
+
+  /// Sleep until the common start.
+  void wait_for_start() {
+    const std::uint64_t start = task_.clock.to_local(task_.start_ns);
+    const timespec until{static_cast<time_t>(start / 1'000'000'000), static_cast<long>(start % 1'000'000'000)};
+    while (KernelClock::now() < start) clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr);
+    phase_begin_ = last_ = start;
+    window_ns_ = schedule_.window_ns;
+    phase_end_ = start + schedule_.warmup_ns();
+    next_ = is_congestor_ ? start : std::min(start + window_ns_, phase_end_);
+  }
+
+  /// When to call note() again at the latest.
+  std::uint64_t next() const { return next_; }
+  bool is_over() const { return phase_ == Phase::over; }
+
+  /// Tell the time and the bytes that have come so far; the phase that begins now, if one does.
+  std::optional<Phase> note(std::uint64_t now, std::uint64_t bytes) {
+    if (now < next_) [[likely]]
+      return std::nullopt;
+    if (is_congestor_) return look(now);
+    if (phase_ == Phase::grace) return enter(Phase::over, never);
+    const bool is_warmup = phase_ == Phase::warmup;
+    const std::size_t wanted = is_warmup ? schedule_.warmup_windows : schedule_.windows;
+    const std::size_t due = std::min(wanted, static_cast<std::size_t>((now - phase_begin_) / window_ns_));
+    close(now, bytes, due - closed_);
+    closed_ = due;
+    next_ = phase_begin_ + (due + 1) * window_ns_;
+    if (due < wanted) return std::nullopt;
+    if (is_warmup) return begin_measuring(now, bytes);
+    measured_ns_ = now - phase_begin_;
+    // Receivers elsewhere may be a little late: their last window is to be full.
+    return enter(Phase::grace, std::max(now, phase_end_) + grace_ns);
+  }
+
+  /// How long this rank's measured windows lasted.
+  std::uint64_t measured_ns() const { return measured_ns_; }
+
+ private:
+  static constexpr std::uint64_t grace_ns = 10'000'000;
+  static constexpr std::uint64_t look_every_ns = 2'000'000;
+
+  std::optional<Phase> enter(Phase phase, std::uint64_t next) {
+    phase_ = phase;
+    next_ = next;
+    return phase;
+  }
+
+  std::optional<Phase> look(std::uint64_t now) {
+    if (task_.is_over()) return enter(Phase::over, never);
+    next_ = now + look_every_ns;
+    return std::nullopt;
+  }
+
+  /// The measured windows begin where the last one of the warm-up really ended.
+  std::optional<Phase> begin_measuring(std::uint64_t now, std::uint64_t bytes) {
+    phase_end_ += schedule_.measured_ns();
+    phase_begin_ = last_ = now;
+    last_bytes_ = bytes;
+    closed_ = 0;
+    const std::uint64_t left = phase_end_ > now ? phase_end_ - now : 0;
+    window_ns_ = std::max(left / schedule_.windows, schedule_.window_ns / 2);
+    return enter(Phase::measured, now + window_ns_);
+  }
+
+  /// A rank that was held up past the ends of several windows knows only what came in all of them together.
+  void close(std::uint64_t now, std::uint64_t bytes, std::size_t count) {
+    if (count == 0) return;
+    Series& series = phase_ == Phase::warmup ? task_.samples.warmup : task_.samples.measured;
+    const std::uint64_t ns = now - last_;
+    const std::uint64_t came = bytes - last_bytes_;
+    for (std::size_t i = 0; i < count && has_samples_ && series.room() > 0; ++i) {
+      const std::uint64_t part_ns = ns * (i + 1) / count - ns * i / count;
+      series.push(task_.timebase.to_ticks(static_cast<double>(part_ns) * 1e-9),
+                  came * (i + 1) / count - came * i / count);
+    }
+    last_ = now;
+    last_bytes_ = bytes;
+  }
+
+  Task& task_;
+  const FloodSchedule schedule_;
+  const bool has_samples_;
+  const bool is_congestor_;
+  Phase phase_ = Phase::warmup;
+  std::uint64_t window_ns_ = 0;
+  std::uint64_t phase_begin_ = 0;
+  std::uint64_t phase_end_ = 0;  // as planned
+  std::uint64_t last_ = 0;
+  std::uint64_t last_bytes_ = 0;
+  std::uint64_t next_ = 0;
+  std::uint64_t measured_ns_ = 0;
+  std::size_t closed_ = 0;
+};
+
+/// The windows of a rank that rests in a round: nothing came, for as long as the others measured, so that windows of
+/// all ranks and rounds stay side by side.
+inline Outcome rest_from_flood(Task& task) {
+  const FloodSchedule schedule = flood_schedule(task.probe, task.rounds);
+  const std::uint64_t ticks = task.timebase.to_ticks(static_cast<double>(schedule.window_ns) * 1e-9);
+  for (std::size_t i = 0; i < schedule.warmup_windows; ++i) task.samples.warmup.push(ticks, 0);
+  for (std::size_t i = 0; i < schedule.windows; ++i) task.samples.measured.push(ticks, 0);
+  return flood_outcome(task);
+}
+
+/// What a sender tells of one path. The first that a receiver gets from a peer that failed says so.
+struct FloodTally {
+  static constexpr MessageType message_type = MessageType::flood_tally;
+  bool has_failed = true;
+  std::uint64_t bytes = 0;
+  std::uint64_t messages = 0;
+  // Of these the ones from `measured_first` to before `measured_end` were sent while the sender measured, by its clock.
+  std::uint64_t measured_first = 0;
+  std::uint64_t measured_end = 0;
+};
+
+/// Tells each sending link's tally once. However the flood ends, no receiver is left waiting.
+template <Transport T>
+class FloodTallies {
+ public:
+  FloodTallies(std::span<LinkOver<T>> links, const CellTeam& team) : links_(links), team_(team) {}
+  ~FloodTallies() {
+    for (; told_ < links_.size(); ++told_) tell({});
+  }
+  FloodTallies(const FloodTallies&) = delete;
+  FloodTallies& operator=(const FloodTallies&) = delete;
+
+  /// `tally_of(i)` is that of link i.
+  template <class TallyOf>
+  void tell_all(TallyOf tally_of) {
+    for (; told_ < links_.size(); ++told_) tell(tally_of(told_));
+  }
+
+  /// The tally of a link that receives if it has come, without waiting. To be asked for in the order of the links.
+  std::optional<FloodTally> try_receive(std::size_t link) const {
+    const auto tally = team_.try_receive<FloodTally>(links_[link].link.peer);
+    if (tally && tally->has_failed) throw_peer_failed();
+    return tally;
+  }
+
+  /// The tallies of all links that receive, in their order; empty ones in between.
+  std::vector<FloodTally> receive_all() const {
+    std::vector<FloodTally> tallies(links_.size());
+    bool has_failed = false;
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+      if (!links_[i].link.receives) continue;
+      tallies[i] = team_.receive<FloodTally>(links_[i].link.peer);
+      has_failed = has_failed || tallies[i].has_failed;
+    }
+    if (has_failed) throw_peer_failed();
+    return tallies;
+  }
+
+ private:
+  /// What failed is said by the rank that it happened to.
+  [[noreturn]] static void throw_peer_failed() {
+    throw Failure(FailureCode::timeout, "a peer gave up in the middle: see what it reports");
+  }
+
+  void tell(const FloodTally& tally) {
+    const Link& link = links_[told_].link;
+    if (link.sends) team_.send(link.peer, tally);
+  }
+
+  std::span<LinkOver<T>> links_;
+  const CellTeam& team_;
+  std::size_t told_ = 0;
+};
+
+/// What came over one link that receives: all of it, and what of it in the measured phase.
+struct FloodReceipt {
+  std::uint64_t all_bytes = 0;
+  std::uint64_t bytes = 0;
+  Counters counters;
+};
+
+/// Note what the links of this rank carried. Failure: nothing came at all, before, while or after it was measured.
+template <Transport T>
+void report_channels(std::span<LinkOver<T>> links, std::span<const FloodReceipt> receipts, std::uint64_t measured_ns,
+                     Task& task) {
+  std::uint64_t bytes = 0;
+  bool has_receiving = false;
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    if (!links[i].link.receives) continue;
+    has_receiving = true;
+    bytes += receipts[i].all_bytes;
+    task.counters.add(receipts[i].counters);
+    ChannelReport channel;
+    channel.source = links[i].peer_rank;
+    channel.destination = task.team.world_rank(task.team.member());
+    channel.flow = links[i].link.flow;
+    channel.round = task.round;
+    channel.time_ns = {static_cast<std::int64_t>(measured_ns)};
+    channel.bytes = {receipts[i].bytes};
+    channel.sent = receipts[i].counters.sent;
+    channel.lost = receipts[i].counters.lost;
+    task.findings.channels.push_back(std::move(channel));
+  }
+  if (has_receiving && bytes == 0) {
+    throw Failure(
+        FailureCode::timeout,
+        "nothing arrived while all sent as much as they could: is something filtering this protocol on the way?");
+  }
+}
+
+template <Transport T>
+bool has_receiving_link(std::span<LinkOver<T>> links) {
+  return std::ranges::any_of(links, [](const LinkOver<T>& link) { return link.link.receives; });
+}
+
+}  // namespace fabricbench

@@ -1,5 +1,5 @@
 // What the network interfaces of this host carry in timed sections. Files are read for it, so never inside one.
-#include "kernel/npb/profile.hpp"
+#include "kernel/frame/profile.hpp"
 
 namespace fabricbench::npb {
 namespace {

@@ -1,4 +1,4 @@
-#include "kernel/npb/outcome.hpp"
+#include "kernel/frame/outcome.hpp"
 
 #include <algorithm>
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/line_file.hpp"
+#include "kernel/frame/profile.hpp"
 #include "kernel/npb/npb.hpp"
-#include "kernel/npb/profile.hpp"
 
 namespace fabricbench::npb {
 

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <string>
 
-#include "kernel/npb/outcome.hpp"
+#include "kernel/frame/outcome.hpp"
 
 namespace fabricbench::npb {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <cstdio>
 
+#include "kernel/frame/profile.hpp"
 #include "kernel/npb/npb.hpp"
-#include "kernel/npb/profile.hpp"
 
 namespace fabricbench::npb {
 

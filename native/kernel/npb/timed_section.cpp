@@ -2,8 +2,8 @@
 #include <cmath>
 
 #include "core/clock.hpp"
+#include "kernel/frame/profile.hpp"
 #include "kernel/npb/npb.hpp"
-#include "kernel/npb/profile.hpp"
 
 namespace fabricbench::npb {
 namespace {

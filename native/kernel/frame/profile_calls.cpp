@@ -8,7 +8,7 @@
 #include <bit>
 
 #include "core/clock.hpp"
-#include "kernel/npb/profile.hpp"
+#include "kernel/frame/profile.hpp"
 
 namespace {
 

@@ -1,11 +1,11 @@
-#include "kernel/npb/record.hpp"
+#include "kernel/frame/outcome.hpp"
 
 #include <time.h>
 
 #include <cstdio>
 
 #include "core/version.hpp"
-#include "kernel/npb/outcome.hpp"
+#include "kernel/npb/record.hpp"
 
 namespace fabricbench::npb {
 namespace {

@@ -1,4 +1,4 @@
-#include "kernel/npb/options.hpp"
+#include "kernel/frame/options.hpp"
 
 #include <algorithm>
 #include <array>

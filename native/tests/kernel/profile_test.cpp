@@ -1,5 +1,5 @@
 // Counting on ranks that really talk; run by mpiexec on 1 and on 3 ranks, every rank runs every test.
-#include "kernel/npb/profile.hpp"
+#include "kernel/frame/profile.hpp"
 
 #include <gtest/gtest.h>
 

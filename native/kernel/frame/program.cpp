@@ -15,9 +15,9 @@
 #include "core/failure.hpp"
 #include "core/version.hpp"
 #include "core/whereabouts.hpp"
+#include "kernel/frame/options.hpp"
+#include "kernel/frame/outcome.hpp"
 #include "kernel/npb/kernels.hpp"
-#include "kernel/npb/options.hpp"
-#include "kernel/npb/outcome.hpp"
 #include "kernel/npb/record.hpp"
 #include "kernel/npb/report.hpp"
 

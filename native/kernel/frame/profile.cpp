@@ -1,4 +1,4 @@
-#include "kernel/npb/profile.hpp"
+#include "kernel/frame/profile.hpp"
 
 #include <type_traits>
 

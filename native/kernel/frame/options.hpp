@@ -1,21 +1,23 @@
-// The command line of fabricbench-npb as a value. Reading it needs no MPI.
+// The command line of a program of kernels as a value. Reading it needs no MPI.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 
 #include "core/interface.hpp"
-#include "kernel/npb/npb.hpp"
+#include "kernel/frame/kernel.hpp"
 
-namespace fabricbench::npb {
+namespace fabricbench::kernel {
 
 enum class Action { run, list, help, version };
 
 struct Options {
   Action action = Action::run;
   const Kernel* kernel = nullptr;
-  Class problem = Class::S;
+  std::unique_ptr<const Problem> problem;  // of that kernel, to be run
+  Arguments arguments;
   std::optional<int> ranks;  // all, where it is not given
   int repetitions = 1;
   std::optional<std::string> interface;  // the one that leads into the fabric under test, for the record
@@ -23,18 +25,14 @@ struct Options {
   std::string output;                    // a file, `-` for stdout, empty for none
 };
 
-/// Thrown for a wrong command line; the message says which word it is about and what is needed.
-struct UsageError {
-  std::string message;
-};
-
-/// Read the command line for a choice of kernels. Throws UsageError.
-Options parse_options(std::span<char* const> arguments, std::span<const Kernel* const> kernels);
+/// Read the command line of a program, which must outlive what is returned. Throws UsageError.
+Options parse_options(const Program& program, std::span<char* const> words);
 
 /// What --help prints.
-extern const char* const usage_text;
+std::string usage_text(const Program& program);
 
-/// What --list prints: each kernel with the numbers of ranks, up to 64, that it can run this class on.
-std::string list_text(std::span<const Kernel* const> kernels, Class problem);
+/// What --list prints: each kernel with the numbers of ranks, up to 64, that it can run this problem on. Throws
+/// UsageError.
+std::string list_text(const Program& program, const Arguments& arguments);
 
-}  // namespace fabricbench::npb
+}  // namespace fabricbench::kernel

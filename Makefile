@@ -36,7 +36,7 @@ $(BUILT_FOR): $(VENV)/.environment
 	touch $@
 
 $(BIN)/fabricbench: $(VENV)/.environment $(LAYOUT) $(BUILT_FOR) $(NATIVE_SOURCES)
-	@echo "building the native part: about two minutes of two processors the first time"
+	@echo "building the native part: about three minutes of two processors the first time"
 	PATH="$$PATH:$(CURDIR)/$(BIN)" tools/install -c constraints.txt --no-build-isolation $(NATIVE) -e .
 	touch $@
 

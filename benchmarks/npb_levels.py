@@ -32,7 +32,7 @@ from fabricbench.workload.npb import PROGRAM
 
 LEVEL = "FABRICBENCH_PROCESSOR_LEVEL"
 RANKS = (1, 4)
-REPETITIONS = 5
+REPETITIONS = 3
 """Runs in one start, of which the median counts: class W takes a hundredth of a second with some kernels."""
 
 

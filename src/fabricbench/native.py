@@ -84,6 +84,11 @@ def native_programs() -> list[Path]:
     return [found[name] for name in sorted(found)]
 
 
+def built_for_levels(name: str) -> tuple[str, ...]:
+    """Return the names of a program of kernels and of its builds for higher levels of the processor: it goes on as one of these."""
+    return (name, *(path.name for path in native_programs() if path.name.startswith(f"{name}-")))
+
+
 @cache
 def build_info() -> BuildInfo:
     """Return what the native part was built with."""

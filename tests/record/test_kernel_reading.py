@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from fabricbench.record.kernel_lines import parse_kernel_record, read_kernel_record
+from fabricbench.record.workload_cells import told_by_kernel
 
 FIXTURE = Path(__file__).parents[2] / "schema/fixtures/kernel_record.jsonl"
 LINES = FIXTURE.read_bytes().splitlines(keepends=True)
@@ -19,6 +21,24 @@ def test_a_whole_record_is_read_from_its_file():
     assert (record.header.kernel, record.header.problem_class, record.header.rank_count) == ("cg", "S", 2)
     assert [rank.host for rank in record.header.ranks] == ["n0", "n1"]
     assert [run.repetition for run in record.runs] == [0, 1]
+
+
+def test_a_record_of_before_there_were_other_problems_than_classes_is_read():
+    header = {key: value for key, value in json.loads(LINES[0]).items() if key not in ("problem", "processor_levels")}
+    record = parse_kernel_record([json.dumps(header).encode() + b"\n", *LINES[1:]])
+    assert record.is_complete
+    assert record.header is not None
+    assert (record.header.problem_class, record.header.problem, record.header.processor_levels) == ("S", {}, ())
+
+
+def test_a_problem_that_has_no_class_is_told_by_its_parameters():
+    header = {key: value for key, value in json.loads(LINES[0]).items() if key != "class"}
+    header |= {"program": "fabricbench-jacobi", "problem": {"n": 1000, "grid": "2 x 4", "threshold": 16.5}}
+    record = parse_kernel_record([json.dumps(header).encode() + b"\n", *LINES[1:]])
+    assert record.is_complete
+    assert record.header is not None
+    assert (record.header.problem_class, record.header.problem) == (None, header["problem"])
+    assert told_by_kernel(record).program == "fabricbench-jacobi 0.1.0"
 
 
 def test_a_record_without_its_footer_was_cut_short_and_keeps_its_runs():

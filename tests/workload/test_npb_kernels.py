@@ -27,7 +27,7 @@ LARGER = (
     ("B", 2, ("ep", "mg", "ft", "is", "lu")),
 )
 """Class, ranks, and the kernels to try on them: those that end within ten seconds on two processors."""
-SOURCES = Path(__file__).parents[2] / "native/kernel/npb"
+SOURCES = Path(__file__).parents[2] / "native/kernel"
 
 
 @cache
@@ -249,7 +249,7 @@ def test_too_little_memory_ends_all_ranks_with_code_3_and_is_said_once(start: Ca
 
 def test_every_call_of_the_kernels_that_communicates_is_counted():
     """What is left out neither sends nor waits in the timed section; a call that is new must be sorted in on one side."""
-    counted = set(re.findall(r'"(MPI_\w+)"', (SOURCES / "profile.hpp").read_text()))
+    counted = set(re.findall(r'"(MPI_\w+)"', (SOURCES / "frame/profile.hpp").read_text()))
     silent = {"MPI_Init", "MPI_Finalize", "MPI_Abort", "MPI_Wtime", "MPI_Wtick", "MPI_Get_count"}
     silent_families = ("MPI_Comm_", "MPI_Cart_", "MPI_Dims_", "MPI_Type_", "MPI_Op_", "MPI_Get_library")
     called = {
@@ -259,5 +259,5 @@ def test_every_call_of_the_kernels_that_communicates_is_counted():
         if not call.startswith(silent_families)
     }
     assert called - counted - silent == set()
-    wrapped = set(re.findall(r"^int (MPI_\w+)\(", (SOURCES / "profile_calls.cpp").read_text(), re.MULTILINE))
+    wrapped = set(re.findall(r"^int (MPI_\w+)\(", (SOURCES / "frame/profile_calls.cpp").read_text(), re.MULTILINE))
     assert wrapped == counted

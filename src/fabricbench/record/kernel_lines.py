@@ -1,4 +1,6 @@
-"""The record of a kernel's run (of NPB say), one JSON object a line. `schema/kernel_record.json` is made from this.
+"""The record of a kernel's run (of NPB, or of any program on native/kernel/frame), one JSON object a line.
+
+`schema/kernel_record.json` is made from this.
 
     kernel_header      once, first
     kernel_run         for each repetition
@@ -27,7 +29,9 @@ from fabricbench.record.reading import Damage
 class KernelHeader(Model):
     """First line: which kernel, of which size, run by which program on which ranks.
 
-    `ranks` is empty where the program does not tell where they ran; `rank_count` is known always.
+    `problem` has the kernel's parameters by name, `class` is that of a kernel whose sizes come in classes; both are None or
+    empty where they are not told. `ranks` is empty where the program does not tell where they ran; `rank_count` is known always.
+    `processor_levels` are what the programs of the ranks were compiled for (`x86-64-v3`, `native`), in order.
     """
 
     type: Literal["kernel_header"] = "kernel_header"
@@ -35,9 +39,11 @@ class KernelHeader(Model):
     program: str
     program_version: str
     kernel: str
-    problem_class: str = Field(alias="class")
+    problem_class: str | None = Field(default=None, alias="class")
+    problem: dict[str, str | int | float] = {}
     rank_count: int = Field(ge=1)
     ranks: tuple[RankInfo, ...] = ()
+    processor_levels: tuple[str, ...] = ()
     mpi_library: str | None = None
     clock_resolution_ns: float | None = None
     """The smallest difference between two times that the program can tell."""

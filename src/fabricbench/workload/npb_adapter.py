@@ -24,6 +24,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from fabricbench.model import Pattern
+from fabricbench.native import built_for_levels
 from fabricbench.record.kernel_lines import KernelRecord
 from fabricbench.record.launch import KERNEL_RECORDS
 from fabricbench.record.lines import InterfaceBytes
@@ -165,8 +166,8 @@ class KernelStart(Start):
 
     @property
     def native_programs(self) -> tuple[str, ...]:
-        """fabricbench-npb, unless the program is another's."""
-        return (PROGRAM,) if self.is_own else ()
+        """fabricbench-npb at all its levels, unless the program is another's."""
+        return built_for_levels(PROGRAM) if self.is_own else ()
 
     def beyond(self) -> Iterator[str]:
         """Yield the program of a folder; what is on the user's PATH is the user's."""

@@ -1,5 +1,3 @@
-#include "kernel/npb/record.hpp"
-
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -9,10 +7,12 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <utility>
 
+#include "kernel/frame/outcome.hpp"
 #include "tests/json_lines.hpp"
 
-namespace fabricbench::npb {
+namespace fabricbench::kernel {
 namespace {
 
 using nlohmann::json;
@@ -27,6 +27,16 @@ std::map<std::string, json> fixture() {
 std::size_t index_of(std::string_view call) {
   return static_cast<std::size_t>(std::ranges::find(counted_calls, call) - counted_calls.begin());
 }
+
+class ByParameters final : public Problem {
+ public:
+  explicit ByParameters(std::vector<Parameter> all) : parameters_(std::move(all)) {}
+  std::vector<Parameter> parameters() const override { return parameters_; }
+  Result run(MPI_Comm) const override { return {}; }
+
+ private:
+  std::vector<Parameter> parameters_;
+};
 
 class KernelRecords : public testing::Test {
  protected:
@@ -45,10 +55,11 @@ class KernelRecords : public testing::Test {
   }
   ~KernelRecords() override { std::filesystem::remove(path); }
 
-  std::vector<json> write() const {
+  std::vector<json> write(const std::vector<Parameter>& parameters = {{"class", "S"}}) const {
     Record record(path);
-    const Kernel kernel{"cg", "", nullptr, nullptr};
-    record.write_header(kernel, Class::S, {json{{"rank", 0}, {"host", "n0"}, {"pid", 1}, {"cpus", {0}}}}, "An MPI");
+    const ByParameters problem(parameters);
+    const Subject subject{"fabricbench-npb", "cg", problem, {"x86-64-v3"}};
+    record.write_header(subject, {json{{"rank", 0}, {"host", "n0"}, {"pid", 1}, {"cpus", {0}}}}, "An MPI");
     record.write_run(result, profile);
     record.write_run(result, profile);
     record.write_footer();
@@ -74,12 +85,21 @@ TEST_F(KernelRecords, HaveTheLinesAndTheKeysOfTheFixture) {
 
 TEST_F(KernelRecords, TellWhoRanWhatAndHowOften) {
   const std::vector<json> lines = write();
+  EXPECT_EQ(lines[0]["program"], "fabricbench-npb");
   EXPECT_EQ(lines[0]["class"], "S");
+  EXPECT_EQ(lines[0]["problem"], json::parse(R"({"class":"S"})"));
+  EXPECT_EQ(lines[0]["processor_levels"], json::parse(R"(["x86-64-v3"])"));
   EXPECT_EQ(lines[0]["rank_count"], 1);
   EXPECT_EQ(lines[1]["repetition"], 0);
   EXPECT_EQ(lines[2]["repetition"], 1);
   EXPECT_EQ(lines[3]["runs"], 2);
   EXPECT_EQ(lines[3]["verified"], 2);
+}
+
+TEST_F(KernelRecords, TellAProblemThatHasNoClassByItsParameters) {
+  const json header = write({{"n", 1000}, {"grid", "2 x 4"}, {"threshold", 16.5}})[0];
+  EXPECT_FALSE(header.contains("class"));
+  EXPECT_EQ(header["problem"], json::parse(R"({"n":1000,"grid":"2 x 4","threshold":16.5})"));
 }
 
 TEST_F(KernelRecords, SplitTheTimeAndLeaveOutWhatDidNotHappen) {
@@ -114,4 +134,4 @@ TEST(MessageSizeBins, HoldWhatTheySay) {
 }
 
 }  // namespace
-}  // namespace fabricbench::npb
+}  // namespace fabricbench::kernel

@@ -1,8 +1,7 @@
 // Where the time of a timed section goes: each rank's seconds in MPI, by kind of call, and what it sends, by size of
 // message.
 //
-//   profile.cpp        the counts of this rank, and their sums over all ranks
-//   interface_use.cpp  what the network interfaces of rank 0's host carried meanwhile
+//   profile.cpp        the counts of this rank, their sums over all ranks, and the timed section that switches them on
 //   profile_calls.cpp  MPI's functions as the kernels meet them: each counts, then calls its PMPI twin
 //
 // Bytes are those that a rank hands to MPI for other ranks, each once: what a collective operation means and not what
@@ -22,7 +21,7 @@
 
 #include "core/traffic.hpp"
 
-namespace fabricbench::npb {
+namespace fabricbench::kernel {
 
 /// Every call that is counted. One that is not here fails to compile in profile_calls.cpp; a test compares the list
 /// with what the kernels call.
@@ -95,13 +94,6 @@ Counts& counts();
 /// Forget everything, before a run.
 void reset_counts();
 
-/// What each interface of this host has carried in the timed sections since `reset_counts`: proves which way a run
-/// took. Read outside the time that counts, and on rank 0 only: the other ranks have nothing in it.
-const Traffic& interface_use();
-void begin_interface_use();
-void end_interface_use();
-void reset_interface_use();
-
 /// What one rank did in its timed section.
 struct RankShare {
   double section_seconds = 0;
@@ -115,10 +107,12 @@ struct Profile {
   std::vector<RankShare> ranks;
   std::array<CallTotal, counted_calls.size()> calls{};
   std::array<std::uint64_t, size_bins> message_sizes{};
-  Traffic interfaces;  // of rank 0's host
+  /// What the interfaces of rank 0's host carried in the timed sections since `reset_counts`: proves which way a run
+  /// took. Read outside the time that counts.
+  Traffic interfaces;
 };
 
 /// The profile on rank 0, an empty one on the others. Collective.
 Profile gather_profile(MPI_Comm communicator);
 
-}  // namespace fabricbench::npb
+}  // namespace fabricbench::kernel

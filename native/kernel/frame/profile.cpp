@@ -1,11 +1,25 @@
-#include "kernel/npb/profile.hpp"
+#include "kernel/frame/profile.hpp"
 
 #include <type_traits>
 
-namespace fabricbench::npb {
+#include "base/clock.hpp"
+#include "kernel/frame/kernel.hpp"
+
+namespace fabricbench::kernel {
 namespace {
 
 constexpr double seconds_of_ns = 1e-9;
+
+/// What the interfaces of this host carried in timed sections. Files are read for it, so never inside one.
+struct InterfaceUse {
+  Traffic total;
+  Traffic before;
+};
+
+InterfaceUse& interface_use() {
+  static InterfaceUse instance;
+  return instance;
+}
 
 RankShare own_share() {
   RankShare share;
@@ -25,6 +39,12 @@ void sum_counters(const Numbers& own, Numbers& sum, MPI_Comm communicator) {
              communicator);
 }
 
+bool is_first(MPI_Comm communicator) {
+  int rank = 0;
+  MPI_Comm_rank(communicator, &rank);
+  return rank == 0;
+}
+
 }  // namespace
 
 Counts& counts() {
@@ -34,7 +54,29 @@ Counts& counts() {
 
 void reset_counts() {
   counts() = Counts{};
-  reset_interface_use();
+  interface_use() = {};
+}
+
+TimedSection::TimedSection(MPI_Comm communicator) : communicator_(communicator) {
+  if (is_first(communicator_)) interface_use().before = read_traffic_counters();
+  MPI_Barrier(communicator_);
+  counts().is_on = true;
+  begin_ns_ = KernelClock::now();
+}
+
+double TimedSection::end() {
+  const std::uint64_t own_ns = KernelClock::now() - begin_ns_;
+  counts().is_on = false;
+  counts().section_ns += own_ns;
+  const double own = static_cast<double>(own_ns) * seconds_of_ns;
+  double slowest = 0;
+  MPI_Allreduce(&own, &slowest, 1, MPI_DOUBLE, MPI_MAX, communicator_);
+  if (is_first(communicator_)) {
+    Traffic carried = traffic_between(interface_use().before, read_traffic_counters());
+    note_above(carried);
+    add_traffic(interface_use().total, carried);
+  }
+  return slowest;
 }
 
 Profile gather_profile(MPI_Comm communicator) {
@@ -49,8 +91,8 @@ Profile gather_profile(MPI_Comm communicator) {
   MPI_Gather(&share, numbers, MPI_DOUBLE, profile.ranks.data(), numbers, MPI_DOUBLE, 0, communicator);
   sum_counters(counts().calls, profile.calls, communicator);
   sum_counters(counts().message_sizes, profile.message_sizes, communicator);
-  profile.interfaces = interface_use();
+  profile.interfaces = interface_use().total;
   return profile;
 }
 
-}  // namespace fabricbench::npb
+}  // namespace fabricbench::kernel

@@ -8,17 +8,17 @@
 #include <bit>
 
 #include "base/clock.hpp"
-#include "kernel/npb/profile.hpp"
+#include "kernel/frame/profile.hpp"
 
 namespace {
 
 using fabricbench::KernelClock;
-using fabricbench::npb::CallTotal;
-using fabricbench::npb::Counts;
+using fabricbench::kernel::CallTotal;
+using fabricbench::kernel::Counts;
 
 consteval std::size_t call(std::string_view name) {
-  for (std::size_t i = 0; i < fabricbench::npb::counted_calls.size(); ++i) {
-    if (fabricbench::npb::counted_calls[i] == name) return i;
+  for (std::size_t i = 0; i < fabricbench::kernel::counted_calls.size(); ++i) {
+    if (fabricbench::kernel::counted_calls[i] == name) return i;
   }
   throw "the call is not listed in counted_calls";
 }
@@ -35,7 +35,7 @@ struct Tally {
 
 template <class Sent, class Twin>
 int counted(std::size_t index, Sent sent, Twin twin) {
-  Counts& counts = fabricbench::npb::counts();
+  Counts& counts = fabricbench::kernel::counts();
   if (!counts.is_on) [[likely]] {
     return twin();
   }

@@ -1,11 +1,11 @@
-#include "kernel/npb/outcome.hpp"
+#include "kernel/frame/outcome.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
-namespace fabricbench::npb {
+namespace fabricbench::kernel {
 namespace {
 
 Result result_with(double found, double tolerance = 1e-8) {
@@ -14,38 +14,38 @@ Result result_with(double found, double tolerance = 1e-8) {
   return result;
 }
 
-TEST(NpbOutcome, IsVerifiedWhereEveryNumberIsWithinItsTolerance) {
+TEST(KernelOutcome, IsVerifiedWhereEveryNumberIsWithinItsTolerance) {
   EXPECT_TRUE(is_verified(result_with(2)));
   EXPECT_TRUE(is_verified(result_with(2 + 1e-8)));
   EXPECT_EQ(after(Exit::verified, result_with(2)), Exit::verified);
 }
 
-TEST(NpbOutcome, IsWrongWhereOneNumberIsBeyondItsTolerance) {
+TEST(KernelOutcome, IsWrongWhereOneNumberIsBeyondItsTolerance) {
   EXPECT_EQ(after(Exit::verified, result_with(2 + 3e-8)), Exit::wrong);
   EXPECT_EQ(after(Exit::verified, result_with(-2)), Exit::wrong);
   EXPECT_EQ(after(Exit::verified, result_with(std::nextafter(2, 3), 0)), Exit::wrong);
 }
 
-TEST(NpbOutcome, IsWrongWhereANumberIsNone) {
+TEST(KernelOutcome, IsWrongWhereANumberIsNone) {
   EXPECT_EQ(after(Exit::verified, result_with(std::numeric_limits<double>::quiet_NaN())), Exit::wrong);
   EXPECT_EQ(after(Exit::verified, result_with(std::numeric_limits<double>::infinity())), Exit::wrong);
 }
 
-TEST(NpbOutcome, IsWrongWhereNothingWasChecked) { EXPECT_EQ(after(Exit::verified, Result{}), Exit::wrong); }
+TEST(KernelOutcome, IsWrongWhereNothingWasChecked) { EXPECT_EQ(after(Exit::verified, Result{}), Exit::wrong); }
 
-TEST(NpbOutcome, IsNotMadeGoodByLaterRuns) {
+TEST(KernelOutcome, IsNotMadeGoodByLaterRuns) {
   EXPECT_EQ(after(Exit::wrong, result_with(2)), Exit::wrong);
   EXPECT_EQ(after(Exit::environment, result_with(0)), Exit::environment);
 }
 
-TEST(NpbOutcome, IsTheExitCodeThatScriptsRelyOn) {
+TEST(KernelOutcome, IsTheExitCodeThatScriptsRelyOn) {
   EXPECT_EQ(static_cast<int>(Exit::verified), 0);
   EXPECT_EQ(static_cast<int>(Exit::wrong), 1);
   EXPECT_EQ(static_cast<int>(Exit::usage), 2);
   EXPECT_EQ(static_cast<int>(Exit::environment), 3);
 }
 
-TEST(NpbOutcome, RatesAreMillionsOfOperationsASecond) {
+TEST(KernelOutcome, RatesAreMillionsOfOperationsASecond) {
   Result result;
   result.operations = 3e9;
   result.seconds = 2;
@@ -53,4 +53,4 @@ TEST(NpbOutcome, RatesAreMillionsOfOperationsASecond) {
 }
 
 }  // namespace
-}  // namespace fabricbench::npb
+}  // namespace fabricbench::kernel

@@ -1,5 +1,5 @@
 // Counting on ranks that really talk; run by mpiexec on 1 and on 3 ranks, every rank runs every test.
-#include "kernel/npb/profile.hpp"
+#include "kernel/frame/profile.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,9 +7,9 @@
 #include <array>
 #include <vector>
 
-#include "kernel/npb/npb.hpp"
+#include "kernel/frame/kernel.hpp"
 
-namespace fabricbench::npb {
+namespace fabricbench::kernel {
 namespace {
 
 class Profiling : public testing::Test {
@@ -158,7 +158,7 @@ TEST_F(Profiling, GathersEachRanksShareAndTheSumsOfAll) {
 }
 
 }  // namespace
-}  // namespace fabricbench::npb
+}  // namespace fabricbench::kernel
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);

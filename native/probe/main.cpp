@@ -10,6 +10,7 @@
 #include "core/set_aside.hpp"
 #include "core/version.hpp"
 #include "core/vocabulary.hpp"
+#include "probe/doors.hpp"
 #include "probe/launch.hpp"
 
 namespace {
@@ -23,7 +24,8 @@ constexpr std::string_view usage =
     "  --threads  ask MPI to let several threads call it, which the pattern threaded needs; other calls cost more "
     "then\n"
     "             (some 30 ns each in MPICH's shared memory)\n"
-    "  --list     the layers that a plan may name, and a line for each pattern: its name, family and metric\n"
+    "  --list     the layers that a plan may name, a line for each door: its layer, its name and how receivers can\n"
+    "             wait, and a line for each pattern: its name, family and metric\n"
     "  --version  the version\n"
     "  --help     this text\n"
     "\n"
@@ -40,6 +42,21 @@ void print_words(std::string_view title) {
     print(word);
   }
   print("\n");
+}
+
+/// A line for each door: its layer, its name, the ways in which its receivers can wait.
+void print_doors() {
+  for (const fabricbench::Door& door : fabricbench::all_doors()) {
+    print("door ");
+    print(name_of(door.layer));
+    print(" ");
+    print(door.name);
+    for (const fabricbench::Receive receive : door.receives) {
+      print(" ");
+      print(name_of(receive));
+    }
+    print("\n");
+  }
 }
 
 /// A line for each pattern, as src/fabricbench/patterns.py has them: its name, its family, its metric.
@@ -89,6 +106,7 @@ int main(int argc, char** argv) {
     print("\n");
   } else if (argument == "--list") {
     print_words<fabricbench::Layer>("layers:");
+    print_doors();
     print_patterns();
   } else if (argument.starts_with("--")) {
     return refuse("unknown option");

@@ -3,7 +3,6 @@
 #include <limits>
 #include <memory>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 namespace {
@@ -26,18 +25,6 @@ int leak() {
   return sum;
 }
 
-int race() {
-  int count = 0;
-  const auto add = [&] {
-    for (int i = 0; i < 1000; ++i) count = count + three;
-  };
-  std::jthread one(add);
-  std::jthread other(add);
-  one.join();
-  other.join();
-  return count;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -45,7 +32,6 @@ int main(int argc, char** argv) {
   if (kind == "beyond") return read_beyond_the_end() & 0;
   if (kind == "overflow") return overflow() & 0;
   if (kind == "leak") return leak() & 0;
-  if (kind == "race") return race() & 0;
-  std::fputs("usage: faulty beyond|overflow|leak|race\n", stderr);
+  std::fputs("usage: faulty beyond|overflow|leak\n", stderr);
   return 2;
 }

@@ -10,7 +10,7 @@ NATIVE_SOURCES := $(shell find native cmake CMakeLists.txt -type f 2>/dev/null)
 LAYOUT := $(VENV)/.layout-$(shell find src -name '*.py' | LC_ALL=C sort | cksum | cut -d' ' -f1)
 
 .DEFAULT_GOAL := all
-.PHONY: all wheel demo test test-native test-python lint format docs bench clean help
+.PHONY: all wheel demo test test-native test-python lint tidy format docs bench clean help
 
 all: $(BIN)/fabricbench ## set up the environment in .venv and build .venv/bin/fabricbench
 
@@ -51,6 +51,9 @@ lint: all ## formatting, style, types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/clang-format --dry-run --Werror $$(find native examples -name '*.?pp')
+
+tidy: all ## clang-tidy over native/
+	tools/tidy
 
 format: all ## put Python and C++ into the house's format
 	$(BIN)/ruff check --fix-only -q . || true

@@ -88,7 +88,7 @@ Pair read_both() {
 }  // namespace
 
 ClockInfo measure_clock() {
-  const ClockInfo kernel = measure<KernelClock>("CLOCK_MONOTONIC", Timebase{});
+  ClockInfo kernel = measure<KernelClock>("CLOCK_MONOTONIC", Timebase{});
   if (!has_counter_clock || !has_invariant_counter()) return kernel;
   const Pair first = read_both();
   nanosleep(&calibration, nullptr);

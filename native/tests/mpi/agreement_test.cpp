@@ -63,8 +63,7 @@ class TwoAgree : public testing::Test {
                 [this](const PathCache::Key& key, std::uint32_t generation) {
                   opened_.push_back(generation);
                   return std::make_unique<FakeEnd>(
-                      "end of " + std::to_string(control_.rank()) + " for flow " + std::to_string(std::get<2>(key)),
-                      &met_);
+                      "end of " + std::to_string(control_.rank()) + " for flow " + std::to_string(key.flow), &met_);
                 },
             .check = [](const Endpoint&) {}};
   }
@@ -145,7 +144,7 @@ TEST_F(TwoAgree, WhereOneEndCannotBeOpenedAllKnowAndNoneIsKept) {
   PathMaker broken = maker();
   if (!is_first()) {
     broken.open = [](const PathCache::Key& key, std::uint32_t) -> std::unique_ptr<Endpoint> {
-      throw Failure(FailureCode::permission, "no flow " + std::to_string(std::get<2>(key)));
+      throw Failure(FailureCode::permission, "no flow " + std::to_string(key.flow));
     };
   }
   EXPECT_EQ(failure_of([&] { open(broken); }), "permission: rank 1 on n1: no flow 0");

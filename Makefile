@@ -15,7 +15,7 @@ LAYOUT := $(VENV)/.layout-$(shell find src -name '*.py' | LC_ALL=C sort | cksum 
 BUILT_FOR := $(VENV)/.built-for-$(or $(MARCH),all)
 
 .DEFAULT_GOAL := all
-.PHONY: all wheel demo test test-native test-python lint format docs bench clean help
+.PHONY: all wheel demo test test-native test-python lint tidy format docs bench clean help
 
 all: $(BIN)/fabricbench ## set up the environment in .venv and build .venv/bin/fabricbench
 
@@ -60,6 +60,9 @@ lint: all ## formatting, style, types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/clang-format --dry-run --Werror $$(find native examples -name '*.?pp')
+
+tidy: all ## clang-tidy over native/
+	tools/tidy
 
 format: all ## put Python and C++ into the house's format
 	$(BIN)/ruff check --fix-only -q . || true

@@ -1,14 +1,20 @@
-"""What all tests can use: golden files, with one flag to write them anew."""
+"""What all tests can use: golden files, with one flag to write them anew, the program, and its wheel."""
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from support.calling import Call, call_of
+
+REPOSITORY = Path(__file__).parents[1]
+WHEEL_SECONDS = 420
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -27,6 +33,24 @@ def check_golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
         assert path.read_text(encoding="utf-8") == text, f"{name} differs; if that is meant: pytest --update-golden"
 
     return check
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built as `pip wheel .` builds it, in the environment of the tests."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = ("-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(folder), str(REPOSITORY))
+    done = subprocess.run(
+        [sys.executable, *build],
+        capture_output=True,
+        text=True,
+        timeout=WHEEL_SECONDS,
+        check=False,
+        env={**os.environ, "PATH": f"{os.environ['PATH']}:{Path(sys.executable).parent}"},
+    )
+    assert done.returncode == 0, done.stderr
+    (built,) = folder.glob("fabricbench-*.whl")
+    return built
 
 
 @pytest.fixture

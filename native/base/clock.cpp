@@ -103,7 +103,7 @@ std::int64_t measure_realtime_offset_ns() {
 }
 
 ClockInfo measure_clock() {
-  const ClockInfo kernel = measure<KernelClock>("CLOCK_MONOTONIC", Timebase{});
+  ClockInfo kernel = measure<KernelClock>("CLOCK_MONOTONIC", Timebase{});
   if (!has_counter_clock || !has_invariant_counter()) return kernel;
   const Pair first = read_both();
   nanosleep(&calibration, nullptr);

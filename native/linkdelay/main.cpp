@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -137,7 +138,7 @@ std::vector<std::int64_t> measure(const Options& options, int& lost) {
 
 nlohmann::json summary(const Options& options, const std::vector<std::int64_t>& sorted_ns, int lost) {
   const auto at = [&](double share) {
-    return sorted_ns[static_cast<std::size_t>(share * static_cast<double>(sorted_ns.size() - 1) + 0.5)];
+    return sorted_ns[static_cast<std::size_t>(std::lround(share * static_cast<double>(sorted_ns.size() - 1)))];
   };
   return {{"bytes", options.bytes},
           {"frame_bytes", options.bytes + kHeaderBytes},

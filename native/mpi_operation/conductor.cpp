@@ -309,7 +309,7 @@ void Conductor::average(const CallTimes& own) {
 
 /// Of all ranks on the first one, the own values elsewhere. Whoever waits here sleeps, as on the control plane.
 template <class Value>
-std::vector<Value> Conductor::reduce(std::vector<Value> own, MPI_Datatype type, MPI_Op op) {
+std::vector<Value> Conductor::reduce(const std::vector<Value>& own, MPI_Datatype type, MPI_Op op) {
   struct Buffers {
     std::vector<Value> own;
     std::vector<Value> all;

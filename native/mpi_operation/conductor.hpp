@@ -58,7 +58,7 @@ class Conductor {
   void join(CallTimes& own);
   void average(const CallTimes& own);
   template <class Value>
-  std::vector<Value> reduce(std::vector<Value> own, MPI_Datatype type, MPI_Op op);
+  std::vector<Value> reduce(const std::vector<Value>& own, MPI_Datatype type, MPI_Op op);
   std::int64_t next_start();
   void adapt(std::size_t valid);
   std::int64_t tolerance() const;

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,8 +16,7 @@ from cluster.nodes import NETWORKS, Node, python_folders, two_nodes, why_none
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200)]
 
-REPOSITORY = Path(__file__).parents[2]
-WHEEL_SECONDS, INSTALL_SECONDS, RUN_SECONDS = 420, 300, 300
+INSTALL_SECONDS, RUN_SECONDS = 300, 300
 ENVIRONMENT = "/srv/fabricbench"
 PROGRAM = f"{ENVIRONMENT}/bin/fabricbench"
 
@@ -61,28 +59,6 @@ LAUNCHES = """
 import json, pathlib, sys
 print(json.dumps([json.loads(path.read_text()) for path in pathlib.Path(sys.argv[1]).glob("launches/*/launch.json")]))
 """
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built as `pip wheel .` builds it, in the environment of the tests."""
-    folder = tmp_path_factory.mktemp("wheel")
-    scripts = Path(sys.executable).parent
-    done = subprocess.run(
-        [
-            sys.executable,
-            *("-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(folder)),
-            str(REPOSITORY),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=WHEEL_SECONDS,
-        check=False,
-        env={**os.environ, "PATH": f"{os.environ['PATH']}:{scripts}"},
-    )
-    assert done.returncode == 0, done.stderr
-    (built,) = folder.glob("fabricbench-*.whl")
-    return built
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
 """A pattern of two ranks or of many and an operation of MPI are a file and a line each: those of examples/extending, for real.
 
-`tools/test-native` builds the measurer with them, under sanitizers (native/tests/extending).
+`tools/test-native` builds the measurer with them, under sanitizers (native/tests/extending, native/tests/programs).
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from support.extended import EXAMPLES, ROOT, line_of, name_of
 from support.measurer import LOOPBACK
 
 SCRIPT = ROOT / "tests" / "support" / "extended.py"
-BUILT = ROOT / "build" / "native-tests" / "native" / "tests" / "extending" / "extended"
+BUILT = ROOT / "build" / "native-tests"
+TABLE = BUILT / "native" / "tests" / "extending" / "extended"
 RANKS = 4
 TIME_LIMIT_S = 100
 LATE = ("did all ranks begin within", "shifted by")
@@ -104,7 +105,7 @@ def built(written: Path) -> Path:
     if not (BUILT / "bin" / "fabricbench-probe").exists():
         pytest.skip("the measurer with the examples is not built: tools/test-native builds it")
     for text in (one for one in (written / "native").rglob("*.*") if one.is_file()):
-        if (BUILT / text.relative_to(written)).read_text() != text.read_text():
+        if (TABLE / text.relative_to(written)).read_text() != text.read_text():
             pytest.skip(f"the measurer with the examples has another {text.name}: tools/test-native builds it anew")
     return BUILT
 
@@ -178,7 +179,7 @@ def test_all_are_measured_on_ranks_of_this_machine_under_sanitizers_and_read(bui
     assert min(end["verified"] for end in ends) > 0
     assert sum(end["corrupted"] for end in ends) == 0
 
-    found = json.loads(extended("read", built, tmp_path))
+    found = json.loads(extended("read", TABLE, tmp_path))
     assert found["damage"] == []
     assert {cell["pattern"] for cell in found["cells"]} == {name_of(example) for example in EXAMPLES}
     shifts = [[round_, rank, (rank + round_ + 1) % RANKS] for round_ in range(RANKS - 1) for rank in range(RANKS)]

@@ -33,13 +33,14 @@ bool is_first_rank() {
   return rank == 0;
 }
 
-/// All patterns that run over paths.
-std::vector<Pattern> patterns_over_paths() {
+/// All patterns that run over paths into a layer.
+std::vector<Pattern> patterns_over_paths(Layer layer) {
   std::vector<Pattern> patterns;
   for (std::size_t i = 0; i < names_of<Pattern>.size(); ++i) {
     const auto pattern = static_cast<Pattern>(i);
-    const Family family = facts_of(pattern).family;
-    if (family != Family::operation && family != Family::workload) patterns.push_back(pattern);
+    const PatternFacts& facts = facts_of(pattern);
+    const bool has_paths = facts.family != Family::operation && facts.family != Family::workload;
+    if (has_paths && facts.layers.has(layer)) patterns.push_back(pattern);
   }
   return patterns;
 }
@@ -191,7 +192,7 @@ class Doors : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(Doors, EveryPatternCountsWhatALossyPathDid) {
-  const std::vector<Pattern> patterns = patterns_over_paths();
+  const std::vector<Pattern> patterns = patterns_over_paths(Layer::udp);
   std::vector<json> probes;
   for (const Pattern pattern : patterns) probes.push_back(probe_of(pattern, "udp", "lossy", GetParam()));
   const std::vector<json> lines = measure(probes);
@@ -207,7 +208,7 @@ TEST_P(Doors, EveryPatternCountsWhatALossyPathDid) {
 }
 
 TEST_P(Doors, EveryPatternRunsOverAPathThatKeepsTheOrderAndPostsReceivesAhead) {
-  const std::vector<Pattern> patterns = patterns_over_paths();
+  const std::vector<Pattern> patterns = patterns_over_paths(Layer::tcp);
   std::vector<json> probes;
   for (const Pattern pattern : patterns) probes.push_back(probe_of(pattern, "tcp", "faithful", GetParam()));
   const std::vector<json> lines = measure(probes);

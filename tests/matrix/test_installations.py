@@ -1,0 +1,193 @@
+"""The wheel in empty environments: by the newest Python here, and by a user without privileges with the oldest.
+
+Each measures over the loopback and in a lab, and reports.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.matrix, pytest.mark.mpi, pytest.mark.slow, pytest.mark.timeout(600)]
+
+REPOSITORY = Path(__file__).parents[2]
+INSTALL_SECONDS, RUN_SECONDS = 240, 120
+OLDEST = (3, 11)
+NOBODY = 65534
+ENVIRONMENT_LACKS = 3
+
+CAMPAIGN = """\
+[campaign]
+blocks = 2
+unfit = "leave out"
+
+[[experiment]]
+layers = ["frame", "ip", "udp", "tcp", "mpi"]
+pattern = "pingpong"
+message_bytes = ["64B"]
+maximum_seconds = "50ms"
+
+[[experiment]]
+layers = ["tcp", "mpi"]
+pattern = "bistream"
+message_bytes = ["1KiB"]
+maximum_seconds = "50ms"
+"""
+
+
+@dataclass(frozen=True)
+class Python:
+    """An interpreter on this machine."""
+
+    program: Path
+    version: tuple[int, ...]
+
+    @property
+    def is_for_everybody(self) -> bool:
+        """Whether any user may start it."""
+        path = self.program.resolve()
+        return all(one.stat().st_mode & 0o001 for one in (path, *path.parents))
+
+
+@dataclass(frozen=True)
+class Installation:
+    """How fabricbench is called."""
+
+    program: tuple[str, ...]
+    folder: Path
+
+    def call(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return ran(*self.program, *arguments, folder=self.folder, is_checked=False)
+
+
+def ran(
+    *tokens: str | Path,
+    folder: Path,
+    seconds: float = RUN_SECONDS,
+    is_checked: bool = True,
+    variables: Mapping[str, str] | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Run a command at home in a folder, with nothing of the environment that the tests run in."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    done = subprocess.run(
+        tokens,
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
+        cwd=folder,
+        env={**environment, "HOME": str(folder), "XDG_STATE_HOME": str(folder / "state"), **(variables or {})},
+    )
+    if is_checked:
+        assert done.returncode == 0, (
+            f"{tokens} ended with {done.returncode}: {done.stdout[-2000:]}{done.stderr[-3000:]}"
+        )
+    return done
+
+
+def pythons() -> list[Python]:
+    """Every Python here that fabricbench may run on, the oldest first: on the PATH, the system's, those of pyenv."""
+    of_pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    named = [shutil.which(f"python3.{minor}") for minor in range(OLDEST[1], 30)]
+    candidates = [
+        *map(Path, filter(None, named)),
+        *Path("/usr/bin").glob("python3.*"),
+        *of_pyenv.glob("3.*/bin/python3"),
+    ]
+    found = {}
+    for program in candidates:
+        asked = [program, "-I", "-c", "import sys, venv; print(sys._base_executable, *sys.version_info[:3])"]
+        try:
+            done = subprocess.run(asked, capture_output=True, text=True, timeout=20, check=False)
+        except OSError:
+            continue
+        if done.returncode == 0:
+            base, *numbers = done.stdout.split()
+            found[Path(base).resolve()] = Python(Path(base), tuple(map(int, numbers)))
+    return sorted((one for one in found.values() if one.version >= OLDEST), key=lambda one: one.version)
+
+
+def install(python: Path, environment: Path, *packages: str | Path) -> None:
+    """Make an environment with packages and what they need, in the versions that the project pins."""
+    folder = environment.parent
+    ran(python, "-m", "venv", "--without-pip", environment, folder=folder)
+    pip = (sys.executable, "-m", "pip", "--python", environment / "bin" / "python", "install", "-q")
+    home = {"HOME": str(Path.home())}  # pip keeps what it has downloaded there
+    ran(*pip, "-c", REPOSITORY / "constraints.txt", *packages, folder=folder, seconds=INSTALL_SECONDS, variables=home)
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    """A folder that every user may enter: pytest's own are this user's alone."""
+    path = Path(tempfile.mkdtemp(prefix="fabricbench-"))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.fixture(scope="module")
+def newest(wheel: Path, folder: Path) -> Installation:
+    """The wheel by the newest Python here."""
+    python = pythons()[-1]
+    if python.version[:2] == sys.version_info[:2]:
+        pytest.skip(f"no Python here is newer than that of the tests, {sys.version.split()[0]}")
+    own = folder / "newest"
+    own.mkdir()
+    install(python.program, own / "environment", wheel)
+    return Installation((str(own / "environment" / "bin" / "fabricbench"),), own)
+
+
+@pytest.fixture(scope="module")
+def user(wheel: Path, folder: Path) -> Installation:
+    """The wheel by the oldest Python that everybody may start, called by a user without privileges."""
+    become: tuple[str, ...] = ()
+    if os.geteuid() == 0:
+        if shutil.which("setpriv") is None:
+            pytest.skip("root cannot become another user: setpriv (util-linux) is missing")
+        become = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+    startable = [python for python in pythons() if python.is_for_everybody or not become]
+    if not startable:
+        pytest.skip("another user may start no Python here: all are in folders of this user's own")
+    environment, home = folder / "of-all", folder / "home"
+    install(startable[0].program, environment, wheel)
+    home.mkdir()
+    if become:
+        os.chown(home, NOBODY, NOBODY)
+    return Installation((*become, str(environment / "bin" / "fabricbench")), home)
+
+
+@pytest.mark.parametrize("testbed", [("local",), ("lab:fast-ethernet", "--nodes", "2")], ids=lambda words: words[0])
+@pytest.mark.parametrize("name", ["newest", "user"])
+def test_a_campaign_is_planned_measured_and_reported(request: pytest.FixtureRequest, name: str, testbed: Sequence[str]):
+    installation: Installation = request.getfixturevalue(name)
+    (installation.folder / "tiny.toml").write_text(CAMPAIGN)
+    planned = installation.call("plan", "tiny.toml", "--testbed", *testbed)
+    if planned.returncode == ENVIRONMENT_LACKS:
+        pytest.skip(f"no lab for this user: {planned.stderr}")
+    assert planned.returncode == 0, planned.stderr
+    run = installation.folder / testbed[0].partition(":")[0]
+    measured = installation.call("run", "tiny.toml", "--testbed", *testbed, "-o", str(run))
+    if measured.returncode == ENVIRONMENT_LACKS and testbed != ("local",):
+        pytest.skip(f"no lab for this user: {measured.stderr}")
+    assert measured.returncode == 0, measured.stderr
+    launches = [json.loads(path.read_text()) for path in run.glob("launches/*/launch.json")]
+    assert len(launches) == (4 if testbed == ("local",) else 2)
+    for launch in launches:
+        assert launch["complete"]
+        assert launch["failed"] == 0
+        if testbed != ("local",):  # whoever else is on this machine may use its loopback
+            assert launch["facts"]["is_valid"], launch["facts"]["invalid_because"]
+    if name == "user":
+        assert run.stat().st_uid != 0
+    reported = installation.call("report", str(run))
+    assert reported.returncode == 0, reported.stderr
+    assert (run / "dossier.html").stat().st_size > 0

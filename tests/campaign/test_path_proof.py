@@ -170,6 +170,14 @@ def test_a_port_counts_what_its_interface_counts_as_well():
     assert "eth1, mlx5_0/1 sent 512000 B" in proof.violations[0]
 
 
+@pytest.mark.parametrize("layer", [Layer.FRAME, Layer.IP, Layer.UDP, Layer.TCP])
+def test_what_others_send_over_an_rdma_port_does_not_refute_a_layer_of_the_kernel(layer: Layer):
+    others = {"mlx5_0/1": InterfaceBytes(sent=10**9, received=10**9, above=("ib0",))}
+    own = (2 * PAYLOAD, 2 * PAYLOAD)
+    assert prove_path(record(layer, Pattern.PINGPONG, eth1=own, **others), NETWORK).verdict is Proof.PROVEN
+    assert prove_path(record(Layer.MPI, Pattern.PINGPONG, eth1=own, **others), NETWORK).verdict is Proof.REFUTED
+
+
 def test_a_socket_does_not_go_by_a_port_of_an_rdma_device():
     port = {"mlx5_0/1": under("eth1")}
     assert prove_path(record(Layer.TCP, Pattern.PINGPONG, eth1=(0, 0), **port), NETWORK).verdict is Proof.REFUTED

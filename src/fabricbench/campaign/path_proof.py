@@ -41,7 +41,8 @@ MISSING_SHARE = 0.02
 
 
 BYPASSING = (Layer.MPI,)
-"""Layers that may go by a port of an RDMA device: the kernel's counters of its network interface do not see that."""
+"""Layers that may go by a port of an RDMA device: the kernel's counters of its network interface do not see that. What such a port
+carries while any other layer is measured is others' traffic."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ def _prove_cell(cell: Cell, end: CellEnd, payload: Payload, interface: str | Non
     others = {
         name: each.sent + each.received
         for name, each in end.interfaces.items()
-        if name != own and own not in each.above
+        if name != own and own not in each.above and (cell.layer in BYPASSING or not is_rdma_port(name))
     }
     ways = _ways(cell.layer, end.interfaces, own)
     counted = {name: each for name, each in ways.items() if each.is_counted}

@@ -115,8 +115,15 @@ void CellRunner::match_direction(Cell& cell, const CellTeam& pair, std::size_t r
                  .is_over = {},
                  .door = cell.door,
                  .device = cell.device};
-  prepare_samples(direction);
-  measure_pair(direction);
+  agreement.on([&] { prepare_samples(direction); });
+  try {
+    measure_pair(direction);
+  } catch (const AgreedFailure&) {
+    pair.discard_leftovers();
+    throw;
+  }
+  // A sender that stopped by itself is told to end all the same: the way back must not take that for an order.
+  pair.discard_leftovers();
   const bool is_stream = cell.probe.pattern == Pattern::stream;
   if (pair.member() != timing_member_of(cell.probe.pattern)) return;
   const std::size_t first = cell.report.measured.time_ns.size();

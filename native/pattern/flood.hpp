@@ -104,11 +104,10 @@ class FloodLink<T> {
     // What strangers sent, and what an earlier cell left on its way, belongs to nobody.
     if (header.token != link_.token || header.sequence - first_ >= half_of_all) [[unlikely]]
       return true;
-    if (!tracker_.note(header.sequence)) [[unlikely]]
+    const bool is_new = is_measured_ ? note_late(header.sequence) : tracker_.note(header.sequence);
+    if (!is_new) [[unlikely]]
       return true;
     newest_ = std::max(newest_, header.sequence - first_ + 1);
-    if (is_measured_) [[unlikely]]
-      late_.push_back(header.sequence - first_);
     state.came_bytes += size;
     came += size;
     return true;
@@ -128,15 +127,19 @@ class FloodLink<T> {
   }
   bool has_all(const FloodTally& tally) const { return newest_ >= tally.messages; }
 
-  /// A gap shows in the numbers when a message behind it comes. On a starved path that may be never: the sender knows
-  /// what it sent while it measured, and what of that never came, not even late, is lost.
+  /// What was under way when the measured phase ended counts as well, by the sender's numbers of what it sent in it: a
+  /// queue that holds much would else show the losses at its end and not what they are a share of. What came late was
+  /// sent and is not lost; what never came is both, also where no message behind it shows the gap.
   void finish(const FloodTally& tally) {
-    const std::uint64_t begin = std::max<std::uint64_t>(newest_measured_, tally.measured_first);
-    const auto came_late = static_cast<std::uint64_t>(std::ranges::count_if(
-        late_, [&](std::uint32_t number) { return number >= begin && number < tally.measured_end; }));
-    const std::uint64_t lost = difference(difference(tally.measured_end, begin), came_late);
-    state.receipt.counters.sent += lost;
-    state.receipt.counters.lost += lost;
+    Counters& counters = state.receipt.counters;
+    std::uint64_t arrived = difference(counters.sent, counters.lost);
+    counters.sent += difference(tally.measured_end, std::max<std::uint64_t>(newest_measured_, tally.measured_first));
+    for (const Late& late : late_) {
+      if (late.number >= std::max<std::uint64_t>(newest_measured_, tally.measured_end)) continue;
+      if (late.arrival.duplicated == 0) ++arrived;
+      counters.add(late.arrival);
+    }
+    counters.lost = difference(counters.sent, arrived);
     advance(static_cast<std::uint32_t>(tally.messages));
   }
   /// The numbers of the next cell lie behind those of this one.
@@ -147,7 +150,24 @@ class FloodLink<T> {
  private:
   static constexpr std::uint32_t half_of_all = 1U << 31U;
 
+  /// One that came after the measured phase, and whether it was overtaken or a double.
+  struct Late {
+    std::uint32_t number;
+    Counters arrival;
+  };
+
   static std::uint64_t difference(std::uint64_t more, std::uint64_t less) { return more > less ? more - less : 0; }
+
+  /// As SequenceTracker::note; which messages were sent in the measured phase is known when the sender has told.
+  bool note_late(std::uint32_t sequence) {
+    const Counters before = tracker_.counters();
+    const bool is_new = tracker_.note(sequence);
+    const Counters after = tracker_.counters();
+    late_.push_back({.number = sequence - first_,
+                     .arrival = {.reordered = after.reordered - before.reordered,
+                                 .duplicated = after.duplicated - before.duplicated}});
+    return is_new;
+  }
 
   LinkOver<T>& link_;
   std::size_t message_bytes_;
@@ -155,7 +175,7 @@ class FloodLink<T> {
   std::uint32_t newest_ = 0;  // how many numbers there must have been so far, and when the measured phase ended
   std::uint32_t newest_measured_ = 0;
   bool is_measured_ = false;
-  std::vector<std::uint32_t> late_;  // the numbers that came after that
+  std::vector<Late> late_;
   SequenceTracker tracker_;
 };
 
@@ -201,8 +221,6 @@ class PolledFlood {
   // Links take turns: so much on one before the next has its turn, and a look at the clock after each round of turns.
   static constexpr std::size_t most_messages_at_once = 16;
   static constexpr std::size_t most_bytes_at_once = std::size_t{256} << 10U;
-  // A full queue of the interface gives no notice, so it is tried again after about the time of some frames.
-  static constexpr std::uint64_t interface_retry_ns = 30'000;
   // Nothing should be missed asleep; if anything ever is, not for long.
   static constexpr std::uint64_t longest_sleep_ns = 2'000'000;
   // Longer than what queues on the way hold.
@@ -281,7 +299,8 @@ class PolledFlood {
     });
     std::uint64_t bound = 0;
     if (is_idle && !is_polling_) {
-      bound = std::min(next > now ? next - now : 0, is_interface_full_ ? interface_retry_ns : longest_sleep_ns);
+      bound = std::min(next > now ? next - now : 0,
+                       is_interface_full_ ? std::uint64_t{interface_retry_ns} : longest_sleep_ns);
     }
     const bool has_found = readiness_.wait(bound, [&](std::size_t i, bool can_receive, bool can_send) {
       FloodLinkState& state = states_[i].state;

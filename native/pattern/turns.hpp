@@ -7,10 +7,13 @@
 #include <poll.h>
 
 #include <deque>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "core/measurement.hpp"
 #include "core/message_buffer.hpp"
+#include "core/watchdog.hpp"
 #include "pattern/channels.hpp"
 #include "pattern/payload.hpp"
 #include "transport/transport.hpp"
@@ -89,7 +92,7 @@ class Turns<T> {
   Turns(std::span<LinkOver<T>> links, Task& task)
       : links_(links), buffers_(links, task), sending_(count_sending(links)), sent_(links.size()) {
     came_.resize(links.size());
-    polls_.resize(links.size());
+    polls_.resize(2 * links.size());
     for (LinkOver<T>& link : links_) link.path->set_bound(task.probe.reply_timeout_seconds);
   }
 
@@ -103,6 +106,7 @@ class Turns<T> {
   bool take() {
     std::ranges::fill(sent_, 0);
     std::ranges::fill(came_, 0);
+    patience_ = {};
     while (!push()) wait_and_read();
     for (std::size_t i = 0; i < links_.size(); ++i) {
       const std::span<std::byte> rest = buffers_.in(i).subspan(came_[i]);
@@ -124,21 +128,41 @@ class Turns<T> {
     return is_all;
   }
 
+  /// Sleep until something can be read or written, and read it. A full queue of the interface gives no notice, so that
+  /// who waits for it looks again after about the time of some frames.
   void wait_and_read() {
+    bool is_interface_full = false;
     for (std::size_t i = 0; i < links_.size(); ++i) {
+      T& path = *links_[i].path;
       const bool wants_in = came_[i] < buffers_.in(i).size();
-      const bool wants_out = sent_[i] < buffers_.out(i).size();
-      const int events = (wants_in ? POLLIN : 0) | (wants_out ? POLLOUT : 0);
-      polls_[i] = {events == 0 ? -1 : links_[i].path->descriptor(), static_cast<short>(events), 0};
+      bool wants_out = sent_[i] < buffers_.out(i).size();
+      if (wants_out && path.has_full_interface()) {
+        is_interface_full = true;
+        wants_out = false;
+      }
+      polls_[2 * i] = {wants_in ? path.descriptor() : -1, POLLIN, 0};
+      polls_[2 * i + 1] = {wants_out ? path.sending_descriptor() : -1, POLLOUT, 0};
     }
-    constexpr int bound_ms = static_cast<int>(reliable_bound_seconds * 1000);
-    if (poll(polls_.data(), polls_.size(), bound_ms) == 0) {
-      throw Failure(FailureCode::timeout, "nothing moved for 10 s: is the link up and are the peers alive?");
-    }
+    if (poll_all(is_interface_full) <= 0) return look_at_patience();
+    patience_ = {};
     for (std::size_t i = 0; i < links_.size(); ++i) {
-      if ((polls_[i].revents & (POLLIN | POLLHUP | POLLERR)) == 0 || came_[i] == buffers_.in(i).size()) continue;
+      if (polls_[2 * i].revents == 0) continue;
       came_[i] += links_[i].path->try_receive(buffers_.in(i).subspan(came_[i]));
     }
+  }
+
+  int poll_all(bool is_interface_full) {
+    constexpr timespec interface_retry{0, interface_retry_ns};
+    constexpr timespec longest_sleep{1, 0};
+    return ppoll(polls_.data(), polls_.size(), is_interface_full ? &interface_retry : &longest_sleep, nullptr);
+  }
+
+  /// Nothing has become ready, or the watchdog interrupted the sleep: give up once that has lasted too long.
+  void look_at_patience() {
+    const std::size_t moved = std::reduce(sent_.begin(), sent_.end()) + std::reduce(came_.begin(), came_.end());
+    if (std::exchange(moved_, moved) != moved) patience_ = {};
+    if (!patience_.is_over(static_cast<std::uint64_t>(reliable_bound_seconds * 1e9))) return;
+    throw Failure(FailureCode::timeout, "nothing moved for 10 s: is the link up and are the peers alive?");
   }
 
   std::span<LinkOver<T>> links_;
@@ -146,7 +170,9 @@ class Turns<T> {
   std::size_t sending_;
   std::vector<std::size_t> sent_;
   std::vector<std::size_t> came_;
-  std::vector<pollfd> polls_;
+  std::vector<pollfd> polls_;  // of each link where it receives and where it sends
+  Patience patience_;
+  std::size_t moved_ = 0;
   Counters counters_;
 };
 

@@ -168,6 +168,9 @@ concept LocalTransport = requires(T local, std::size_t operations) {
   { local.bytes_of_sweep() } -> std::same_as<std::size_t>;
 };
 
+/// A full queue of the interface gives no notice when it has room: it is tried again after about the time of some
+/// frames.
+inline constexpr std::uint32_t interface_retry_ns = 30'000;
 /// A reliable path on which nothing moves for this long is given up.
 inline constexpr double reliable_bound_seconds = 10.0;
 /// Two ends that do not find each other within this time do not meet.

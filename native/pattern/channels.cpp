@@ -65,11 +65,11 @@ std::vector<Link> Links::list() const {
   return list;
 }
 
-void Links::add(std::size_t peer, std::size_t first_flow, bool Link::* direction) {
-  for (std::size_t i = 0; i < flows_; ++i) {
-    Link& link = links_[{peer, first_flow + i}];
+void Links::add(std::size_t peer, std::size_t channel, bool Link::* direction) {
+  for (std::size_t flow = channel * flows_; flow < (channel + 1) * flows_; ++flow) {
+    Link& link = links_[{peer, flow}];
     link.peer = peer;
-    link.flow = first_flow + i;
+    link.flow = flow;
     link.*direction = true;
   }
 }

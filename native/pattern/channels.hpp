@@ -75,10 +75,10 @@ class Links {
  public:
   explicit Links(std::size_t flows) : flows_(flows) {}
 
-  /// A channel to a peer, or from it, with all its flows. Between two members that have several channels one way, each
-  /// channel has a `first_flow` of its own.
-  void send_to(std::size_t peer, std::size_t first_flow = 0) { add(peer, first_flow, &Link::sends); }
-  void receive_from(std::size_t peer, std::size_t first_flow = 0) { add(peer, first_flow, &Link::receives); }
+  /// A channel to a peer, or from it, with all its flows. Where two members have several channels one way, they are
+  /// counted by `channel` from 0, the same on both sides.
+  void send_to(std::size_t peer, std::size_t channel = 0) { add(peer, channel, &Link::sends); }
+  void receive_from(std::size_t peer, std::size_t channel = 0) { add(peer, channel, &Link::receives); }
   void exchange_with(std::size_t peer) {
     send_to(peer);
     receive_from(peer);
@@ -88,7 +88,7 @@ class Links {
   std::vector<Link> list() const;
 
  private:
-  void add(std::size_t peer, std::size_t first_flow, bool Link::* direction);
+  void add(std::size_t peer, std::size_t channel, bool Link::* direction);
 
   std::size_t flows_;
   std::map<std::pair<std::size_t, std::size_t>, Link> links_;

@@ -11,8 +11,6 @@ using nlohmann::json;
 
 // Sample buffers are allocated and touched before the timing: this many are 800 MB, and no campaign comes near.
 constexpr std::int64_t most_samples = 100'000'000;
-// Message buffers likewise; a rank holds two or three of them.
-constexpr std::int64_t largest_message_bytes = std::int64_t{1} << 32;
 constexpr std::int64_t most_ranks = 1 << 20;
 constexpr std::int64_t largest_mtu = 65536;
 constexpr std::int64_t largest_token = 0xffffffffLL;
@@ -32,6 +30,10 @@ std::size_t read_size(ObjectReader& reader, std::string_view key, Range range,
   std::optional<std::int64_t> otherwise;
   if (fallback) otherwise = static_cast<std::int64_t>(*fallback);
   return static_cast<std::size_t>(reader.integer(key, range, otherwise));
+}
+
+std::size_t read_message_bytes(ObjectReader& reader) {
+  return read_size(reader, "message_bytes", {0, static_cast<std::int64_t>(largest_message_bytes)});
 }
 
 PlanFabric read_fabric(const json& value, const std::string& path) {
@@ -96,7 +98,7 @@ PlanCongestor read_congestor(const json& value, const std::string& path) {
     throw InputError(reader.path_of("pattern"),
                      "a congestor must be a flood of a network layer, such as incast or chaos");
   }
-  congestor.message_bytes = read_size(reader, "message_bytes", {0, largest_message_bytes});
+  congestor.message_bytes = read_message_bytes(reader);
   congestor.ranks = read_ranks(reader.need("ranks"), reader.path_of("ranks"));
   if (const json* parameters = reader.find("parameters")) {
     congestor.parameters = read_parameters(*parameters, reader.path_of("parameters"));
@@ -115,7 +117,7 @@ PlanProbe read_probe(const json& value, const std::string& path) {
   probe.id = static_cast<int>(reader.integer("id", {0, std::numeric_limits<int>::max()}));
   probe.layer = read_word<Layer>(reader, "layer");
   probe.pattern = read_word<Pattern>(reader, "pattern");
-  probe.message_bytes = read_size(reader, "message_bytes", {0, largest_message_bytes});
+  probe.message_bytes = read_message_bytes(reader);
   probe.receive = read_word<Receive>(reader, "receive", probe.receive);
   if (const json* ranks = reader.find("ranks")) probe.ranks = read_ranks(*ranks, reader.path_of("ranks"));
   probe.messages_per_sample = read_size(reader, "messages_per_sample", {1, most_samples}, probe.messages_per_sample);
@@ -234,37 +236,44 @@ void check_there(std::span<const int> ranks, int world_size, const std::string& 
   }
 }
 
+/// Refuse a probe whose pattern its layer or its ranks cannot have.
+void check_members(const PlanProbe& probe, int world_size, const std::string& path) {
+  if (facts_of(probe.pattern).family == Family::workload) {
+    throw InputError(path + ".pattern", std::string(name_of(probe.pattern)) +
+                                            " is a workload, which a program of its own runs: fabricbench-" +
+                                            std::string(name_of(probe.pattern)));
+  }
+  if (probe.layer == Layer::memory) {
+    // Memory is measured by ranks[0] alone, whoever else is named.
+    if (!facts_of(probe.pattern).layers.has(Layer::memory)) {
+      throw InputError(path + ".pattern", std::string(name_of(probe.pattern)) +
+                                              " is not for memory: one rank has nobody to exchange with");
+    }
+    check_there(std::span(probe.ranks).first(1), world_size, path + ".ranks");
+    return;
+  }
+  if (!facts_of(probe.pattern).layers.has(probe.layer)) {
+    throw InputError(path + ".layer", std::string(name_of(probe.pattern)) + " is for layer " +
+                                          layers_of(probe.pattern) + ", found layer " +
+                                          std::string(name_of(probe.layer)));
+  }
+  check_number(probe.layer, probe.pattern, probe.ranks.size(), path + ".ranks");
+  check_there(probe.ranks, world_size, path + ".ranks");
+}
+
+void check_congestor(const PlanCongestor& congestor, int world_size, const std::string& path) {
+  check_number(congestor.layer, congestor.pattern, congestor.ranks.size(), path + ".ranks");
+  check_there(congestor.ranks, world_size, path + ".ranks");
+}
+
 }  // namespace
 
 void check_ranks(const Plan& plan, int world_size) {
   for (std::size_t i = 0; i < plan.probes.size(); ++i) {
     const PlanProbe& probe = plan.probes[i];
     const std::string path = "$.probes[" + std::to_string(i) + "]";
-    if (facts_of(probe.pattern).family == Family::workload) {
-      throw InputError(path + ".pattern", std::string(name_of(probe.pattern)) +
-                                              " is a workload, which a program of its own runs: fabricbench-" +
-                                              std::string(name_of(probe.pattern)));
-    }
-    if (probe.layer == Layer::memory) {
-      // Memory is measured by ranks[0] alone, whoever else is named.
-      if (!facts_of(probe.pattern).layers.has(Layer::memory)) {
-        throw InputError(path + ".pattern", std::string(name_of(probe.pattern)) +
-                                                " is not for memory: one rank has nobody to exchange with");
-      }
-      check_there(std::span(probe.ranks).first(1), world_size, path + ".ranks");
-      continue;
-    }
-    if (!facts_of(probe.pattern).layers.has(probe.layer)) {
-      throw InputError(path + ".layer", std::string(name_of(probe.pattern)) + " is for layer " +
-                                            layers_of(probe.pattern) + ", found layer " +
-                                            std::string(name_of(probe.layer)));
-    }
-    check_number(probe.layer, probe.pattern, probe.ranks.size(), path + ".ranks");
-    check_there(probe.ranks, world_size, path + ".ranks");
-    if (!probe.congestor) continue;
-    const PlanCongestor& congestor = *probe.congestor;
-    check_number(congestor.layer, congestor.pattern, congestor.ranks.size(), path + ".congestor.ranks");
-    check_there(congestor.ranks, world_size, path + ".congestor.ranks");
+    check_members(probe, world_size, path);
+    if (probe.congestor) check_congestor(*probe.congestor, world_size, path + ".congestor");
   }
 }
 

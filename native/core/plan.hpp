@@ -16,6 +16,10 @@
 
 namespace fabricbench {
 
+/// The largest message that a plan may ask for: buffers are allocated and touched before the timing, and a rank holds
+/// two or three of them.
+inline constexpr std::size_t largest_message_bytes = std::size_t{1} << 32U;
+
 struct PlanFabric {
   std::string name;
   std::optional<std::string> interface;

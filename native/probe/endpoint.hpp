@@ -48,10 +48,11 @@ class EndpointOver final : public Endpoint {
   void meet(std::string_view peer) override { path_.meet(peer); }
   void check_size(std::size_t message_bytes, std::size_t smallest_of_pattern) const override {
     const std::size_t smallest = std::max(T::traits.smallest_message, smallest_of_pattern);
-    if (message_bytes >= smallest && message_bytes <= path_.largest_message()) return;
-    throw Failure(FailureCode::unsupported,
-                  "messages of " + std::to_string(message_bytes) + " bytes are not possible here: choose from " +
-                      std::to_string(smallest) + " to " + std::to_string(path_.largest_message()));
+    const std::size_t largest = std::min(path_.largest_message(), largest_message_bytes);
+    if (message_bytes >= smallest && message_bytes <= largest) return;
+    throw Failure(FailureCode::unsupported, "messages of " + std::to_string(message_bytes) +
+                                                " bytes are not possible here: choose from " +
+                                                std::to_string(smallest) + " to " + std::to_string(largest));
   }
   std::optional<GrantedBuffers> granted_buffers() const override {
     if constexpr (SocketTransport<T>) return path_.granted_buffers();

@@ -152,7 +152,7 @@ KERNEL = Parameter(
     summary="what layer memory does, as STREAM calls it",
     only_over=Layer.MEMORY,
 )
-FLOWS = Parameter(default=1, most=256, summary="parallel connections in each channel (layers with ports, and MPI)")
+FLOWS = Parameter(default=1, most=256, summary="parallel connections in each channel")
 SCHEDULE = Parameter(
     default="alone", words=("alone", "rounds"), summary="one pair at a time, or N-1 rounds of disjoint pairs"
 )

@@ -162,9 +162,15 @@ class FloodWindows {
   std::size_t closed_ = 0;
 };
 
-/// The windows of a rank that rests in a round: nothing came, for as long as the others measured, so that windows of
-/// all ranks and rounds stay side by side.
+/// The part of a rank that has no links in a round. Its windows, where there are several rounds: nothing came, for as
+/// long as the others measured, so that windows of all ranks and rounds stay side by side. In a congestor it asks for
+/// the end as the others do: whoever starts one hears from each of its ranks that it has begun.
 inline Outcome rest_from_flood(Task& task) {
+  if (task.is_over) {
+    for (Pause pause; !task.is_over();) pause.sleep();
+    return {};
+  }
+  if (task.rounds == 1) return flood_outcome(task);
   const FloodSchedule schedule = flood_schedule(task.probe, task.rounds);
   const std::uint64_t ticks = task.timebase.to_ticks(static_cast<double>(schedule.window_ns) * 1e-9);
   for (std::size_t i = 0; i < schedule.warmup_windows; ++i) task.samples.warmup.push(ticks, 0);

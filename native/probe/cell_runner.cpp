@@ -32,8 +32,9 @@ PhaseSamples to_phase(const Series& series, const PlanProbe& probe, Timebase tim
 
 void check_parameters(const PlanProbe& probe, const Door& door) {
   if (!door.has_flows && flows_of(group_parameters(probe)) > 1) {
-    throw Failure(FailureCode::unsupported, std::string(name_of(probe.layer)) +
-                                                " has no ports: parallel flows between two ranks cannot be told apart");
+    throw Failure(FailureCode::unsupported, "door " + std::string(door.name) + " into layer " +
+                                                std::string(name_of(probe.layer)) +
+                                                " cannot tell parallel flows between two ranks apart: take 1");
   }
   std::vector<std::string> known;
   for (const ParameterFacts& parameter : facts_of(probe.pattern).parameters) {
@@ -289,7 +290,7 @@ void CellRunner::run_round(Cell& cell, const GroupParameters& parameters, std::s
     if (!members.empty()) {
       note_granted(cell, members);
       cell.report.outcome = members.front().endpoint->run_group(members, context_.clock.is_counter, task);
-    } else if (rounds > 1) {  // left over in this round
+    } else {
       cell.report.outcome = rest_from_flood(task);
     }
   });

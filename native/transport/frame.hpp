@@ -116,11 +116,11 @@ class Frame : public PlainMemory {
 
 static_assert(PolledTransport<Frame<Receive::blocking>> && PolledTransport<Frame<Receive::polling>>);
 
-/// Through packet sockets. Frames have no ports.
+/// Through packet sockets. Frames have no ports: each socket admits those that carry the token of its path.
 struct FrameDevice : SocketDevice<Frame> {
   static constexpr Layer layer = Layer::frame;
   static constexpr std::string_view door = "packet";
-  static constexpr bool has_flows = false;
+  static constexpr bool has_flows = true;
   using SocketDevice::SocketDevice;
 };
 

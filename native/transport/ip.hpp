@@ -139,11 +139,11 @@ class Ip : public PlainMemory {
 
 static_assert(PolledTransport<Ip<Receive::blocking>> && PolledTransport<Ip<Receive::polling>>);
 
-/// Through raw sockets. Packets have no ports.
+/// Through raw sockets. Packets have no ports: each socket admits those that carry the token of its path.
 struct IpDevice : SocketDevice<Ip> {
   static constexpr Layer layer = Layer::ip;
   static constexpr std::string_view door = "raw";
-  static constexpr bool has_flows = false;
+  static constexpr bool has_flows = true;
   using SocketDevice::SocketDevice;
 };
 

@@ -241,7 +241,6 @@ class Pattern(StrEnum):
         layers=WITH_MEMORY,
         least_ranks=1,
         smallest_message_bytes=0,
-        parameters={"kernel": KERNEL},
         title="ping-pong",
     )
     ONEWAY = _pair(
@@ -488,7 +487,8 @@ def why_impossible(layer: Layer, pattern: Pattern, parameters: Parameters) -> st
         if layer is Layer.MEMORY:
             return f"{layer} has one rank alone: there is nobody to exchange with"
         return f"{pattern} is for layer {', '.join(facts.layers)}"
-    flows = parameters.get("flows", 1)
-    if flows != 1 and layer in {Layer.FRAME, Layer.IP}:
-        return f"{layer} has no ports: parallel flows between two hosts cannot be told apart"
+    for name in parameters.keys() & facts.parameters.keys():
+        only_over = facts.parameters[name].only_over
+        if only_over not in (None, layer):
+            return f"{name} is what layer {only_over} does"
     return None

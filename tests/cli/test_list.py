@@ -42,7 +42,6 @@ def test_a_pattern_in_detail_tells_its_channels_parameters_and_why_a_layer_canno
     assert "flows = 1 (1 to 256): parallel connections" in text
     assert "layers     frame, ip, udp, tcp, mpi" in text
     assert "not over   memory: one rank alone: there is nobody to exchange with" in text
-    assert "one flow   over frame, ip: no ports: parallel flows" in text
     assert "not over   memory, frame, ip, udp, tcp: an operation of MPI: only layer mpi has it" in listed("alltoall")
 
 

@@ -32,17 +32,21 @@ def test_what_a_layer_cannot_do_fails_its_cell_and_no_other(probe: Callable):
             {**PINGPONG, "receive": "library"},
             {**PINGPONG, "parameters": {"kernel": "triad"}},
             {"layer": "memory", "pattern": "stream", "message_bytes": 12, "ranks": [0]},
-            {**PINGPONG, "layer": "memory", "parameters": {"kernel": "sum"}},
+            {**PINGPONG, "layer": "memory", "parameters": {"kernel": "copy"}},
+            {"layer": "memory", "pattern": "stream", "message_bytes": 64, "parameters": {"kernel": "sum"}},
             PINGPONG,
         ]
     )
     assert outcome.code == 0, outcome.stderr
-    assert all(outcome.failed(number).code is FailureCode.UNSUPPORTED for number in range(7))
+    assert all(outcome.failed(number).code is FailureCode.UNSUPPORTED for number in range(8))
     assert "choose from 8 to 65507" in outcome.failed(0).reason
+    assert "choose from 1 to 4294967296" in outcome.failed(2).reason
     assert "rank 0 on" in outcome.failed(0).reason
     assert "kernel" in outcome.failed(4).reason
-    assert outcome.end(7).measured >= 1
-    assert (outcome.lines[-1].cells, outcome.lines[-1].failed) == (1, 7)
+    assert "parameter 'kernel' is unknown to pingpong over layer memory" in outcome.failed(6).reason
+    assert "kernel must be one of copy, scale, add, triad" in outcome.failed(7).reason
+    assert outcome.end(8).measured >= 1
+    assert (outcome.lines[-1].cells, outcome.lines[-1].failed) == (1, 8)
 
 
 def test_a_fabric_that_a_host_does_not_have_is_said_so(probe: Callable):

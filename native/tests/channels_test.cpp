@@ -201,6 +201,18 @@ TEST(Links, AreThoseThatTheNamesOfTheStudiesSay) {
   for (const Link& link : incast) EXPECT_TRUE(link.receives && !link.sends);
 }
 
+TEST(Links, OfSeveralChannelsBetweenTwoMembersHaveFlowsOfTheirOwn) {
+  Links links(3);
+  links.send_to(1, 0);
+  links.send_to(1, 1);
+  links.receive_from(1, 1);
+  const std::vector<Link> list = links.list();
+  ASSERT_EQ(list.size(), 6U);
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    EXPECT_EQ(list[i], (Link{.peer = 1, .flow = i, .sends = true, .receives = i >= 3}));
+  }
+}
+
 TEST(GridSides, MultiplyToTheMembersAndAreSortedAndAsEqualAsTheyCanBe) {
   for (std::size_t members = 1; members <= most_members; ++members) {
     for (const std::size_t dimensions : {2U, 3U}) {

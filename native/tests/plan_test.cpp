@@ -124,5 +124,19 @@ TEST(Plan, MemoryNeedsOnlyItsFirstRank) {
   EXPECT_NO_THROW(check_ranks(parse_plan(plan.dump()), 1));
 }
 
+TEST(Plan, TheCongestorOfAMemoryCellIsCheckedAsAnyOther) {
+  json plan = fixture();
+  plan["probes"] = json::array({{{"id", 0},
+                                 {"layer", "memory"},
+                                 {"pattern", "pingpong"},
+                                 {"message_bytes", 8},
+                                 {"ranks", {0}},
+                                 {"congestor", {{"layer", "tcp"}, {"pattern", "ring"}, {"message_bytes", 8}}}}});
+  plan["probes"][0]["congestor"]["ranks"] = {1, 7};
+  EXPECT_TRUE(is_refused(plan, "$.probes[0].congestor.ranks[1]: rank 7 is not in this launch, which has 2"));
+  plan["probes"][0]["congestor"]["ranks"] = {1};
+  EXPECT_TRUE(is_refused(plan, "$.probes[0].congestor.ranks: ring over tcp needs at least 2 ranks, found 1"));
+}
+
 }  // namespace
 }  // namespace fabricbench

@@ -29,6 +29,25 @@ std::pair<std::int32_t, std::string_view> unpack_numbered(std::string_view paylo
   return {number, payload.substr(sizeof number)};
 }
 
+void append_part(std::string& payload, std::string_view part) {
+  const std::uint64_t bytes = part.size();
+  payload.append(reinterpret_cast<const char*>(&bytes), sizeof bytes).append(part);
+}
+
+std::string_view take_part(std::string_view& payload) {
+  std::uint64_t bytes = 0;
+  if (payload.size() < sizeof bytes) throw ControlError("it ends where a length of 8 bytes is needed");
+  std::memcpy(&bytes, payload.data(), sizeof bytes);
+  payload.remove_prefix(sizeof bytes);
+  if (payload.size() < bytes) {
+    throw ControlError("a part of " + std::to_string(bytes) + " bytes is needed, " + std::to_string(payload.size()) +
+                       " are left");
+  }
+  const std::string_view part = payload.substr(0, bytes);
+  payload.remove_prefix(bytes);
+  return part;
+}
+
 std::string pack_tree(const nlohmann::json& value) {
   std::string payload;
   nlohmann::json::to_cbor(value, payload);

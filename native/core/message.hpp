@@ -11,6 +11,7 @@
 #include <concepts>
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <nlohmann/json_fwd.hpp>
 #include <stdexcept>
 #include <string>
@@ -158,7 +159,13 @@ std::vector<Value> unpack_values(std::string_view payload) {
   return values;
 }
 
-/// A tree of values, in CBOR. The texts in it may be any bytes. Throws where the bytes are none or more than one.
+/// One of several parts of a message, with its length before it. Taking it leaves what follows; throws ControlError
+/// where it is cut.
+void append_part(std::string& payload, std::string_view part);
+std::string_view take_part(std::string_view& payload);
+
+/// A tree of values, in CBOR; for what is small: its destructor takes memory, and ends the process where there is none.
+/// The texts in it may be any bytes. Throws where the bytes are none or more than one.
 std::string pack_tree(const nlohmann::json& value);
 nlohmann::json unpack_tree(std::string_view payload);
 
@@ -185,7 +192,8 @@ std::string encode(const M& message) {
   }
 }
 
-/// The message in an envelope of its type. Throws ControlError, which names the type, where it cannot be one.
+/// The message in an envelope of its type. Throws ControlError, which names the type, where it cannot be one;
+/// std::bad_alloc where there is no memory for what is in it.
 template <Message M>
 M decode(const Envelope& envelope) {
   if (envelope.type != M::message_type)
@@ -193,6 +201,8 @@ M decode(const Envelope& envelope) {
   if constexpr (PackedMessage<M>) {
     try {
       return M::unpack(envelope.payload);
+    } catch (const std::bad_alloc&) {
+      throw;  // nothing is wrong with the message
     } catch (const std::exception& error) {
       refuse_message(envelope, error.what());
     }

@@ -112,19 +112,26 @@ void RecordWriter::write_samples(int cell, std::string_view phase, std::size_t b
 }
 
 void RecordWriter::write_channel(int cell, const ChannelReport& channel) {
-  Line line{{"type", "channel"},
-            {"cell", cell},
-            {"source", channel.source},
-            {"destination", channel.destination},
-            {"flow", channel.flow},
-            {"round", channel.round},
-            {"quantity", name_of(channel.quantity)},
-            {"time_ns", channel.time_ns},
-            {"bytes", nullptr},
-            {"sent", channel.sent},
-            {"lost", channel.lost}};
-  if (!channel.bytes.empty()) line["bytes"] = channel.bytes;
-  file_.add(line);
+  std::string text = R"({"type":"channel","cell":)";
+  append_number(text, cell);
+  text += R"(,"source":)";
+  append_number(text, channel.source);
+  text += R"(,"destination":)";
+  append_number(text, channel.destination);
+  text += R"(,"flow":)";
+  append_number(text, channel.flow);
+  text += R"(,"round":)";
+  append_number(text, channel.round);
+  text.append(R"(,"quantity":")").append(name_of(channel.quantity)).append(R"(","time_ns":)");
+  append_list(text, std::span(channel.time_ns));
+  text += R"(,"bytes":)";
+  channel.bytes.empty() ? void(text += "null") : append_list(text, std::span(channel.bytes));
+  text += R"(,"sent":)";
+  append_number(text, channel.sent);
+  text += R"(,"lost":)";
+  append_number(text, channel.lost);
+  text += "}\n";
+  file_.add_text(text);
 }
 
 void RecordWriter::write_failed_pair(int cell, const PairFailure& pair) {

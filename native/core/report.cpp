@@ -20,53 +20,87 @@ Enum word_from(const json& value) {
   throw ControlError("it has an unknown word, " + word);
 }
 
-json to_json(const PhaseSamples& samples) {
-  json batches = json::array();
-  for (const Batch& batch : samples.batches) batches.push_back({batch.first, batch.start_ns});
-  return {{"time_ns", samples.time_ns}, {"bytes", samples.bytes}, {"batches", batches}};
+/// Values as a part of a message, apart from its tree: there may be millions of them.
+template <class Value>
+void append_values(std::string& payload, const std::vector<Value>& values) {
+  append_part(payload, {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(Value)});
+}
+template <class Value>
+std::vector<Value> take_values(std::string_view& payload) {
+  return unpack_values<Value>(take_part(payload));
 }
 
-PhaseSamples samples_from(const json& value) {
-  PhaseSamples samples{.time_ns = value.at("time_ns").get<std::vector<std::uint64_t>>(),
-                       .bytes = value.at("bytes").get<std::vector<std::uint64_t>>()};
-  for (const json& batch : value.at("batches")) samples.batches.push_back({batch.at(0), batch.at(1)});
+void append_samples(std::string& payload, const PhaseSamples& samples) {
+  append_values(payload, samples.time_ns);
+  append_values(payload, samples.bytes);
+  append_values(payload, samples.batches);
+}
+
+PhaseSamples take_samples(std::string_view& payload) {
+  PhaseSamples samples;
+  samples.time_ns = take_values<std::uint64_t>(payload);
+  samples.bytes = take_values<std::uint64_t>(payload);
+  samples.batches = take_values<Batch>(payload);
   return samples;
 }
 
-json to_json(const Findings& findings) {
-  json channels = json::array();
-  for (const ChannelReport& channel : findings.channels) {
-    channels.push_back({channel.source, channel.destination, channel.flow, channel.round, name_of(channel.quantity),
-                        channel.time_ns, channel.bytes, channel.sent, channel.lost});
+/// What of a channel is not its numbers.
+json head_of(const ChannelReport& channel) {
+  return {channel.source, channel.destination, channel.flow, channel.round, name_of(channel.quantity),
+          channel.sent,   channel.lost};
+}
+
+void append_channels(std::string& payload, const std::vector<ChannelReport>& channels) {
+  append_values(payload, std::vector<std::uint64_t>{channels.size()});
+  for (const ChannelReport& channel : channels) {
+    append_part(payload, pack_tree(head_of(channel)));
+    append_values(payload, channel.time_ns);
+    append_values(payload, channel.bytes);
   }
+}
+
+std::vector<ChannelReport> take_channels(std::string_view& payload) {
+  std::vector<ChannelReport> channels;
+  for (std::uint64_t left = take_values<std::uint64_t>(payload).at(0); left > 0; --left) {
+    const json head = unpack_tree(take_part(payload));
+    ChannelReport& channel = channels.emplace_back();
+    channel.source = head.at(0);
+    channel.destination = head.at(1);
+    channel.flow = head.at(2);
+    channel.round = head.at(3);
+    channel.quantity = word_from<Quantity>(head.at(4));
+    channel.sent = head.at(5);
+    channel.lost = head.at(6);
+    channel.time_ns = take_values<std::int64_t>(payload);
+    channel.bytes = take_values<std::uint64_t>(payload);
+  }
+  return channels;
+}
+
+void append_findings(std::string& payload, const Findings& findings) {
   json failed_pairs = json::array();
   for (const PairFailure& pair : findings.failed_pairs) {
     failed_pairs.push_back({pair.source, pair.destination, name_of(pair.code), pair.reason});
   }
-  return {
-      {"channels", channels}, {"failed_pairs", failed_pairs}, {"missed", findings.missed}, {"values", findings.values}};
+  append_part(payload, pack_tree({{"failed_pairs", failed_pairs}, {"values", findings.values}}));
+  append_values(payload, findings.missed);
+  append_channels(payload, findings.channels);
 }
 
-Findings findings_from(const json& value) {
-  Findings findings{.channels = {},
-                    .failed_pairs = {},
-                    .missed = value.at("missed").get<std::vector<std::uint32_t>>(),
-                    .values = value.at("values").get<std::map<std::string, double>>()};
-  for (const json& each : value.at("channels")) {
-    findings.channels.push_back({.source = each.at(0),
-                                 .destination = each.at(1),
-                                 .flow = each.at(2),
-                                 .round = each.at(3),
-                                 .quantity = word_from<Quantity>(each.at(4)),
-                                 .time_ns = each.at(5).get<std::vector<std::int64_t>>(),
-                                 .bytes = each.at(6).get<std::vector<std::uint64_t>>(),
-                                 .sent = each.at(7),
-                                 .lost = each.at(8)});
-  }
-  for (const json& each : value.at("failed_pairs")) {
+Findings take_findings(std::string_view& payload) {
+  const json tree = unpack_tree(take_part(payload));
+  Findings findings;
+  findings.values = tree.at("values").get<std::map<std::string, double>>();
+  for (const json& each : tree.at("failed_pairs")) {
     findings.failed_pairs.push_back({each.at(0), each.at(1), word_from<FailureCode>(each.at(2)), each.at(3)});
   }
+  findings.missed = take_values<std::uint32_t>(payload);
+  findings.channels = take_channels(payload);
   return findings;
+}
+
+void refuse_rest(std::string_view payload) {
+  if (!payload.empty()) throw ControlError(std::to_string(payload.size()) + " bytes are left behind it");
 }
 
 /// A call lasts as long as on its slowest rank; what not all ranks have is not complete.
@@ -181,27 +215,30 @@ Verdict Verdict::unpack(std::string_view payload) {
 }
 
 std::string CellReport::pack() const {
-  return pack_tree({
-      {"failure", failure ? json{name_of(failure->code), failure->reason} : json()},
-      {"stop", outcome.stop ? json(name_of(*outcome.stop)) : json()},
-      {"seconds", outcome.seconds},
-      {"operations_per_sample", outcome.operations_per_sample},
-      {"bytes_per_sample", outcome.bytes_per_sample},
-      {"channels_in_use", outcome.channels},
-      {"counters",
-       {counters.sent, counters.lost, counters.reordered, counters.duplicated, counters.corrupted, counters.verified}},
-      {"receive", name_of(receive)},
-      {"warmup", to_json(warmup)},
-      {"measured", to_json(measured)},
-      {"interfaces", interfaces},
-      {"span", span ? json{span->begin_unix_ns, span->end_unix_ns} : json()},
-      {"findings", to_json(findings)},
-      {"has_parts", has_parts},
-  });
+  std::string payload;
+  append_part(payload, pack_tree({
+                           {"failure", failure ? json{name_of(failure->code), failure->reason} : json()},
+                           {"stop", outcome.stop ? json(name_of(*outcome.stop)) : json()},
+                           {"seconds", outcome.seconds},
+                           {"operations_per_sample", outcome.operations_per_sample},
+                           {"bytes_per_sample", outcome.bytes_per_sample},
+                           {"channels_in_use", outcome.channels},
+                           {"counters",
+                            {counters.sent, counters.lost, counters.reordered, counters.duplicated, counters.corrupted,
+                             counters.verified}},
+                           {"receive", name_of(receive)},
+                           {"interfaces", interfaces},
+                           {"span", span ? json{span->begin_unix_ns, span->end_unix_ns} : json()},
+                           {"has_parts", has_parts},
+                       }));
+  append_samples(payload, warmup);
+  append_samples(payload, measured);
+  append_findings(payload, findings);
+  return payload;
 }
 
 CellReport CellReport::unpack(std::string_view payload) {
-  const json value = unpack_tree(payload);
+  const json value = unpack_tree(take_part(payload));
   CellReport report;
   if (const json& failure = value.at("failure"); !failure.is_null()) {
     report.failure = CellFailure{word_from<FailureCode>(failure.at(0)), failure.at(1)};
@@ -214,12 +251,13 @@ CellReport CellReport::unpack(std::string_view payload) {
   const json& counted = value.at("counters");
   report.counters = {counted.at(0), counted.at(1), counted.at(2), counted.at(3), counted.at(4), counted.at(5)};
   report.receive = word_from<Receive>(value.at("receive"));
-  report.warmup = samples_from(value.at("warmup"));
-  report.measured = samples_from(value.at("measured"));
   report.interfaces = value.at("interfaces").get<Traffic>();
   if (const json& span = value.at("span"); !span.is_null()) report.span = {span.at(0), span.at(1)};
-  report.findings = findings_from(value.at("findings"));
   report.has_parts = value.at("has_parts");
+  report.warmup = take_samples(payload);
+  report.measured = take_samples(payload);
+  report.findings = take_findings(payload);
+  refuse_rest(payload);
   return report;
 }
 
@@ -237,17 +275,22 @@ CellParts take_parts(CellReport& report, Family family) {
 }
 
 std::string CellParts::pack() const {
-  const Findings findings{.channels = channels, .failed_pairs = failed_pairs, .missed = {}, .values = {}};
-  return pack_tree({{"warmup", to_json(warmup)}, {"measured", to_json(measured)}, {"findings", to_json(findings)}});
+  std::string payload;
+  append_samples(payload, warmup);
+  append_samples(payload, measured);
+  append_findings(payload, {.channels = channels, .failed_pairs = failed_pairs, .missed = {}, .values = {}});
+  return payload;
 }
 
 CellParts CellParts::unpack(std::string_view payload) {
-  const json value = unpack_tree(payload);
-  Findings findings = findings_from(value.at("findings"));
-  return {.warmup = samples_from(value.at("warmup")),
-          .measured = samples_from(value.at("measured")),
-          .channels = std::move(findings.channels),
-          .failed_pairs = std::move(findings.failed_pairs)};
+  CellParts parts;
+  parts.warmup = take_samples(payload);
+  parts.measured = take_samples(payload);
+  Findings findings = take_findings(payload);
+  refuse_rest(payload);
+  parts.channels = std::move(findings.channels);
+  parts.failed_pairs = std::move(findings.failed_pairs);
+  return parts;
 }
 
 void note_least(std::map<std::string, double>& values, const std::string& name, double value) {

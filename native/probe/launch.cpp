@@ -16,6 +16,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <variant>
@@ -320,6 +321,10 @@ ExitCode read_and_follow_plan(Control& control, const std::string& plan_path, st
   return ExitCode::done;
 }
 
+std::string who_cannot_go_on(const Control& control) {
+  return "rank " + std::to_string(control.rank()) + " on " + host_name() + " cannot go on: ";
+}
+
 /// Say why the launch ends here, and end it on every rank.
 ExitCode end_launch(Control& control, ExitCode exit, const std::string& cause) {
   std::fprintf(stderr, "fabricbench-probe: %s\n", cause.c_str());
@@ -341,9 +346,10 @@ ExitCode launch(const std::string& plan_path, std::uint64_t start_up_ns) {
     return static_cast<ExitCode>(ended.exit_code());
   } catch (const OutputError& error) {
     return end_launch(control, ExitCode::environment, error.what());
+  } catch (const std::bad_alloc&) {
+    return end_launch(control, ExitCode::failed, who_cannot_go_on(control) + "out of memory: take fewer samples");
   } catch (const std::exception& error) {
-    const std::string who = "rank " + std::to_string(control.rank()) + " on " + host_name();
-    return end_launch(control, ExitCode::failed, who + " cannot go on: " + error.what());
+    return end_launch(control, ExitCode::failed, who_cannot_go_on(control) + error.what());
   }
 }
 

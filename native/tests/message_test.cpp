@@ -250,5 +250,16 @@ TEST(Message, ATreeMayHaveTextsOfAnyBytes) {
   EXPECT_EQ(decode<CellReport>(open_envelope(encode(sample<CellReport>()))).failure->reason, "wrong \xff bytes");
 }
 
+/// One that has no memory for what came.
+struct TooLarge {
+  static constexpr MessageType message_type = MessageType::parts;
+  std::string pack() const { return "large"; }
+  static TooLarge unpack(std::string_view) { throw std::bad_alloc(); }
+};
+
+TEST(Decode, AMessageThatThereIsNoMemoryForIsNotTakenForADamagedOne) {
+  EXPECT_THROW(decode<TooLarge>(open_envelope(encode(TooLarge{}))), std::bad_alloc);
+}
+
 }  // namespace
 }  // namespace fabricbench

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "tests/merging.hpp"
@@ -120,6 +122,39 @@ TEST(Merge, AReportSurvivesPacking) {
   EXPECT_EQ(unpacked.measured.batches.front().start_ns, -7);
   EXPECT_EQ(unpacked.findings.missed, report.findings.missed);
   EXPECT_EQ(unpacked.findings.values, report.findings.values);
+}
+
+TEST(Merge, ALargeReportIsItsNumbersAndHardlyMore) {
+  // A tree of a million values takes 16 bytes each, and its destructor as much again, where nothing may be thrown.
+  constexpr std::size_t samples = 100'000;
+  CellReport report;
+  report.measured.time_ns.assign(samples, std::uint64_t{1} << 40U);
+  report.findings.missed.assign(samples, 1U << 30U);
+  ChannelReport channel;
+  channel.source = 1;
+  channel.flow = 2;
+  channel.quantity = Quantity::one_way;
+  channel.lost = 5;
+  channel.time_ns.assign(samples, -(std::int64_t{1} << 40U));
+  report.findings.channels = {channel, ChannelReport{}};
+  const std::string packed = report.pack();
+  EXPECT_LT(packed.size(), samples * (8 + 4 + 8) + 2000);
+  const CellReport unpacked = CellReport::unpack(packed);
+  EXPECT_EQ(unpacked.measured.time_ns, report.measured.time_ns);
+  EXPECT_EQ(unpacked.findings.missed, report.findings.missed);
+  ASSERT_EQ(unpacked.findings.channels.size(), 2U);
+  const ChannelReport& same = unpacked.findings.channels.front();
+  EXPECT_EQ(std::tuple(same.source, same.flow, same.quantity, same.lost),
+            std::tuple(1, std::size_t{2}, Quantity::one_way, std::uint64_t{5}));
+  EXPECT_EQ(same.time_ns, channel.time_ns);
+}
+
+TEST(Merge, AReportThatIsCutOrTooLongIsNone) {
+  const std::string packed = flood_of({1, 2}, {3, 4}).pack();
+  for (std::size_t bytes = 0; bytes < packed.size(); ++bytes) {
+    EXPECT_ANY_THROW(CellReport::unpack(std::string_view(packed).substr(0, bytes))) << bytes;
+  }
+  EXPECT_ANY_THROW(CellReport::unpack(packed + "x"));
 }
 
 }  // namespace

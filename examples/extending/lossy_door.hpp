@@ -80,7 +80,7 @@ class UnixSocket {
 };
 
 template <Receive mode, bool is_lossy>
-class UnixPath : public PlainMemory {
+class UnixPath {
  public:
   static constexpr Traits traits{.is_reliable = !is_lossy,
                                  .is_ordered = !is_lossy,

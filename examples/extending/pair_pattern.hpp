@@ -14,7 +14,8 @@ namespace fabricbench {
 template <class Clock, Transport T>
 class Requests {
  public:
-  Requests(T& path, Task& task) : path_(path), request_(1), answer_(task.probe.message_bytes) {
+  Requests(T& path, Task& task)
+      : path_(path), request_(task.allocate(1)), answer_(task.allocate(task.probe.message_bytes)) {
     path_.set_bound(task.probe.reply_timeout_seconds);
   }
 
@@ -51,25 +52,30 @@ class Requests {
   std::uint64_t sent_ = 0;
 };
 
-class Request {
+template <class Clock, Transport T>
+class RequestOver {
  public:
+  RequestOver(T& path, Task& task) : task_(task), requests_(path, task) {}
+
+  Outcome run() {
+    Outcome outcome = run_rounds<Clock>(requests_, task_);
+    outcome.bytes_per_sample = 1 + task_.probe.message_bytes;
+    return outcome;
+  }
+
+ private:
+  Task& task_;
+  Requests<Clock, T> requests_;
+};
+
+struct Request {
   static constexpr std::size_t timing_member = leader;
 
   template <class T>
   static constexpr bool runs_over = requires { requires Transport<T> && T::traits.is_reliable; };
 
-  template <class Clock, Transport T>
-  static Outcome run(T& path, Task& task) {
-    Requests<Clock, T> requests(path, task);
-    Outcome outcome;
-    if (task.team.member() == leader) {
-      outcome = lead_phases<Clock>(requests, task);
-    } else {
-      follow_orders(requests, task.team);
-    }
-    outcome.bytes_per_sample = 1 + task.probe.message_bytes;
-    return outcome;
-  }
+  template <class Clock, class T>
+  using Over = RequestOver<Clock, T>;
 };
 
 }  // namespace fabricbench

@@ -14,6 +14,7 @@
 #include "base/clock.hpp"
 #include "core/channel.hpp"
 #include "core/clock_sync.hpp"
+#include "core/message_buffer.hpp"
 #include "core/plan.hpp"
 
 namespace fabricbench {
@@ -134,11 +135,12 @@ struct Task {
   Samples& samples;
   Counters& counters;
   Findings& findings;
-  const ClockModel& clock;        // of this rank against the launch's rank 0
-  std::int64_t start_ns = 0;      // global time at which a flood or the first call begins on all ranks
-  std::size_t round = 0;          // of patterns that change partners
-  std::size_t rounds = 1;         // they share the cell's time
-  std::function<bool()> is_over;  // set for a congestor, which goes on until then and keeps no samples
+  const ClockModel& clock;           // of this rank against the launch's rank 0
+  std::int64_t start_ns = 0;         // global time at which a flood or the first call begins on all ranks
+  std::size_t round = 0;             // of patterns that change partners
+  std::size_t rounds = 1;            // they share the cell's time
+  std::function<bool()> is_over;     // set for a congestor, which goes on until then and keeps no samples
+  Allocate allocate = plain_memory;  // lends what messages lie in: memory of the device that the paths come from
 };
 
 /// What a pattern knows after it has measured. `stop` is there on the rank that applied the stopping rule.
@@ -148,6 +150,19 @@ struct Outcome {
   std::size_t operations_per_sample = 1;
   std::size_t bytes_per_sample = 0;
   std::size_t channels = 1;  // logical channels in use at once
+};
+
+/// A pattern over the paths of one rank, with all buffers that it needs: built on every rank before any begins, so that
+/// one which gets no memory keeps nobody waiting. It ends before its paths and its task do.
+class Prepared {
+ public:
+  Prepared() = default;
+  virtual ~Prepared() = default;
+  Prepared(const Prepared&) = delete;
+  Prepared& operator=(const Prepared&) = delete;
+
+  /// Take this rank's part, the others run theirs at the same time.
+  virtual Outcome run() = 0;
 };
 
 }  // namespace fabricbench

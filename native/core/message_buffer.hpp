@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <new>
 #include <span>
@@ -43,5 +44,9 @@ class MessageBuffer {
   std::shared_ptr<std::byte> memory_;
   std::size_t bytes_;
 };
+
+/// Lends so many bytes. Throws a Failure or std::bad_alloc where there are none.
+using Allocate = std::function<MessageBuffer(std::size_t bytes)>;
+inline MessageBuffer plain_memory(std::size_t bytes) { return MessageBuffer(bytes); }
 
 }  // namespace fabricbench

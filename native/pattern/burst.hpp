@@ -19,8 +19,8 @@ class ReliableBursts {
   ReliableBursts(T& path, Task& task, std::size_t messages)
       : path_(path),
         messages_(messages),
-        out_(path.allocate(task.probe.message_bytes)),
-        in_(path.allocate(task.probe.message_bytes)) {
+        out_(task.allocate(task.probe.message_bytes)),
+        in_(task.allocate(task.probe.message_bytes)) {
     path_.set_bound(task.probe.reply_timeout_seconds);
   }
   ~ReliableBursts() { expect_no_more(path_, in_, out_); }
@@ -75,8 +75,8 @@ class CountedBursts {
       : path_(path),
         task_(task),
         messages_(static_cast<std::uint32_t>(messages)),
-        out_(path.allocate(task.probe.message_bytes)),
-        in_(path.allocate(task.probe.message_bytes)),
+        out_(task.allocate(task.probe.message_bytes)),
+        in_(task.allocate(task.probe.message_bytes)),
         came_in_(messages, none) {
     path_.set_bound(task.team.member() == leader ? task.probe.reply_timeout_seconds : follower_bound_seconds);
     timeout_ = task.timebase.to_ticks(task.probe.reply_timeout_seconds);
@@ -199,38 +199,42 @@ struct BurstsOver<Clock, T> {
   using type = ReliableBursts<Clock, T>;
 };
 
-class Burst {
+template <class Clock, Transport T>
+class BurstOver {
  public:
+  BurstOver(T& path, Task& task) : task_(task), messages_(messages_of(task.probe)), bursts_(path, task, messages_) {}
+
+  Outcome run() {
+    Outcome outcome = run_rounds<Clock>(bursts_, task_);
+    outcome.bytes_per_sample = (messages_ + 1) * task_.probe.message_bytes;
+    return outcome;
+  }
+
+ private:
+  /// Messages are counted by numbers of 32 bits, of which half are ahead of any: more than that are refused.
+  static std::size_t messages_of(const PlanProbe& probe) {
+    constexpr std::size_t half_of_all = std::size_t{1} << 31U;
+    const std::size_t messages = whole_parameter(probe, "messages");
+    const std::size_t bursts = std::max(probe.stopping.maximum_samples, probe.warmup_samples) + 1;
+    if (bursts < half_of_all / messages) return messages;
+    throw Failure(FailureCode::unsupported, std::to_string(bursts) + " bursts of " + std::to_string(messages) +
+                                                " messages are more than can be counted: take fewer samples, " +
+                                                std::to_string(half_of_all / messages - 2) + " at most");
+  }
+
+  Task& task_;
+  std::size_t messages_;
+  typename BurstsOver<Clock, T>::type bursts_;
+};
+
+struct Burst {
   static constexpr std::size_t timing_member = leader;
 
   template <class T>
   static constexpr bool runs_over = Transport<T>;
 
-  template <class Clock, Transport T>
-  static Outcome run(T& path, Task& task) {
-    const std::size_t messages = whole_parameter(task.probe, "messages");
-    refuse_too_many(task.probe, messages);
-    typename BurstsOver<Clock, T>::type bursts(path, task, messages);
-    Outcome outcome;
-    if (task.team.member() == leader) {
-      outcome = lead_phases<Clock>(bursts, task);
-    } else {
-      follow_orders(bursts, task.team);
-    }
-    outcome.bytes_per_sample = (messages + 1) * task.probe.message_bytes;
-    return outcome;
-  }
-
- private:
-  /// Messages are counted by numbers of 32 bits, of which half are ahead of any.
-  static void refuse_too_many(const PlanProbe& probe, std::size_t messages) {
-    constexpr std::size_t half_of_all = std::size_t{1} << 31U;
-    const std::size_t bursts = std::max(probe.stopping.maximum_samples, probe.warmup_samples) + 1;
-    if (bursts < half_of_all / messages) return;
-    throw Failure(FailureCode::unsupported, std::to_string(bursts) + " bursts of " + std::to_string(messages) +
-                                                " messages are more than can be counted: take fewer samples, " +
-                                                std::to_string(half_of_all / messages - 2) + " at most");
-  }
+  template <class Clock, class T>
+  using Over = BurstOver<Clock, T>;
 };
 
 }  // namespace fabricbench

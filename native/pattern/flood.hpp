@@ -191,8 +191,8 @@ class PolledFlood {
         message_bytes_(task.probe.message_bytes),
         quantum_(quantum_of(links.size(), message_bytes_)),
         is_polling_(task.probe.receive == Receive::polling),
-        out_(links.front().path->allocate(message_bytes_)),
-        in_(links.front().path->allocate(message_bytes_)) {
+        out_(task.allocate(message_bytes_)),
+        in_(task.allocate(message_bytes_)) {
     states_.reserve(links.size());
     for (std::size_t i = 0; i < links.size(); ++i) {
       states_.emplace_back(links_[i], message_bytes_);
@@ -321,6 +321,7 @@ class PolledFlood {
     // A byte stream is closed instead (probe/endpoint.hpp): what many flows have queued may take far longer than the
     // cell.
     if constexpr (!ByteStream<T>) take_the_rest(told);
+    tallies.end_well();
   }
 
   void advance(std::size_t i) {
@@ -379,16 +380,31 @@ class PolledFlood {
   bool is_interface_full_ = false;
 };
 
+template <Transport T>
+struct FloodKind {
+  using type = PolledFlood<T>;
+};
+template <PoolingTransport T>
+struct FloodKind<T> {
+  using type = PostedFlood<T>;
+};
+
 /// Over the links of this rank, at least one; their paths come from one device.
 template <Transport T>
-Outcome flood(std::span<LinkOver<T>> links, Task& task) {
-  for (LinkOver<T>& link : links) link.path->set_bound(task.probe.reply_timeout_seconds);
-  if constexpr (PoolingTransport<T>) {
-    PostedFlood<T>(links, task).run();
-  } else {
-    PolledFlood<T>(links, task).run();
+class Flood {
+ public:
+  Flood(std::span<LinkOver<T>> links, Task& task) : task_(task), flood_(links, task) {
+    for (LinkOver<T>& link : links) link.path->set_bound(task.probe.reply_timeout_seconds);
   }
-  return flood_outcome(task);
-}
+
+  Outcome run() {
+    flood_.run();
+    return flood_outcome(task_);
+  }
+
+ private:
+  Task& task_;
+  typename FloodKind<T>::type flood_;
+};
 
 }  // namespace fabricbench

@@ -23,12 +23,12 @@ class PostedFlood {
         task_(task),
         message_bytes_(task.probe.message_bytes),
         under_way_(messages_under_way(links.size(), message_bytes_)),
-        out_(links.front().path->allocate(message_bytes_)),
+        out_(task.allocate(message_bytes_)),
         states_(links.size()),
         pool_(links.front().path->make_pool(2 * under_way_ * links.size())) {
     for (const LinkOver<T>& link : links_) {
       for (std::size_t i = 0; i < under_way_ && link.link.receives; ++i) {
-        in_.push_back(link.path->allocate(message_bytes_));
+        in_.push_back(task.allocate(message_bytes_));
       }
     }
     std::size_t buffer = 0;
@@ -79,6 +79,8 @@ class PostedFlood {
     std::uint64_t before = 0;  // came before the measured phase
     std::uint64_t measured = 0;
   };
+
+  static constexpr std::uint64_t look_every_ns = 2'000'000;
 
   /// As many as the bandwidth tests that MPI's users know keep under way, fewer where many links share the library: it
   /// looks at all of them each time. At most 32 MiB.
@@ -167,7 +169,13 @@ class PostedFlood {
     bool has_told = false;
     std::vector<std::uint64_t> wanted(links_.size(), 0);
     std::size_t heard = 0;  // links before this one have their tally, or need none
+    std::uint64_t last_look = KernelClock::now();
     for (;;) {
+      const std::uint64_t now = KernelClock::now();
+      if (now - last_look > look_every_ns) {
+        tallies.look_for_failed(heard);
+        last_look = now;
+      }
       progress([](std::size_t, std::size_t) {},
                [&](std::size_t link, std::size_t place) { post_receive(link, place); });
       if (!has_told && std::ranges::all_of(states_, [](const State& state) { return state.sending == 0; })) {
@@ -184,6 +192,7 @@ class PostedFlood {
       }
       if (has_told && heard == links_.size() && has_come(wanted)) break;
     }
+    tallies.end_well();
   }
 
   bool has_come(const std::vector<std::uint64_t>& wanted) const {

@@ -178,7 +178,7 @@ inline Outcome rest_from_flood(Task& task) {
   return flood_outcome(task);
 }
 
-/// What a sender tells of one path. The first that a receiver gets from a peer that failed says so.
+/// What a sender tells of one path. What one that has failed tells its peers says so.
 struct FloodTally {
   static constexpr MessageType message_type = MessageType::flood_tally;
   bool has_failed = true;
@@ -189,13 +189,15 @@ struct FloodTally {
   std::uint64_t measured_end = 0;
 };
 
-/// Tells each sending link's tally once. However the flood ends, no receiver is left waiting.
+/// Tells each sending link's tally once. However the flood ends, nobody is left waiting: neither a receiver for a
+/// tally, nor a sender whose messages nobody takes any more.
 template <Transport T>
 class FloodTallies {
  public:
   FloodTallies(std::span<LinkOver<T>> links, const CellTeam& team) : links_(links), team_(team) {}
   ~FloodTallies() {
-    for (; told_ < links_.size(); ++told_) tell({});
+    if (has_ended_well_) return;
+    for (const LinkOver<T>& link : links_) team_.send(link.link.peer, FloodTally{});
   }
   FloodTallies(const FloodTallies&) = delete;
   FloodTallies& operator=(const FloodTallies&) = delete;
@@ -204,6 +206,22 @@ class FloodTallies {
   template <class TallyOf>
   void tell_all(TallyOf tally_of) {
     for (; told_ < links_.size(); ++told_) tell(tally_of(told_));
+  }
+
+  /// All has been sent and has come: nobody needs to hear of a failure here.
+  void end_well() { has_ended_well_ = true; }
+
+  /// Look whether the launch has ended, or a peer has failed of which no tally is awaited: those of the links from
+  /// `heard` on are.
+  void look_for_failed(std::size_t heard) const {
+    for (const LinkOver<T>& link : links_) {
+      const auto is_awaited = [&](const LinkOver<T>& other) {
+        return other.link.receives && other.link.peer == link.link.peer;
+      };
+      if (std::ranges::any_of(links_.subspan(heard), is_awaited)) continue;
+      const auto told = team_.try_receive<FloodTally>(link.link.peer);
+      if (told && told->has_failed) throw_peer_failed();
+    }
   }
 
   /// The tally of a link that receives if it has come, without waiting. To be asked for in the order of the links.
@@ -240,6 +258,7 @@ class FloodTallies {
   std::span<LinkOver<T>> links_;
   const CellTeam& team_;
   std::size_t told_ = 0;
+  bool has_ended_well_ = false;
 };
 
 /// What came over one link that receives: all of it, and what of it in the measured phase.

@@ -14,8 +14,8 @@ namespace fabricbench {
 template <Transport T>
 class Outgoing {
  public:
-  Outgoing(T& path, std::size_t message_bytes)
-      : path_(path), usual_(path.allocate(message_bytes)), last_(path.allocate(message_bytes)) {}
+  Outgoing(T& path, std::size_t message_bytes, const Allocate& allocate)
+      : path_(path), usual_(allocate(message_bytes)), last_(allocate(message_bytes)) {}
   /// What is sent again and again, and what is sent at the end; to be filled before the first is sent.
   MessageBuffer& usual() { return usual_; }
   MessageBuffer& last() { return last_; }
@@ -33,7 +33,8 @@ class Outgoing {
 template <Transport T>
 class Incoming {
  public:
-  Incoming(T& path, std::size_t message_bytes) : path_(path), buffer_(path.allocate(message_bytes)) {}
+  Incoming(T& path, std::size_t message_bytes, const Allocate& allocate)
+      : path_(path), buffer_(allocate(message_bytes)) {}
   /// The next message; valid until the one after it is asked for.
   std::span<const std::byte> receive() {
     path_.receive(buffer_.span());
@@ -55,11 +56,11 @@ std::size_t messages_under_way(std::size_t message_bytes) {
 template <PostingTransport T>
 class Outgoing<T> {
  public:
-  Outgoing(T& path, std::size_t message_bytes)
+  Outgoing(T& path, std::size_t message_bytes, const Allocate& allocate)
       : path_(path),
         slots_(messages_under_way<T>(message_bytes)),
-        usual_(path.allocate(message_bytes)),
-        last_(path.allocate(message_bytes)) {}
+        usual_(allocate(message_bytes)),
+        last_(allocate(message_bytes)) {}
   /// Where something was thrown before finish(), messages are still under way.
   ~Outgoing() {
     for (std::size_t slot = 0; slot < slots_; ++slot) {
@@ -100,9 +101,9 @@ class Outgoing<T> {
 template <PostingTransport T>
 class Incoming<T> {
  public:
-  Incoming(T& path, std::size_t message_bytes) : path_(path) {
+  Incoming(T& path, std::size_t message_bytes, const Allocate& allocate) : path_(path) {
     const std::size_t slots = messages_under_way<T>(message_bytes);
-    for (std::size_t slot = 0; slot < slots; ++slot) buffers_.push_back(path.allocate(message_bytes));
+    for (std::size_t slot = 0; slot < slots; ++slot) buffers_.push_back(allocate(message_bytes));
   }
   /// Takes back what was posted for messages that will not come.
   ~Incoming() {

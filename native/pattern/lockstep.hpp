@@ -25,6 +25,15 @@ class Lockstep {
  public:
   Lockstep(std::span<LinkOver<T>> links, Task& task) : turns_(links, task), task_(task) {}
 
+  Outcome run() {
+    Outcome outcome;
+    task_.team.member() == 0 ? void(outcome = lead()) : follow();
+    outcome.channels = channels_of(task_.probe.pattern, task_.team.size(), group_parameters(task_.probe));
+    outcome.bytes_per_sample = outcome.channels * task_.probe.message_bytes;
+    return outcome;
+  }
+
+ private:
   Outcome lead() {
     const End end(task_.team);
     Stopping warmup = task_.probe.stopping;
@@ -48,7 +57,6 @@ class Lockstep {
     if (is_counting) task_.counters.add(turns_.counters());
   }
 
- private:
   /// Lets the others go when the first rank is done, however it ends.
   class End {
    public:
@@ -106,50 +114,52 @@ class Lockstep {
   Task& task_;
 };
 
-template <class Clock, Transport T>
-Outcome lockstep(std::span<LinkOver<T>> links, Task& task) {
-  Lockstep<Clock, T> pattern(links, task);
-  Outcome outcome;
-  if (task.team.member() == 0) {
-    outcome = pattern.lead();
-  } else {
-    pattern.follow();
-  }
-  outcome.channels = channels_of(task.probe.pattern, task.team.size(), group_parameters(task.probe));
-  outcome.bytes_per_sample = outcome.channels * task.probe.message_bytes;
-  return outcome;
-}
-
 /// The untimed turns before the timing of any pattern with many ranks: every link carries messages with a payload of
-/// their own, and the receivers compare. Failures: nothing came, or nothing as it was sent.
+/// their own, and the receivers compare.
 template <Transport T>
-void verify_links(std::span<LinkOver<T>> links, Task& task) {
-  if (task.probe.verify_messages == 0 || links.empty()) return;
-  // All members take as many turns, so that one lost message must not be the only one.
-  constexpr std::size_t least_where_messages_are_lost = 4;
-  const std::size_t wanted = T::traits.is_reliable
-                                 ? task.probe.verify_messages
-                                 : std::max(task.probe.verify_messages, least_where_messages_are_lost);
-  Turns<T> turns(links, task);
-  std::size_t expected = 0;
-  for (std::uint32_t turn = 0; turn < wanted; ++turn) {
-    turns.buffers().fill(turn);
-    turns.take();
-    const auto [same, all] = turns.buffers().compare(turn, [&](std::size_t link) { return turns.has_come(link); });
-    expected += all;
-    task.counters.verified += all;
-    task.counters.corrupted += all - same;
+class LinkVerification {
+ public:
+  LinkVerification(std::span<LinkOver<T>> links, Task& task)
+      : links_(links), task_(task), turns_(links, task), scratch_(task.probe.message_bytes) {}
+
+  /// Failures: nothing came, or nothing as it was sent.
+  void run() {
+    // All members take as many turns, so that one lost message must not be the only one.
+    constexpr std::size_t least_where_messages_are_lost = 4;
+    const std::size_t wanted = T::traits.is_reliable
+                                   ? task_.probe.verify_messages
+                                   : std::max(task_.probe.verify_messages, least_where_messages_are_lost);
+    std::size_t expected = 0;
+    for (std::uint32_t turn = 0; turn < wanted; ++turn) {
+      turns_.buffers().fill(turn);
+      turns_.take();
+      const auto [same, all] =
+          turns_.buffers().compare(turn, scratch_, [&](std::size_t link) { return turns_.has_come(link); });
+      expected += all;
+      task_.counters.verified += all;
+      task_.counters.corrupted += all - same;
+    }
+    judge(expected);
   }
-  const bool receives = std::ranges::any_of(links, [](const LinkOver<T>& link) { return link.link.receives; });
-  if (receives && expected == 0) {
-    throw Failure(FailureCode::timeout, "no message came from the neighbours within " +
-                                            std::to_string(task.probe.reply_timeout_seconds) +
-                                            " s: is something filtering this protocol on the way?");
+
+ private:
+  void judge(std::size_t expected) const {
+    const bool receives = std::ranges::any_of(links_, [](const LinkOver<T>& link) { return link.link.receives; });
+    if (receives && expected == 0) {
+      throw Failure(FailureCode::timeout, "no message came from the neighbours within " +
+                                              std::to_string(task_.probe.reply_timeout_seconds) +
+                                              " s: is something filtering this protocol on the way?");
+    }
+    if (expected > 0 && task_.counters.corrupted == expected) {
+      throw Failure(FailureCode::corrupted, "all " + std::to_string(expected) +
+                                                " verified messages came with another payload: nothing was timed");
+    }
   }
-  if (expected > 0 && task.counters.corrupted == expected) {
-    throw Failure(FailureCode::corrupted, "all " + std::to_string(expected) +
-                                              " verified messages came with another payload: nothing was timed");
-  }
-}
+
+  std::span<LinkOver<T>> links_;
+  Task& task_;
+  Turns<T> turns_;
+  std::vector<std::byte> scratch_;
+};
 
 }  // namespace fabricbench

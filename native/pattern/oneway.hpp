@@ -60,35 +60,36 @@ class StampHooks {
   std::uint64_t arrival_ = 0;
 };
 
-class Oneway {
+/// Times the rounds by the kernel's clock, whatever the launch's is: the stamps are that clock's.
+template <Transport T>
+class OnewayOver {
  public:
-  static constexpr std::size_t timing_member = leader;
+  OnewayOver(T& path, Task& task)
+      : task_(task),
+        kernel_task_(in_nanoseconds(task)),
+        log_(task.probe.stopping.maximum_samples + task.probe.warmup_samples + batches),
+        rounds_(path, kernel_task_, StampHooks(log_)) {}
 
-  template <class T>
-  static constexpr bool runs_over = Transport<T>;
-
-  template <class Clock, Transport T>
-  static Outcome run(T& path, Task& task) {
-    // Another clock than the kernel's would need a line of its own: the stamps are the kernel's, and so are the times.
-    Task kernel_task = task;
-    kernel_task.timebase = Timebase{};
-    constexpr std::size_t batches = 4096;
-    StampLog log(task.probe.stopping.maximum_samples + task.probe.warmup_samples + batches);
-    Rounds<KernelClock, T, StampHooks> rounds(path, kernel_task, StampHooks(log));
+  Outcome run() {
     Outcome outcome;
-    const bool is_leader = task.team.member() == leader;
-    const bool is_timed = on_both(task.team, [&] {
-      if (!is_leader) return follow_orders(rounds, task.team);
-      outcome = lead_phases<KernelClock>(rounds, kernel_task);
-    });
-    if (is_leader) in_own_ticks(task);
-    if (is_timed && is_leader) join(log.stamps(), receive_stamps(task), task);
-    if (is_timed && !is_leader) send_stamps(log.stamps(), task);
-    outcome.bytes_per_sample = 2 * task.probe.message_bytes;
+    const bool is_leader = task_.team.member() == leader;
+    const bool is_timed = on_both(task_.team, [&] { outcome = run_rounds<KernelClock>(rounds_, kernel_task_); });
+    if (is_leader) in_own_ticks(task_);
+    if (is_timed && is_leader) join(log_.stamps(), receive_stamps(task_), task_);
+    if (is_timed && !is_leader) send_stamps(log_.stamps(), task_);
+    outcome.bytes_per_sample = 2 * task_.probe.message_bytes;
     return outcome;
   }
 
  private:
+  static constexpr std::size_t batches = 4096;  // at most, each with an untimed message
+
+  static Task in_nanoseconds(const Task& task) {
+    Task kernel_task = task;
+    kernel_task.timebase = Timebase{};
+    return kernel_task;
+  }
+
   /// Do something that may fail on either side; whether it failed on none. Each tells the other however it ends, so
   /// that nobody sends what nobody waits for, or waits for what nobody sends.
   template <class Action>
@@ -152,6 +153,21 @@ class Oneway {
     task.findings.channels.push_back(std::move(forth));
     task.findings.channels.push_back(std::move(back));
   }
+
+  Task& task_;
+  Task kernel_task_;
+  StampLog log_;
+  Rounds<KernelClock, T, StampHooks> rounds_;
+};
+
+struct Oneway {
+  static constexpr std::size_t timing_member = leader;
+
+  template <class T>
+  static constexpr bool runs_over = Transport<T>;
+
+  template <class, class T>
+  using Over = OnewayOver<T>;
 };
 
 }  // namespace fabricbench

@@ -30,26 +30,32 @@ class Pacer {
   std::uint64_t next_ = 0;
 };
 
-class Paced {
+template <class Clock, Transport T>
+class PacedOver {
  public:
+  PacedOver(T& path, Task& task)
+      : task_(task),
+        rounds_(path, task, Pacer(static_cast<double>(whole_parameter(task.probe, "interval_us")) * 1e-6)) {}
+
+  Outcome run() {
+    Outcome outcome = run_rounds<Clock>(rounds_, task_);
+    outcome.bytes_per_sample = 2 * task_.probe.message_bytes;
+    return outcome;
+  }
+
+ private:
+  Task& task_;
+  Rounds<Clock, T, Pacer> rounds_;
+};
+
+struct Paced {
   static constexpr std::size_t timing_member = leader;
 
   template <class T>
   static constexpr bool runs_over = Transport<T>;
 
-  template <class Clock, Transport T>
-  static Outcome run(T& path, Task& task) {
-    const auto interval_us = static_cast<double>(whole_parameter(task.probe, "interval_us"));
-    Rounds<Clock, T, Pacer> rounds(path, task, Pacer(interval_us * 1e-6));
-    Outcome outcome;
-    if (task.team.member() == leader) {
-      outcome = lead_phases<Clock>(rounds, task);
-    } else {
-      follow_orders(rounds, task.team);
-    }
-    outcome.bytes_per_sample = 2 * task.probe.message_bytes;
-    return outcome;
-  }
+  template <class Clock, class T>
+  using Over = PacedOver<Clock, T>;
 };
 
 }  // namespace fabricbench

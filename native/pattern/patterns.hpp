@@ -2,8 +2,10 @@
 //
 //   timing_member                which of the two keeps the time
 //   runs_over<T>                 whether it runs over a transport: Transport<T>, LocalTransport<T> or either
-//   run<Clock>(transport, task)  measures on this rank, the other runs it at the same time: fills task.samples, returns
-//                                how it ended
+//   Over<Clock, T>               the pattern over one, built as Over(transport, task) with all buffers that it needs,
+//   lent
+//                                by task.allocate(); its run() measures on this rank, the other runs its own at the
+//                                same time: fills task.samples, returns how it ended
 //
 // pattern/pingpong.hpp is the simplest. Everything else that is known of a pattern is in the table.
 #pragma once

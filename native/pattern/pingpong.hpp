@@ -7,33 +7,48 @@
 
 namespace fabricbench {
 
-class Pingpong {
+template <class Clock, class T>
+class PingpongOver;
+
+template <class Clock, Transport T>
+class PingpongOver<Clock, T> {
  public:
+  PingpongOver(T& path, Task& task) : task_(task), rounds_(path, task) {}
+
+  Outcome run() {
+    Outcome outcome = run_rounds<Clock>(rounds_, task_);
+    outcome.bytes_per_sample = 2 * task_.probe.message_bytes;
+    return outcome;
+  }
+
+ private:
+  Task& task_;
+  Rounds<Clock, T> rounds_;
+};
+
+template <class Clock, LocalTransport T>
+class PingpongOver<Clock, T> {
+ public:
+  PingpongOver(T& local, Task& task) : local_(local), task_(task) {}
+
+  Outcome run() {
+    return take_local_batches<Clock>(task_, local_.bytes_there_and_back(),
+                                     [this](std::size_t operations) { local_.there_and_back(operations); });
+  }
+
+ private:
+  T& local_;
+  Task& task_;
+};
+
+struct Pingpong {
   static constexpr std::size_t timing_member = leader;
 
   template <class T>
   static constexpr bool runs_over = Transport<T> || LocalTransport<T>;
 
-  static std::size_t bytes_per_sample(const PlanProbe& probe) { return 2 * probe.message_bytes; }
-
-  template <class Clock, Transport T>
-  static Outcome run(T& path, Task& task) {
-    Rounds<Clock, T> rounds(path, task);
-    Outcome outcome;
-    if (task.team.member() == leader) {
-      outcome = lead_phases<Clock>(rounds, task);
-    } else {
-      follow_orders(rounds, task.team);
-    }
-    outcome.bytes_per_sample = bytes_per_sample(task.probe);
-    return outcome;
-  }
-
-  template <class Clock, LocalTransport T>
-  static Outcome run(T& local, Task& task) {
-    return take_local_batches<Clock>(task, local.bytes_there_and_back(),
-                                     [&](std::size_t operations) { local.there_and_back(operations); });
-  }
+  template <class Clock, class T>
+  using Over = PingpongOver<Clock, T>;
 };
 
 }  // namespace fabricbench

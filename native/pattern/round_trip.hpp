@@ -83,8 +83,8 @@ class ReliableRounds {
   ReliableRounds(T& path, Task& task, Hooks hooks = {})
       : path_(path),
         hooks_(hooks),
-        out_(path.allocate(task.probe.message_bytes)),
-        in_(path.allocate(task.probe.message_bytes)) {
+        out_(task.allocate(task.probe.message_bytes)),
+        in_(task.allocate(task.probe.message_bytes)) {
     path_.set_bound(task.probe.reply_timeout_seconds);
   }
   ~ReliableRounds() { expect_no_more(path_, in_, out_); }
@@ -160,8 +160,8 @@ class CountedRounds {
       : path_(path),
         task_(task),
         hooks_(hooks),
-        out_(path.allocate(task.probe.message_bytes)),
-        in_(path.allocate(task.probe.message_bytes)) {
+        out_(task.allocate(task.probe.message_bytes)),
+        in_(task.allocate(task.probe.message_bytes)) {
     path_.set_bound(task.team.member() == leader ? task.probe.reply_timeout_seconds : follower_bound_seconds);
     timeout_ = task.timebase.to_ticks(task.probe.reply_timeout_seconds);
   }
@@ -369,43 +369,73 @@ Outcome lead_phases(Rounds& rounds, Task& task) {
   return outcome;
 }
 
-/// The untimed exchange before the timing: messages with a known payload go there and come back, and the leader
-/// compares. Count what came back the same and what did not. Failures: nothing came back, or nothing as it was sent.
-template <Transport T>
-void verify(T& path, Task& task) {
-  if (task.probe.verify_messages == 0) return;
-  Rounds<KernelClock, T> rounds(path, task);
-  if (task.team.member() != leader) return follow_orders(rounds, task.team);
-
-  // Each try has a number of its own, so that a late answer to one is not taken for that to the next.
-  std::size_t tries = 0;
-  std::size_t lost_first = 0;
-  const auto try_once = [&] {
-    const auto is_same = rounds.lead_checked(task.token + tries++);
-    if (!is_same && task.counters.verified == 0) ++lost_first;
-    if (is_same) ++task.counters.verified;
-    if (is_same && !*is_same) ++task.counters.corrupted;
-  };
-  const std::size_t most = T::traits.is_reliable ? 1 : first_tries;
-  const auto is_silent = [&] { return lost_first == most; };
-  task.team.send(follower, rounds.order(task.probe.verify_messages));
-  const Dismissal dismissal(task.team);
-  while (tries < task.probe.verify_messages && !is_silent()) try_once();
-  // What was lost at first, one order each: who follows an order waits for its last message, and most cells need no
-  // more.
-  while (tries < task.probe.verify_messages + lost_first && !is_silent()) {
-    task.team.send(follower, rounds.order(1));
-    try_once();
-  }
-  if (task.counters.verified == 0) {
-    throw Failure(FailureCode::timeout, "no answer to " + std::to_string(tries) + " messages, each within " +
-                                            std::to_string(task.probe.reply_timeout_seconds) +
-                                            " s: is something filtering this protocol on the way?");
-  }
-  if (task.counters.corrupted == task.counters.verified) {
-    throw Failure(FailureCode::corrupted, "all " + std::to_string(task.counters.verified) +
-                                              " verified messages came back with another payload: nothing was timed");
-  }
+/// A pattern that times rounds, on either rank.
+template <class Clock, class Rounds>
+Outcome run_rounds(Rounds& rounds, Task& task) {
+  if (task.team.member() == leader) return lead_phases<Clock>(rounds, task);
+  follow_orders(rounds, task.team);
+  return {};
 }
+
+/// The untimed exchange before the timing: messages with a known payload go there and come back, and the leader
+/// compares.
+template <Transport T>
+class Verification {
+ public:
+  Verification(T& path, Task& task) : task_(task), rounds_(path, task) {}
+
+  /// Count what came back the same and what did not. Failures: nothing came back, or nothing as it was sent.
+  void run() {
+    if (task_.team.member() == leader) {
+      lead();
+      judge();
+    } else {
+      follow_orders(rounds_, task_.team);
+    }
+  }
+
+ private:
+  static constexpr std::size_t most_silent_tries = T::traits.is_reliable ? 1 : first_tries;
+
+  void lead() {
+    const std::size_t wanted = task_.probe.verify_messages;
+    task_.team.send(follower, rounds_.order(wanted));
+    const Dismissal dismissal(task_.team);
+    while (tries_ < wanted && !is_silent()) try_once();
+    // What was lost at first, one order each: who follows an order waits for its last message, and most cells need no
+    // more.
+    while (tries_ < wanted + lost_first_ && !is_silent()) {
+      task_.team.send(follower, rounds_.order(1));
+      try_once();
+    }
+  }
+
+  bool is_silent() const { return lost_first_ == most_silent_tries; }
+
+  /// Each try has a number of its own, so that a late answer to one is not taken for that to the next.
+  void try_once() {
+    const auto is_same = rounds_.lead_checked(task_.token + tries_++);
+    if (!is_same && task_.counters.verified == 0) ++lost_first_;
+    if (is_same) ++task_.counters.verified;
+    if (is_same && !*is_same) ++task_.counters.corrupted;
+  }
+
+  void judge() const {
+    if (task_.counters.verified == 0) {
+      throw Failure(FailureCode::timeout, "no answer to " + std::to_string(tries_) + " messages, each within " +
+                                              std::to_string(task_.probe.reply_timeout_seconds) +
+                                              " s: is something filtering this protocol on the way?");
+    }
+    if (task_.counters.corrupted == task_.counters.verified) {
+      throw Failure(FailureCode::corrupted, "all " + std::to_string(task_.counters.verified) +
+                                                " verified messages came back with another payload: nothing was timed");
+    }
+  }
+
+  Task& task_;
+  Rounds<KernelClock, T> rounds_;
+  std::size_t tries_ = 0;
+  std::size_t lost_first_ = 0;
+};
 
 }  // namespace fabricbench

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/failure.hpp"
 #include "core/measurement.hpp"
@@ -97,45 +98,68 @@ class WindowLog {
 
 inline constexpr std::byte end_mark{1};
 
-/// Send one message, which starts the receiver's clock, then windows until the receiver wants no more.
+template <class Clock, Transport T>
+class StreamSender;
+template <class Clock, Transport T>
+class StreamReceiver;
+
+/// Sends one message, which starts the receiver's clock, then windows until the receiver wants no more.
 template <class Clock, Transport T>
   requires(T::traits.is_reliable)
-void send_stream(T& path, Task& task) {
-  path.set_bound(task.probe.reply_timeout_seconds);
-  Outgoing<T> out(path, task.probe.message_bytes);
-  out.last().span()[0] = end_mark;
-  EndWatch<Clock> watch(task);
-  out.send_usual();
-  for (bool is_last = false; !is_last;) {
-    is_last = watch.is_asked_to_end();
-    for (std::size_t i = 1; i < task.probe.messages_per_sample; ++i) out.send_usual();
-    is_last ? out.send_last() : out.send_usual();
+class StreamSender<Clock, T> {
+ public:
+  StreamSender(T& path, Task& task) : task_(task), out_(path, task.probe.message_bytes, task.allocate) {
+    path.set_bound(task.probe.reply_timeout_seconds);
   }
-  out.finish();
-}
+
+  void run() {
+    out_.last().span()[0] = end_mark;
+    EndWatch<Clock> watch(task_);
+    out_.send_usual();
+    for (bool is_last = false; !is_last;) {
+      is_last = watch.is_asked_to_end();
+      for (std::size_t i = 1; i < task_.probe.messages_per_sample; ++i) out_.send_usual();
+      is_last ? out_.send_last() : out_.send_usual();
+    }
+    out_.finish();
+  }
+
+ private:
+  Task& task_;
+  Outgoing<T> out_;
+};
 
 template <class Clock, Transport T>
   requires(T::traits.is_reliable)
-Outcome receive_stream(T& path, Task& task) {
-  path.set_bound(task.probe.reply_timeout_seconds);
-  Incoming<T> in(path, task.probe.message_bytes);
-  const std::size_t window = task.probe.messages_per_sample;
-  std::byte mark = in.receive()[0];
-  WindowLog<Clock> log(task);
-  bool has_enough = false;
-  for (std::uint64_t begin = Clock::now(); mark != end_mark;) {
-    for (std::size_t i = 1; i < window; ++i) in.receive();
-    mark = in.receive()[0];
-    const std::uint64_t end = Clock::now();
-    const std::uint64_t ticks = end - begin;
-    begin = end;
-    if (has_enough) continue;  // what was under way when the sender was asked to end
-    has_enough = log.add(end, ticks, static_cast<std::uint32_t>(window));
-    if (has_enough) task.team.send(stream_sender, StreamEnd{});
+class StreamReceiver<Clock, T> {
+ public:
+  StreamReceiver(T& path, Task& task) : task_(task), in_(path, task.probe.message_bytes, task.allocate) {
+    path.set_bound(task.probe.reply_timeout_seconds);
   }
-  task.counters.sent += task.samples.measured.size() * window;
-  return log.outcome();
-}
+
+  Outcome run() {
+    const std::size_t window = task_.probe.messages_per_sample;
+    std::byte mark = in_.receive()[0];
+    WindowLog<Clock> log(task_);
+    bool has_enough = false;
+    for (std::uint64_t begin = Clock::now(); mark != end_mark;) {
+      for (std::size_t i = 1; i < window; ++i) in_.receive();
+      mark = in_.receive()[0];
+      const std::uint64_t end = Clock::now();
+      const std::uint64_t ticks = end - begin;
+      begin = end;
+      if (has_enough) continue;  // what was under way when the sender was asked to end
+      has_enough = log.add(end, ticks, static_cast<std::uint32_t>(window));
+      if (has_enough) task_.team.send(stream_sender, StreamEnd{});
+    }
+    task_.counters.sent += task_.samples.measured.size() * window;
+    return log.outcome();
+  }
+
+ private:
+  Task& task_;
+  Incoming<T> in_;
+};
 
 // The sequence number of the messages that end a stream. Several are sent, because each may be lost.
 inline constexpr std::uint32_t end_of_stream = 0xffffffff;
@@ -144,38 +168,48 @@ inline constexpr timespec end_message_distance{0, 1'000'000};
 // A sender that is never told to end (its receiver is gone) ends by itself after the cell's time and this.
 inline constexpr double sender_patience_seconds = 10;
 
-/// Send one message, which starts the receiver's clock, then windows until the receiver wants no more.
 template <class Clock, Transport T>
   requires(!T::traits.is_reliable)
-void send_stream(T& path, Task& task) {
-  MessageBuffer buffer = path.allocate(task.probe.message_bytes);
-  const std::span<std::byte> message = buffer.span();
-  path.set_bound(task.probe.reply_timeout_seconds);
-  const double patience = 2 * task.probe.stopping.maximum_seconds + sender_patience_seconds;
-  const std::uint64_t deadline = Clock::now() + task.timebase.to_ticks(patience);
-  EndWatch<Clock> watch(task);
-  write_header(message, {task.token, task.sequence++});
-  path.send(message);
-  while (!watch.is_asked_to_end() && Clock::now() < deadline) {
-    for (std::size_t i = 0; i < task.probe.messages_per_sample; ++i) {
-      write_header(message, {task.token, task.sequence++});
-      path.send(message);
+class StreamSender<Clock, T> {
+ public:
+  StreamSender(T& path, Task& task) : path_(path), task_(task), buffer_(task.allocate(task.probe.message_bytes)) {
+    path_.set_bound(task.probe.reply_timeout_seconds);
+  }
+
+  void run() {
+    const std::span<std::byte> message = buffer_.span();
+    const double patience = 2 * task_.probe.stopping.maximum_seconds + sender_patience_seconds;
+    const std::uint64_t deadline = Clock::now() + task_.timebase.to_ticks(patience);
+    EndWatch<Clock> watch(task_);
+    write_header(message, {task_.token, task_.sequence++});
+    path_.send(message);
+    while (!watch.is_asked_to_end() && Clock::now() < deadline) {
+      for (std::size_t i = 0; i < task_.probe.messages_per_sample; ++i) {
+        write_header(message, {task_.token, task_.sequence++});
+        path_.send(message);
+      }
+    }
+    write_header(message, {task_.token, end_of_stream});
+    for (int i = 0; i < end_messages; ++i) {
+      path_.send(message);
+      nanosleep(&end_message_distance, nullptr);
     }
   }
-  write_header(message, {task.token, end_of_stream});
-  for (int i = 0; i < end_messages; ++i) {
-    path.send(message);
-    nanosleep(&end_message_distance, nullptr);
-  }
-}
+
+ private:
+  T& path_;
+  Task& task_;
+  MessageBuffer buffer_;
+};
 
 template <class Clock, Transport T>
-class CountedReceiver {
+  requires(!T::traits.is_reliable)
+class StreamReceiver<Clock, T> {
  public:
-  CountedReceiver(T& path, Task& task)
+  StreamReceiver(T& path, Task& task)
       : path_(path),
         task_(task),
-        buffer_(path.allocate(task.probe.message_bytes)),
+        buffer_(task.allocate(task.probe.message_bytes)),
         first_(task.sequence),
         tracker_(task.sequence) {
     path_.set_bound(task.probe.reply_timeout_seconds);
@@ -257,55 +291,70 @@ class CountedReceiver {
   SequenceTracker tracker_;
 };
 
+/// A sample of a window of messages.
+template <class Clock, class T>
+class StreamOver;
+
 template <class Clock, Transport T>
-  requires(!T::traits.is_reliable)
-Outcome receive_stream(T& path, Task& task) {
-  return CountedReceiver<Clock, T>(path, task).run();
-}
-
-class Stream {
+class StreamOver<Clock, T> {
  public:
-  static constexpr std::size_t timing_member = stream_receiver;
-
-  template <class T>
-  static constexpr bool runs_over = Transport<T> || LocalTransport<T>;
-
-  static std::size_t bytes_per_sample(const PlanProbe& probe) {
-    return probe.messages_per_sample * probe.message_bytes;
+  StreamOver(T& path, Task& task) : task_(task) {
+    if (task.team.member() == stream_sender) {
+      sender_.emplace(path, task);
+    } else {
+      receiver_.emplace(path, task);
+    }
   }
 
-  template <class Clock, Transport T>
-  static Outcome run(T& path, Task& task) {
+  Outcome run() {
     Outcome outcome;
-    if (task.team.member() == stream_sender) {
-      send_stream<Clock>(path, task);
-    } else {
-      outcome = receive_or_end<Clock>(path, task);
-    }
-    outcome.bytes_per_sample = bytes_per_sample(task.probe);
+    sender_ ? sender_->run() : void(outcome = receive_or_end());
+    outcome.bytes_per_sample = task_.probe.messages_per_sample * task_.probe.message_bytes;
     return outcome;
   }
 
-  template <class Clock, LocalTransport T>
-  static Outcome run(T& local, Task& task) {
-    return take_local_batches<Clock>(task, local.bytes_of_sweep(),
-                                     [&](std::size_t operations) { local.sweep(operations); });
-  }
-
  private:
-  template <class Clock, Transport T>
-  static Outcome receive_or_end(T& path, Task& task) {
+  Outcome receive_or_end() {
     try {
-      Outcome outcome = receive_stream<Clock>(path, task);
-      if (task.samples.measured.size() > 0) return outcome;
-    } catch (const Failure&) {
-      task.team.send(stream_sender, StreamEnd{});  // else the sender would send on until its own bound
+      Outcome outcome = receiver_->run();
+      if (task_.samples.measured.size() > 0) return outcome;
+    } catch (...) {
+      task_.team.send(stream_sender, StreamEnd{});  // else the sender would send on until its own bound
       throw;
     }
     throw Failure(FailureCode::timeout,
                   "no window of messages arrived in time: is something filtering this protocol on the way, or is the "
                   "window longer than the time?");
   }
+
+  Task& task_;
+  std::optional<StreamSender<Clock, T>> sender_;
+  std::optional<StreamReceiver<Clock, T>> receiver_;
+};
+
+template <class Clock, LocalTransport T>
+class StreamOver<Clock, T> {
+ public:
+  StreamOver(T& local, Task& task) : local_(local), task_(task) {}
+
+  Outcome run() {
+    return take_local_batches<Clock>(task_, local_.bytes_of_sweep(),
+                                     [this](std::size_t operations) { local_.sweep(operations); });
+  }
+
+ private:
+  T& local_;
+  Task& task_;
+};
+
+struct Stream {
+  static constexpr std::size_t timing_member = stream_receiver;
+
+  template <class T>
+  static constexpr bool runs_over = Transport<T> || LocalTransport<T>;
+
+  template <class Clock, class T>
+  using Over = StreamOver<Clock, T>;
 };
 
 }  // namespace fabricbench

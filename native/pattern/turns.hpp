@@ -26,8 +26,8 @@ class TurnBuffers {
  public:
   TurnBuffers(std::span<LinkOver<T>> links, const Task& task) : links_(links), team_(task.team) {
     for (std::size_t i = 0; i < links.size(); ++i) {
-      out_.push_back(links[i].path->allocate(links[i].link.sends ? task.probe.message_bytes : 0));
-      in_.push_back(links[i].path->allocate(links[i].link.receives ? task.probe.message_bytes : 0));
+      out_.push_back(task.allocate(links[i].link.sends ? task.probe.message_bytes : 0));
+      in_.push_back(task.allocate(links[i].link.receives ? task.probe.message_bytes : 0));
     }
   }
 
@@ -43,15 +43,15 @@ class TurnBuffers {
     }
   }
   /// How many of the messages that came are as they were sent, and how many there are. `has_come(link)` tells of the
-  /// last turn.
+  /// last turn; `scratch` has room for a message.
   template <class HasCome>
-  std::pair<std::size_t, std::size_t> compare(std::uint32_t turn, HasCome has_come) {
+  std::pair<std::size_t, std::size_t> compare(std::uint32_t turn, std::span<std::byte> scratch, HasCome has_come) {
     std::size_t same = 0;
     std::size_t all = 0;
     for (std::size_t i = 0; i < links_.size(); ++i) {
       if (!links_[i].link.receives || !has_come(i)) continue;
       const std::span<std::byte> came = payload(in_[i].span());
-      std::vector<std::byte> expected(came.size());
+      const std::span<std::byte> expected = scratch.first(came.size());
       fill_payload(expected, seed(links_[i], links_[i].link.peer, turn));
       ++all;
       same += std::ranges::equal(came, expected) ? 1 : 0;

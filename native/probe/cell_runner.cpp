@@ -179,7 +179,8 @@ Task CellRunner::task_of(Cell& cell, std::uint32_t token, std::uint32_t& sequenc
           .counters = cell.report.counters,
           .findings = cell.report.findings,
           .clock = context_.global_clock.model(),
-          .is_over = cell.is_over};
+          .is_over = cell.is_over,
+          .allocate = [device = cell.device](std::size_t bytes) { return device->allocate(bytes, MemoryKind::plain); }};
 }
 
 std::int64_t CellRunner::common_start(const Cell& cell) const {
@@ -240,7 +241,8 @@ void CellRunner::run_pair(Cell& cell) {
     cell.agreement.on([&] {
       endpoint = cell.device->open({}, cell.probe, cell.report.receive);
       Task task = task_of(cell, 0, endpoint->sequence);
-      counted(cell, [&] { return endpoint->run(cell.probe.pattern, context_.clock.is_counter, task); });
+      const auto pattern = endpoint->prepare(cell.probe.pattern, context_.clock.is_counter, task);
+      counted(cell, [&] { return pattern->run(); });
     });
     return;
   }
@@ -254,12 +256,28 @@ void CellRunner::measure_pair(Cell& cell) {
   Endpoint& endpoint = *members.front().endpoint;
   Task task = task_of(cell, endpoint.token, endpoint.sequence);
   const auto watchdog = watchdog_for(cell);
-  cell.agreement.on([&] { endpoint.verify_messages(task); });
+  const std::unique_ptr<Prepared> pattern = prepared(
+      cell, [&] { return endpoint.prepare_verification(task); },
+      [&] { return endpoint.prepare(cell.probe.pattern, context_.clock.is_counter, task); });
   cell.agreement.on([&] {
-    counted(cell, [&] { return endpoint.run(cell.probe.pattern, context_.clock.is_counter, task); });
+    counted(cell, [&] { return pattern->run(); });
     note_granted(cell, members);
   });
   lease.give_back();
+}
+
+std::unique_ptr<Prepared> CellRunner::prepared(const Cell& cell, const Preparing& verification,
+                                               const Preparing& pattern) {
+  std::unique_ptr<Prepared> verifying;
+  std::unique_ptr<Prepared> measuring;
+  const bool is_verified = cell.probe.verify_messages > 0;
+  if (is_verified) cell.agreement.on([&] { verifying = verification(); });
+  cell.agreement.on([&] {
+    if (verifying) verifying->run();
+    verifying.reset();  // its buffers make room for those of the pattern
+    measuring = pattern();
+  });
+  return measuring;
 }
 
 void CellRunner::run_group(Cell& cell) {
@@ -282,17 +300,14 @@ void CellRunner::run_round(Cell& cell, const GroupParameters& parameters, std::s
   task.round = round;
   task.rounds = rounds;
   const auto watchdog = watchdog_for(cell);
-  cell.agreement.on([&] {
-    if (!members.empty()) members.front().endpoint->verify_group(members, task);
-  });
+  Endpoint* const any = members.empty() ? nullptr : members.front().endpoint;  // none where a rank is left over
+  const std::unique_ptr<Prepared> pattern = prepared(
+      cell, [&] { return any == nullptr ? nullptr : any->prepare_group_verification(members, task); },
+      [&] { return any == nullptr ? nullptr : any->prepare_group(members, context_.clock.is_counter, task); });
   if (facts_of(probe.pattern).family == Family::flood) task.start_ns = common_start(cell);
   cell.agreement.on([&] {
-    if (!members.empty()) {
-      note_granted(cell, members);
-      cell.report.outcome = members.front().endpoint->run_group(members, context_.clock.is_counter, task);
-    } else {
-      cell.report.outcome = rest_from_flood(task);
-    }
+    note_granted(cell, members);
+    cell.report.outcome = pattern ? pattern->run() : rest_from_flood(task);
   });
   lease.give_back();
 }

@@ -75,6 +75,10 @@ class CellRunner {
   void take_samples(Cell& cell, bool always_bytes);
   /// A pattern of two over the path between them.
   void measure_pair(Cell& cell);
+  /// A pattern that every rank of the cell has built with all its buffers, after messages have been verified where the
+  /// cell asks for that. Null on a rank that builds none.
+  using Preparing = std::function<std::unique_ptr<Prepared>()>;
+  static std::unique_ptr<Prepared> prepared(const Cell& cell, const Preparing& verification, const Preparing& pattern);
 
   /// What bounds the sleeps of sockets while messages flow; not before, for it would interrupt the meeting of peers
   /// too.

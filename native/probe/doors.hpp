@@ -34,18 +34,18 @@ class Endpoint {
   /// What the system granted its sockets; nothing where it has none.
   virtual std::optional<GrantedBuffers> granted_buffers() const { return std::nullopt; }
 
-  /// Patterns of two, over this path.
-  virtual void verify_messages(Task& task) = 0;
-  virtual Outcome run(Pattern pattern, bool is_counter_clock, Task& task) = 0;
+  /// What two ranks do over this path, built with its buffers and not yet begun: verifying messages, and a pattern.
+  virtual std::unique_ptr<Prepared> prepare_verification(Task& task) = 0;
+  virtual std::unique_ptr<Prepared> prepare(Pattern pattern, bool is_counter_clock, Task& task) = 0;
 
-  /// Patterns of many, over this path and others of the same kind.
+  /// What many do, over this path and others of the same kind; likewise.
   struct Member {
     Link link;
     Endpoint* endpoint;
     int peer_rank;
   };
-  virtual void verify_group(std::span<const Member> links, Task& task) = 0;
-  virtual Outcome run_group(std::span<const Member> links, bool is_counter_clock, Task& task) = 0;
+  virtual std::unique_ptr<Prepared> prepare_group_verification(std::span<const Member> links, Task& task) = 0;
+  virtual std::unique_ptr<Prepared> prepare_group(std::span<const Member> links, bool is_counter_clock, Task& task) = 0;
 
   std::uint32_t sequence = 1;  // of the next message, unreliable layers only
   std::uint32_t token = 0;     // that messages of this path carry
@@ -62,6 +62,8 @@ class OpenDevice {
 
   /// Open this rank's end of a path for a cell whose receivers wait in this way, one of the door's.
   virtual std::unique_ptr<Endpoint> open(const Site& site, const PlanProbe& probe, Receive receive) = 0;
+  /// Lend memory for messages of its paths.
+  virtual MessageBuffer allocate(std::size_t bytes, MemoryKind kind) = 0;
   virtual Traffic traffic() const = 0;
 };
 

@@ -8,6 +8,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -20,19 +22,58 @@
 
 namespace fabricbench {
 
-/// Run the listed pattern of that name over a transport.
+/// A pattern behind the one virtual call that it takes; what it times stays in the type.
+template <class P>
+class PreparedPattern final : public Prepared {
+ public:
+  template <class Paths>
+  PreparedPattern(Paths&& paths, Task& task) : pattern_(std::forward<Paths>(paths), task) {}
+  Outcome run() override {
+    if constexpr (std::is_void_v<decltype(pattern_.run())>) {
+      pattern_.run();
+      return {};
+    } else {
+      return pattern_.run();
+    }
+  }
+
+ private:
+  P pattern_;
+};
+
+/// The same over several links, which it keeps.
+template <class P, Transport T>
+class PreparedGroup final : public Prepared {
+ public:
+  PreparedGroup(std::vector<LinkOver<T>> links, Task& task)
+      : links_(std::move(links)), pattern_(std::span(links_), task) {}
+  Outcome run() override { return pattern_.run(); }
+
+ private:
+  std::vector<LinkOver<T>> links_;
+  PreparedPattern<P> pattern_;
+};
+
+/// The listed pattern of that name, over a transport.
 template <class T, class... Each>
-Outcome run_pattern(PatternList<Each...>, Pattern pattern, bool is_counter_clock, T& transport, Task& task) {
-  Outcome outcome;
-  const auto run_if_named = [&]<class P>() {
+std::unique_ptr<Prepared> prepare_listed(PatternList<Each...>, Pattern pattern, bool is_counter_clock, T& transport,
+                                         Task& task) {
+  std::unique_ptr<Prepared> prepared;
+  const auto prepare_if_named = [&]<class P>() {
     if (P::pattern != pattern) return;
     if constexpr (P::template runs_over<T>) {
-      outcome = is_counter_clock ? P::template run<CounterClock>(transport, task)
-                                 : P::template run<KernelClock>(transport, task);
+      if (is_counter_clock) {
+        prepared = std::make_unique<PreparedPattern<typename P::template Over<CounterClock, T>>>(transport, task);
+      } else {
+        prepared = std::make_unique<PreparedPattern<typename P::template Over<KernelClock, T>>>(transport, task);
+      }
     }
   };
-  (run_if_named.template operator()<Each>(), ...);
-  return outcome;
+  (prepare_if_named.template operator()<Each>(), ...);
+  if (!prepared) {
+    throw Failure(FailureCode::unsupported, std::string(name_of(pattern)) + " does not run over this layer");
+  }
+  return prepared;
 }
 
 template <Transport T>
@@ -58,25 +99,31 @@ class EndpointOver final : public Endpoint {
     if constexpr (SocketTransport<T>) return path_.granted_buffers();
     return std::nullopt;
   }
-  void verify_messages(Task& task) override { verify(path_, task); }
-  Outcome run(Pattern pattern, bool is_counter_clock, Task& task) override {
-    return run_pattern(Patterns{}, pattern, is_counter_clock, path_, task);
+  std::unique_ptr<Prepared> prepare_verification(Task& task) override {
+    return std::make_unique<PreparedPattern<Verification<T>>>(path_, task);
+  }
+  std::unique_ptr<Prepared> prepare(Pattern pattern, bool is_counter_clock, Task& task) override {
+    return prepare_listed(Patterns{}, pattern, is_counter_clock, path_, task);
   }
 
-  void verify_group(std::span<const Member> links, Task& task) override {
-    std::vector<LinkOver<T>> typed = typed_links(links);
-    verify_links<T>(typed, task);
+  std::unique_ptr<Prepared> prepare_group_verification(std::span<const Member> links, Task& task) override {
+    return prepare_over<LinkVerification<T>>(links, task);
   }
-  Outcome run_group(std::span<const Member> links, bool is_counter_clock, Task& task) override {
-    std::vector<LinkOver<T>> typed = typed_links(links);
+  std::unique_ptr<Prepared> prepare_group(std::span<const Member> links, bool is_counter_clock, Task& task) override {
     if (facts_of(task.probe.pattern).family == Family::flood) {
       if constexpr (ByteStream<T>) use_up(links);
-      return flood<T>(typed, task);
+      return prepare_over<Flood<T>>(links, task);
     }
-    return is_counter_clock ? lockstep<CounterClock, T>(typed, task) : lockstep<KernelClock, T>(typed, task);
+    return is_counter_clock ? prepare_over<Lockstep<CounterClock, T>>(links, task)
+                            : prepare_over<Lockstep<KernelClock, T>>(links, task);
   }
 
  private:
+  template <class P>
+  static std::unique_ptr<Prepared> prepare_over(std::span<const Member> links, Task& task) {
+    return std::make_unique<PreparedGroup<P, T>>(typed_links(links), task);
+  }
+
   /// A flood leaves a byte stream so full that it is closed rather than emptied: one that has collapsed under too many
   /// flows would go on for minutes, each lost segment waiting for a timer.
   static void use_up(std::span<const Member> links) {
@@ -107,14 +154,18 @@ class LocalEndpoint final : public Endpoint {
   std::string address() const override { return {}; }
   void meet(std::string_view) override {}
   void check_size(std::size_t, std::size_t) const override {}  // the device refused what it cannot do
-  void verify_messages(Task&) override {}
-  Outcome run(Pattern pattern, bool is_counter_clock, Task& task) override {
-    return run_pattern(Patterns{}, pattern, is_counter_clock, local_, task);
+  std::unique_ptr<Prepared> prepare_verification(Task&) override { refuse(); }
+  std::unique_ptr<Prepared> prepare(Pattern pattern, bool is_counter_clock, Task& task) override {
+    return prepare_listed(Patterns{}, pattern, is_counter_clock, local_, task);
   }
-  void verify_group(std::span<const Member>, Task&) override {}
-  Outcome run_group(std::span<const Member>, bool, Task&) override { return {}; }
+  std::unique_ptr<Prepared> prepare_group_verification(std::span<const Member>, Task&) override { refuse(); }
+  std::unique_ptr<Prepared> prepare_group(std::span<const Member>, bool, Task&) override { refuse(); }
 
  private:
+  [[noreturn]] static void refuse() {
+    throw Failure(FailureCode::unsupported, "one rank by itself has nobody to exchange messages with");
+  }
+
   T local_;
 };
 
@@ -130,6 +181,7 @@ class DeviceOver final : public OpenDevice {
       return open_path(site, receive);
     }
   }
+  MessageBuffer allocate(std::size_t bytes, MemoryKind kind) override { return device_.allocate(bytes, kind); }
   Traffic traffic() const override { return device_.traffic(); }
 
  private:

@@ -10,10 +10,10 @@ class NoEndpoint final : public Endpoint {
   std::string address() const override { return {}; }
   void meet(std::string_view) override {}
   void check_size(std::size_t, std::size_t) const override {}
-  void verify_messages(Task&) override {}
-  Outcome run(Pattern, bool, Task&) override { return {}; }
-  void verify_group(std::span<const Member>, Task&) override {}
-  Outcome run_group(std::span<const Member>, bool, Task&) override { return {}; }
+  std::unique_ptr<Prepared> prepare_verification(Task&) override { return nullptr; }
+  std::unique_ptr<Prepared> prepare(Pattern, bool, Task&) override { return nullptr; }
+  std::unique_ptr<Prepared> prepare_group_verification(std::span<const Member>, Task&) override { return nullptr; }
+  std::unique_ptr<Prepared> prepare_group(std::span<const Member>, bool, Task&) override { return nullptr; }
 };
 
 const PathCache::Key first{Layer::tcp, 1, 0, Receive::blocking};

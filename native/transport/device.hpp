@@ -89,7 +89,7 @@ concept LocalDevice = AnyDevice<D> && std::constructible_from<D, const Attachmen
                         { device.open(probe) } -> std::same_as<typename D::Path>;
                       };
 
-/// For devices and paths whose messages may lie anywhere in the process.
+/// For devices whose messages may lie anywhere in the process.
 struct PlainMemory {
   static MessageBuffer allocate(std::size_t bytes, MemoryKind = MemoryKind::plain) { return MessageBuffer(bytes); }
 };

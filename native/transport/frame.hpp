@@ -60,7 +60,7 @@ class FrameSocket {
 };
 
 template <Receive mode>
-class Frame : public PlainMemory {
+class Frame {
  public:
   static constexpr Traits traits{.is_reliable = false,
                                  .is_ordered = false,

@@ -56,7 +56,7 @@ class IpSockets {
 };
 
 template <Receive mode>
-class Ip : public PlainMemory {
+class Ip {
  public:
   static constexpr Traits traits{.is_reliable = false,
                                  .is_ordered = false,

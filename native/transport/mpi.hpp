@@ -17,7 +17,7 @@ namespace fabricbench {
 
 class MpiPool;
 
-class MpiPath : public PlainMemory {
+class MpiPath {
  public:
   using Pool = MpiPool;
   static constexpr Traits traits{

@@ -131,7 +131,7 @@ class TcpConnection {
 /// What is timed. send_some() and wait_for() (transport/waiting.hpp) repeat a system call until it has moved something,
 /// asleep in it or spinning on it as `mode` says, and give up after 10 s.
 template <Receive mode>
-class Tcp : public PlainMemory {
+class Tcp {
  public:
   static constexpr Traits traits{
       .is_reliable = true, .is_ordered = true, .framing = Framing::stream, .smallest_message = 1};

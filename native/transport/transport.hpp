@@ -67,16 +67,16 @@ struct Traits {
 
 /// A path on which messages are sent to a peer.
 ///
-/// allocate() lends memory of the device that opened the path: all that is sent and received lies in it. send() returns
-/// when the layer has taken the message. receive() returns true with a message, or, on unreliable layers only, false
-/// when the bound has passed without one; reliable layers throw a Failure then. A message has the size of the span; an
-/// unreliable layer may deliver another one, which its header tells. set_bound() is called before each cell.
+/// All that is sent and received lies in memory that the device which opened the path has lent (Task::allocate in
+/// core/measurement.hpp). send() returns when the layer has taken the message. receive() returns true with a message,
+/// or, on unreliable layers only, false when the bound has passed without one; reliable layers throw a Failure then. A
+/// message has the size of the span; an unreliable layer may deliver another one, which its header tells. set_bound()
+/// is called before each cell.
 template <class T>
 concept Transport =
     requires(T path, std::span<const std::byte> out, std::span<std::byte> in, std::string_view address) {
       { T::traits } -> std::convertible_to<Traits>;
       requires T::traits.is_known();
-      { path.allocate(std::size_t{1}) } -> std::same_as<MessageBuffer>;
       { path.largest_message() } -> std::same_as<std::size_t>;
       { path.address() } -> std::same_as<std::string>;
       path.meet(address);

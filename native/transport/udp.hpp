@@ -38,7 +38,7 @@ class UdpSocket {
 };
 
 template <Receive mode>
-class Udp : public PlainMemory {
+class Udp {
  public:
   static constexpr Traits traits{.is_reliable = false,
                                  .is_ordered = false,

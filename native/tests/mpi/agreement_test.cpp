@@ -14,10 +14,10 @@ class FakeEnd final : public Endpoint {
   std::string address() const override { return address_; }
   void meet(std::string_view peer) override { *met_ = peer; }
   void check_size(std::size_t, std::size_t) const override {}
-  void verify_messages(Task&) override {}
-  Outcome run(Pattern, bool, Task&) override { return {}; }
-  void verify_group(std::span<const Member>, Task&) override {}
-  Outcome run_group(std::span<const Member>, bool, Task&) override { return {}; }
+  std::unique_ptr<Prepared> prepare_verification(Task&) override { return nullptr; }
+  std::unique_ptr<Prepared> prepare(Pattern, bool, Task&) override { return nullptr; }
+  std::unique_ptr<Prepared> prepare_group_verification(std::span<const Member>, Task&) override { return nullptr; }
+  std::unique_ptr<Prepared> prepare_group(std::span<const Member>, bool, Task&) override { return nullptr; }
 
  private:
   std::string address_;

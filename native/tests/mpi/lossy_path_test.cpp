@@ -13,7 +13,7 @@
 namespace fabricbench {
 namespace {
 
-class LossyPath : public PlainMemory {
+class LossyPath {
  public:
   static constexpr Traits traits{.is_reliable = false,
                                  .is_ordered = false,
@@ -111,7 +111,7 @@ class LossyPair : public testing::Test {
     probe_.stopping = {.minimum_samples = 5, .maximum_samples = 5, .maximum_seconds = 0.05};
     samples_.measured.prepare(5, false);
     try {
-      Pattern::template run<KernelClock>(lossy, task_);
+      typename Pattern::template Over<KernelClock, LossyPath>(lossy, task_).run();
     } catch (const Failure&) {
       return true;
     }
@@ -155,14 +155,14 @@ class LossyPair : public testing::Test {
 
 TEST_F(LossyPair, ALostFirstMessageIsSentAgain) {
   LossyPath lossy = path([](int number) { return number == 0 ? 0 : 1; }, all);
-  verify(lossy, task_);
+  Verification<LossyPath>(lossy, task_).run();
   EXPECT_EQ(counters_.verified, is_leader() ? 4U : 0U);
   EXPECT_EQ(counters_.corrupted, 0U);
 }
 
 TEST_F(LossyPair, LostAnswersAndDoublesBeforeTheFirstThatComesAreNothingWrong) {
   LossyPath lossy = path([](int number) { return number == 0 ? 2 : 1; }, [](int number) { return number < 3 ? 0 : 2; });
-  verify(lossy, task_);
+  Verification<LossyPath>(lossy, task_).run();
   EXPECT_EQ(counters_.verified, is_leader() ? 4U : 0U);
   EXPECT_EQ(counters_.corrupted, 0U);
 }
@@ -170,7 +170,7 @@ TEST_F(LossyPair, LostAnswersAndDoublesBeforeTheFirstThatComesAreNothingWrong) {
 TEST_F(LossyPair, OneMessageIsVerifiedThoughItsFirstAnswerIsLost) {
   probe_.verify_messages = 1;
   LossyPath lossy = path(all, [](int number) { return number == 0 ? 0 : 1; });
-  verify(lossy, task_);
+  Verification<LossyPath>(lossy, task_).run();
   EXPECT_EQ(counters_.verified, is_leader() ? 1U : 0U);
 }
 
@@ -183,10 +183,10 @@ TEST_F(LossyPair, APeerThatNeverAnswersIsGivenUpAfterAFewTries) {
       },
       all);
   if (is_leader()) {
-    EXPECT_THROW(verify(lossy, task_), Failure);
+    EXPECT_THROW(Verification<LossyPath>(lossy, task_).run(), Failure);
     EXPECT_EQ(sent, static_cast<int>(first_tries));
   } else {
-    verify(lossy, task_);
+    Verification<LossyPath>(lossy, task_).run();
   }
 }
 
@@ -194,7 +194,7 @@ TEST_F(LossyPair, ARetryIsAnsweredThoughTheFollowerReadsItBeforeItsOrder) {
   probe_.verify_messages = 1;
   LossyPath lossy = path([](int number) { return number == 0 ? 0 : 1; }, all);
   if (!is_leader()) lossy.sit_in_receive(1);
-  verify(lossy, task_);
+  Verification<LossyPath>(lossy, task_).run();
   EXPECT_EQ(counters_.verified, is_leader() ? 1U : 0U);
   EXPECT_EQ(lossy.sent(), is_leader() ? 2 : 1);
 }

@@ -2,7 +2,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <array>
+
 #include "core/set_aside.hpp"
+#include "pattern/flood_posted.hpp"
 #include "pattern/flow.hpp"
 #include "transport/mpi.hpp"
 
@@ -26,7 +29,7 @@ TEST(Posting, ASendThatIsGivenUpKeepsItsBufferAndIsNotWaitedFor) {
   MpiPath path = path_to_the_other();
   if (own_rank() == 0) {
     {
-      Outgoing<MpiPath> out(path, large);
+      Outgoing<MpiPath> out(path, large, plain_memory);
       std::ranges::fill(out.usual().span(), std::byte{0x5a});
       out.send_usual();
     }
@@ -35,7 +38,7 @@ TEST(Posting, ASendThatIsGivenUpKeepsItsBufferAndIsNotWaitedFor) {
     while (has_set_aside()) usleep(1000);
   } else {
     MPI_Barrier(MPI_COMM_WORLD);
-    MessageBuffer came = path.allocate(large);
+    MessageBuffer came(large);
     path.receive(came.span());
     EXPECT_TRUE(std::ranges::all_of(came.span(), [](std::byte byte) { return byte == std::byte{0x5a}; }));
   }
@@ -53,7 +56,7 @@ TEST(Posting, ReceivesThatAreGivenUpTakeNothingThatComesLater) {
   if (own_rank() == 0) {
     path.send(std::span(&sent, 1));
   } else {
-    Incoming<MpiPath> in(path, 1);
+    Incoming<MpiPath> in(path, 1, plain_memory);
     EXPECT_EQ(in.receive()[0], std::byte{7});
   }
   MPI_Barrier(MPI_COMM_WORLD);
@@ -70,6 +73,50 @@ TEST(Posting, APathThatIsOpenedAnewDoesNotTakeWhatItsForerunnerLeft) {
     EXPECT_EQ(byte, std::byte{2});
     path_to_the_other(0).receive(std::span(&byte, 1));
   }
+}
+
+TEST(Posting, AFloodThatOnlySendsIsGivenUpWhenItsReceiverHasFailed) {
+  const Control control;
+  const CellTeam team(control, {0, 1}, 0);
+  PlanProbe probe;
+  probe.pattern = Pattern::incast;
+  probe.message_bytes = large / 4;  // of which two are under way at once
+  probe.warmup_samples = 0;
+  probe.stopping.maximum_seconds = 0.01;
+  std::uint32_t sequence = 0;
+  Samples samples;
+  Counters counters;
+  Findings findings;
+  const ClockModel clock;
+  Task task{.probe = probe,
+            .team = team,
+            .timebase = {},
+            .clock_overhead_ns = 0,
+            .token = 0xfab1,
+            .sequence = sequence,
+            .samples = samples,
+            .counters = counters,
+            .findings = findings,
+            .clock = clock,
+            .is_over = {}};
+  MpiPath path = path_to_the_other(2);
+  const bool sends = own_rank() == 0;
+  std::array links{
+      LinkOver<MpiPath>{.link = {.peer = sends ? 1U : 0U, .sends = sends, .receives = !sends}, .path = &path}};
+  if (sends) {
+    EXPECT_THROW(PostedFlood<MpiPath>(links, task).run(), Failure);
+    MPI_Barrier(MPI_COMM_WORLD);
+    while (has_set_aside()) usleep(1000);
+  } else {
+    {
+      const FloodTallies<MpiPath> failing(links, team);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    MessageBuffer came(probe.message_bytes);
+    for (int messages = 0; messages < 2; ++messages) path.receive(came.span());
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  team.discard_leftovers();
 }
 
 }  // namespace

@@ -133,9 +133,11 @@ class FloodLink<T> {
   void finish(const FloodTally& tally) {
     Counters& counters = state.receipt.counters;
     std::uint64_t arrived = difference(counters.sent, counters.lost);
-    counters.sent += difference(tally.measured_end, std::max<std::uint64_t>(newest_measured_, tally.measured_first));
+    const std::uint64_t begin = std::max<std::uint64_t>(newest_measured_, tally.measured_first);
+    counters.sent += difference(tally.measured_end, begin);
     for (const Late& late : late_) {
-      if (late.number >= std::max<std::uint64_t>(newest_measured_, tally.measured_end)) continue;
+      const bool was_overtaken = late.number < newest_measured_;
+      if (!was_overtaken && (late.number < begin || late.number >= tally.measured_end)) continue;
       if (late.arrival.duplicated == 0) ++arrived;
       counters.add(late.arrival);
     }

@@ -274,10 +274,16 @@ def _values(runs: Sequence[KernelRun]) -> dict[str, float]:
 
 
 def _interfaces(runs: Sequence[KernelRun]) -> dict[str, InterfaceBytes]:
-    """Return what each interface carried in the timed parts of all runs."""
+    """Return what each interface carried in the timed parts of all runs; what could not be counted in one is not counted."""
     total: dict[str, InterfaceBytes] = {}
     for run in runs:
         for name, one in run.profile.interfaces.items() if run.profile is not None else ():
             before = total.get(name, InterfaceBytes(sent=0, received=0))
-            total[name] = InterfaceBytes(sent=before.sent + one.sent, received=before.received + one.received)
+            is_counted = before.is_counted and one.is_counted
+            total[name] = InterfaceBytes(
+                sent=before.sent + one.sent if is_counted else 0,
+                received=before.received + one.received if is_counted else 0,
+                above=tuple(dict.fromkeys((*before.above, *one.above))),
+                is_counted=is_counted,
+            )
     return total

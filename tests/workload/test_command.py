@@ -344,6 +344,30 @@ def test_an_application_runs_in_a_lab_and_its_rate_reaches_every_report(tmp_path
 
 
 @pytest.mark.mpi
+def test_a_time_far_below_a_nanosecond_reaches_every_report_as_the_program_told_it(tmp_path: Path):
+    figure = {**TIME, "regex": r"^update (\S+)$", "unit": "ns", "select": "first"}
+    run = measure(
+        tmp_path / "run",
+        Standing(given=local_testbed()),
+        table(command=["echo", "update", "0.3"], figure=[figure], ranks=[2]),
+        table(name="other", command=["echo", "update", "1.3"], figure=[figure], ranks=[2]),
+    )
+    worth = run.launch_quantiles().select("variant", "launch_value", "mean").unique().sort("variant").rows()
+    assert worth == [
+        ("other 2 ranks", pytest.approx(1.3), pytest.approx(1.3)),
+        ("tiny 2 ranks", pytest.approx(0.3), pytest.approx(0.3)),
+    ]
+    findings = analyse([run])
+    assert findings.applications is not None
+    shown = {(one.application.name, one.unit, round(one.level.value, 9)) for one in findings.applications.results}
+    assert shown == {("other", "ns", 1.3), ("tiny", "ns", 0.3)}
+    assert {(cell.workload.name if cell.workload else "", round(cell.value_a, 9)) for cell in findings.cells} == {
+        ("other", 1.3),
+        ("tiny", 0.3),
+    }
+
+
+@pytest.mark.mpi
 def test_an_application_with_a_wrong_result_is_a_failed_cell_and_the_run_goes_on(tmp_path: Path):
     wrong = {**IS, "success": {"found": ["never printed"]}}
     run = measure(tmp_path / "run", Standing(given=local_testbed()), wrong)

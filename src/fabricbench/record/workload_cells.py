@@ -44,11 +44,15 @@ OF_FIGURE = "figure."
 
 
 class Figure(Model):
-    """A figure of merit: what a program is judged by. `unit` is the program's own, of a time always `s`."""
+    """A figure of merit: what a program is judged by. `unit` is the program's own, of a time always `s`.
+
+    `told_in` is the unit in which a program told a time, and in which people are shown it.
+    """
 
     name: str
     unit: str
     better: Literal["lower", "higher"]
+    told_in: str | None = None
 
     @property
     def metric(self) -> Metric:
@@ -57,7 +61,7 @@ class Figure(Model):
 
     def found(self, value: float) -> FigureFound:
         """Return it with a value."""
-        return FigureFound(name=self.name, unit=self.unit, better=self.better, value=value)
+        return FigureFound(**dict(self), value=value)
 
 
 class FigureFound(Figure):
@@ -103,8 +107,9 @@ class Failed:
 class Told:
     """What a program told of one launch, brought into one shape.
 
-    `seconds` has the time of each repetition. Of a rate `rate` is the figure and `seconds` how long the program ran. `damage` says
-    what is not whole; without any the program came to its end. `values` are further numbers of the cell.
+    `seconds` has the time of each repetition. Of a rate `rate` is the figure and `seconds` how long the program ran; a time that is
+    a figure which the program printed is `printed_seconds` as well, for no clock of ours measured it: it may be less than a
+    nanosecond. `damage` says what is not whole; without any the program came to its end. `values` are further numbers of the cell.
     """
 
     program: str
@@ -116,6 +121,7 @@ class Told:
     has_started: bool = True
     seconds: tuple[float, ...] = ()
     rate: float | None = None
+    printed_seconds: float | None = None
     metric: Metric = Metric.OPERATION_TIME
     values: Mapping[str, float] = field(default_factory=dict)
     bytes_of_sample: int = 0
@@ -228,7 +234,9 @@ def _cell(told: Told, launch: LaunchOfWorkload) -> CellRecord:
             reason=told.failed.reason,
         )
         return record
-    of_rate = {FIGURE_OF_MERIT: told.rate} if is_rate and told.rate is not None else {}
+    printed_ns = None if told.printed_seconds is None else told.printed_seconds * 1e9
+    figure = told.rate if is_rate else printed_ns
+    of_figure = {FIGURE_OF_MERIT: figure} if figure is not None else {}
     record.end = CellEnd(
         cell=probe.id,
         stop=StopReason.COUNT,
@@ -237,7 +245,7 @@ def _cell(told: Told, launch: LaunchOfWorkload) -> CellRecord:
         seconds=sum(told.seconds),
         sent=told.messages,
         verified=len(told.seconds),
-        values={**told.values, **of_rate},
+        values={**told.values, **of_figure},
         interfaces=dict(told.interfaces),
         begin_unix_ns=told.started_unix_ns,
         end_unix_ns=told.finished_unix_ns,

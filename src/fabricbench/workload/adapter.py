@@ -285,6 +285,7 @@ def told_outside(
         has_started=is_at_end or bool(program_lines(text)),
         seconds=(value if is_time and value is not None else lasted,),
         rate=None if is_time else value,
+        printed_seconds=value if is_time else None,
         metric=figure.metric,
         values=values or {},
         failed=failed,

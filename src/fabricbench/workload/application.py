@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from fabricbench.model import Model
-from fabricbench.quantity import parse_seconds
+from fabricbench.quantity import SECONDS_OF, parse_seconds
 from fabricbench.record.workload_cells import (
     COMMUNICATION_SHARE,
     OF_FIGURE,
@@ -40,9 +40,6 @@ TAIL_LINES, MOST_OF_A_LINE = 6, 100
 
 COMMUNICATION = "communication"
 """The name of the figure that tells the share of communication, in %."""
-
-SECONDS_OF = MappingProxyType({"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0})
-"""Units of time, in seconds."""
 
 SELECT: Mapping[str, Callable[[Sequence[float]], float]] = MappingProxyType(
     {
@@ -107,7 +104,8 @@ class FigureTable(Model):
     @property
     def figure(self) -> Figure:
         """What it is called and judged by."""
-        return Figure(name=self.name, unit="s" if self.is_time else self.unit, better=self.better)
+        told_in = self.unit if self.is_time else None
+        return Figure(name=self.name, unit="s" if self.is_time else self.unit, better=self.better, told_in=told_in)
 
     def value(self, matches: Sequence[float]) -> float:
         """Return what is made of the matches, a time in seconds."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import subprocess
 from pathlib import Path
@@ -16,7 +17,7 @@ from fabricbench.campaign.plan import RunPlan, plan_run
 from fabricbench.campaign.run import start_run
 from fabricbench.campaign.specification import Campaign, campaign_of, read_campaign
 from fabricbench.campaign.venue import OwnLab, Standing
-from fabricbench.errors import EnvironmentLacks, UsageError
+from fabricbench.errors import EnvironmentLacks, RunIncomplete, UsageError
 from fabricbench.lab import lab_support, parse_fabrics
 from fabricbench.lab.topology import plan_lab
 from fabricbench.native import build_info
@@ -203,6 +204,7 @@ def test_of_several_matches_the_table_says_which_counts(tmp_path: Path, select: 
         ("time soon\n", "matched 'soon', which is no finite number"),
         ("time nan\n", "which is no finite number"),
         ("time 0\n", "figure 'time' is 0 s"),
+        ("time 6e10\n", "figure 'time' is 6e+10 s: more than 1e+09 s cannot be stored"),
     ],
 )
 def test_a_figure_that_is_not_there_is_a_failed_cell_with_what_was_searched(tmp_path: Path, stdout: str, said: str):
@@ -211,6 +213,65 @@ def test_a_figure_that_is_not_there_is_a_failed_cell_with_what_was_searched(tmp_
     assert not found.told.failed.is_wrong
     assert said in found.told.failed.reason
     assert found.figures == ()
+
+
+@pytest.mark.parametrize(
+    ("keys", "stdout", "said"),
+    [
+        ({"regex": r"^time (?:(\d+)|none)$"}, "time none\n", "matched '', which is no finite number"),
+        ({"select": "sum"}, "time 1e308\ntime 1e308\n", "figure 'time' is inf s"),
+        ({"select": "mean"}, "time 1e308\ntime 1e308\n", "figure 'time' is inf s"),
+        ({"unit": "h"}, "time 1e308\n", "figure 'time' is inf s"),
+    ],
+)
+def test_a_figure_that_is_no_number_any_more_is_a_failed_cell(
+    tmp_path: Path, keys: dict[str, str], stdout: str, said: str
+):
+    found = parsed(tmp_path, start(figure=[{**TIME, **keys}]), stdout)
+    assert found.told.failed is not None
+    assert said in found.told.failed.reason
+    further = parsed(tmp_path, start(figure=[RATE, {**TIME, **keys}]), f"rate 2\n{stdout}")
+    assert further.told.failed is not None
+    assert not any(math.isinf(value) for value in further.told.values.values())
+
+
+def test_a_number_to_be_verified_that_took_no_part_in_its_match_does_not_hold(tmp_path: Path):
+    one = start(verify=[{"name": "energy", "regex": r"^E=(?:(\d+)|none)$"}])
+    found = parsed(tmp_path, one, "time 1\nE=none\n")
+    assert [check.holds for check in found.checks] == [False]
+
+
+class Careless(CommandStart):
+    """An adapter that does not expect what it finds."""
+
+    def parse(self, output: Output) -> Parsed | None:
+        del output
+        raise KeyError("time")
+
+
+def test_whatever_an_adapter_raises_is_a_failed_cell(tmp_path: Path):
+    plan = plan_run(campaign(table(ranks=[2])), lab_of(), seed=1)
+    launch = plan.launches[0]
+    assert launch.workload is not None
+    careless = Careless.model_construct(**dict(launch.workload))
+    parsed(tmp_path, start(), "time 1\n")
+    written = start_of(launch.model_copy(update={"workload": careless}), plan).read(tmp_path)
+    assert written is not None
+    assert written.record.is_complete
+    (cell,) = written.record.cells
+    assert cell.failed is not None
+    assert cell.failed.reason == "what it wrote cannot be read: KeyError: 'time'"
+
+
+@pytest.mark.mpi
+def test_an_application_whose_first_rank_dies_by_a_signal_is_tried_again_and_does_not_count(tmp_path: Path):
+    dying = table(command=["sh", "-c", "echo time 1; kill -SEGV $$"], ranks=[1])
+    with pytest.raises(RunIncomplete, match="ended with exit code"):
+        measure(tmp_path / "run", Standing(given=local_testbed()), dying)
+    run = Run.open(tmp_path / "run")
+    assert run.launches == ()
+    assert {one.summary.outcome for one in run.unfinished} == {"failed"}
+    assert run.set_aside
 
 
 def test_a_wrong_result_is_a_failed_cell_whatever_the_figure_says(tmp_path: Path):

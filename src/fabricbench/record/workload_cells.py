@@ -6,12 +6,14 @@ and is never compared; its times are kept. What a kernel of ours recorded of its
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Literal
 
 import numpy as np
+from pydantic import Field
 
 from fabricbench.model import Metric, Model
 from fabricbench.patterns import metric_of
@@ -39,6 +41,9 @@ LEADER_BYTES = "leader_bytes"
 MOPS_TOTAL, MOPS_PER_PROCESS, COMMUNICATION_SHARE = "mops_total", "mops_per_process", "communication_share"
 """In the values of a cell: medians over the repetitions, where the program tells."""
 
+MOST_SECONDS = 1e9
+"""Of a time that can be stored: a count of nanoseconds has 64 bits, and thirty years are enough."""
+
 OF_FIGURE = "figure."
 """How the values of a cell name further figures of merit: `figure.HPL`."""
 
@@ -63,11 +68,19 @@ class Figure(Model):
         """Return it with a value."""
         return FigureFound(**dict(self), value=value)
 
+    def why_not(self, value: float) -> str | None:
+        """Return why a value (a time in seconds) cannot be what fabrics are compared by; None if it can."""
+        if not (math.isfinite(value) and value > 0):
+            return f"{value:g} {self.unit}: no time and no rate is that"
+        if self.metric.is_time and value > MOST_SECONDS:
+            return f"{value:g} s: more than {MOST_SECONDS:g} s cannot be stored"
+        return None
+
 
 class FigureFound(Figure):
     """A figure of merit with its value in one launch."""
 
-    value: float
+    value: float = Field(allow_inf_nan=False)
 
 
 class CheckFound(Model):
@@ -141,7 +154,7 @@ class LaunchOfWorkload:
 
 
 def record_of(told: Told, launch: LaunchOfWorkload) -> Record:
-    """Return the launch's record."""
+    """Return the launch's record; ValueError or OverflowError where a number of it is none that can be stored."""
     record = Record(header=_header(told, launch) if told.has_started else None, damage=list(told.damage))
     if not told.has_started or told.damage or not told.seconds:
         return record
@@ -235,6 +248,9 @@ def _cell(told: Told, launch: LaunchOfWorkload) -> CellRecord:
         )
         return record
     printed_ns = None if told.printed_seconds is None else told.printed_seconds * 1e9
+    endless = next((name for name, value in told.values.items() if not math.isfinite(value)), None)
+    if endless is not None:
+        raise ValueError(f"{endless} is {told.values[endless]:g}, which is no finite number")
     figure = told.rate if is_rate else printed_ns
     of_figure = {FIGURE_OF_MERIT: figure} if figure is not None else {}
     record.end = CellEnd(

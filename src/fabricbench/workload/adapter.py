@@ -148,7 +148,7 @@ class Start(Model, ABC):
 
     @abstractmethod
     def parse(self, output: Output) -> Parsed | None:
-        """Return what the program told; None where it told nothing. Raises nothing on whatever it wrote."""
+        """Return what the program told; None where it told nothing. Whatever it raises makes a failed cell."""
 
     @property
     def native_programs(self) -> tuple[str, ...]:
@@ -274,8 +274,9 @@ def told_outside(
     lasted = max((end or 0) - (begin or 0), 1) * 1e-9
     is_time = figure.metric.is_time
     is_at_end = around.exit_code is not None
-    if failed is None and value is None:
-        failed = Failed(f"it told no {figure.name}", is_wrong=False)
+    why = f"it told no {figure.name}" if value is None else figure.why_not(value)
+    if why is not None:
+        failed, value = failed or Failed(why, is_wrong=False), None
     return Told(
         program=program,
         mpi_library=about.mpi_library,

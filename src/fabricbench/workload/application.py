@@ -108,8 +108,11 @@ class FigureTable(Model):
         return Figure(name=self.name, unit="s" if self.is_time else self.unit, better=self.better, told_in=told_in)
 
     def value(self, matches: Sequence[float]) -> float:
-        """Return what is made of the matches, a time in seconds."""
-        found = matches[0] if self.select == "only" else SELECT[self.select](matches)
+        """Return what is made of the matches, a time in seconds; an infinity where that is no number any more."""
+        try:
+            found = matches[0] if self.select == "only" else SELECT[self.select](matches)
+        except OverflowError:
+            return math.inf
         return found * SECONDS_OF.get(self.unit, 1.0)
 
 
@@ -233,8 +236,10 @@ class Reading:
         for one in self._application.figure:
             matches, problem = self._numbers(one.name, one.regex, one.file, is_only=one.select == "only")
             value = one.value(matches) if problem is None else math.nan
-            if problem is None and one is self._application.figure[0] and not value > 0:
-                problem = f"figure {one.name!r} is {value:g} {one.unit}: no time and no rate is that"
+            if problem is None and one is self._application.figure[0] and (why := one.figure.why_not(value)):
+                problem = f"figure {one.name!r} is {why}"
+            if problem is None and not math.isfinite(value):
+                problem = f"figure {one.name!r}: its {one.select} is no finite number"
             if problem is None:
                 found.append(one.figure.found(value))
             else:
@@ -243,7 +248,7 @@ class Reading:
 
     def _numbers(self, name: str, regex: str, file: str, *, is_only: bool) -> tuple[list[float], str | None]:
         """Return the numbers that a regular expression finds, and what is wrong with them."""
-        texts = [found[1] for found in re.finditer(regex, self._text(file), re.MULTILINE)]
+        texts = self._matches(regex, file)
         searched = f"figure {name!r}: {regex!r} in {file}"
         if not texts:
             return [], f"{searched} matched nothing{self._absent(file)}"
@@ -289,9 +294,12 @@ class Reading:
         facts = {"program sha256": self._around.program_sha256, "MPI": self._told.mpi_library or ""}
         for one in self._application.verify:
             if one.reference is None:
-                texts = [found[1] for found in re.finditer(one.regex, self._text(one.file), re.MULTILINE)]
-                facts[one.name] = " ".join(texts)
+                facts[one.name] = " ".join(self._matches(one.regex, one.file))
         return {what: fact for what, fact in facts.items() if fact}
+
+    def _matches(self, regex: str, file: str) -> list[str]:
+        """Return what the group of a regular expression holds, of each match: nothing where the group took no part."""
+        return [found[1] or "" for found in re.finditer(regex, self._text(file), re.MULTILINE)]
 
     def _text(self, file: str) -> str:
         """Return a file's text; empty where there is none. A file of another place is none of the launch's."""

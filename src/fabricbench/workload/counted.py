@@ -188,7 +188,7 @@ def read_around(path: Path) -> Around:
         counts = [count for each in found.interfaces.values() for count in (each["sent"], each["received"])]
     except (OSError, ValueError, TypeError, AttributeError, KeyError):
         return Around()
-    is_ours = all(type(one) is int for one in (*numbers, *counts)) and all(
+    is_ours = all(type(one) is int and 0 <= one < 2**63 for one in (*numbers, *counts)) and all(
         isinstance(one, str) for one in (found.program, found.program_sha256)
     )
     return found if is_ours else Around()

@@ -326,6 +326,7 @@ CHAPTER = Chapter(
     needs="operations of MPI: the campaign collectives has them",
     find=find,
     method=METHOD,
+    is_of_measuring=True,
     tables=tables,
     figures={"collectives": collectives},
     records=lambda findings: {

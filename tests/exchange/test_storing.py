@@ -79,6 +79,14 @@ def test_what_is_not_told_is_asked_for_and_nothing_is_written(tmp_path: Path, te
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(("name", "hint"), [("IB", "write --fabric ib=PATH"), ("i b", "another name")])
+def test_a_name_that_no_fabric_may_have_is_refused(tmp_path: Path, name: str, hint: str):
+    with pytest.raises(UsageError, match="cannot be named") as raised:
+        import_run(tmp_path / "run", {name: texts(tmp_path, LATENCY, 1.0)})
+    assert hint in str(raised.value.hint)
+    assert not (tmp_path / "run").exists()
+
+
 def test_ranks_that_are_said_are_taken(tmp_path: Path):
     import_run(tmp_path / "run", {"ib": texts(tmp_path, ALLTOALL, 1.0)}, Said(ranks=4))
     assert Run.open(tmp_path / "run").cells()["ranks"].to_list() == [[0, 1, 2, 3]]

@@ -115,6 +115,9 @@ def test_input_files_are_written_into_the_directory_of_the_launch(tmp_path: Path
     ("keys", "said"),
     [
         ({"kind": "comand"}, "kind: found 'comand', needed one of npb, command; did you mean 'command'"),
+        ({"kind": ["npb"]}, r"kind: found \['npb'\], needed one of npb, command"),
+        ({"command": ["echo", "{n}"], "parameters": 3}, "parameters: found 3, needed a table"),
+        ({"command": ["echo", "{n}"], "parameters": {"n": [1, "1"]}}, "each once"),
         ({"figur": []}, r"workload\[1\].figur: unknown key; did you mean 'figure'"),
         ({"figure": []}, "at least one entry"),
         ({"figure": [{**TIME, "regex": "(a"}]}, "is no regular expression"),
@@ -146,6 +149,27 @@ def test_what_cannot_be_run_is_refused_by_name(keys: dict[str, Any], said: str):
 def test_the_same_application_twice_is_refused():
     with pytest.raises(UsageError, match=r"number 2 \(command\) runs tiny 4 ranks again, number 1 does already"):
         plan_run(campaign(table(), table()), lab_of(), seed=1)
+
+
+def test_a_table_beside_an_application_file_that_is_none_is_refused(tmp_path: Path):
+    (tmp_path / "app.toml").write_text('name = "shared"\ncommand = ["echo"]\n')
+    (tmp_path / "wrong.toml").write_text('name = "shared"\ncommand = ["echo"]\nenvironment = 3\n')
+    with pytest.raises(UsageError, match="parameters: found 3, needed a table"):
+        campaign({"kind": "command", "application": str(tmp_path / "app.toml"), "parameters": 3})
+    with pytest.raises(UsageError, match=r"environment: found 3 in .*wrong.toml, needed a table"):
+        campaign({"kind": "command", "application": str(tmp_path / "wrong.toml")})
+
+
+def test_launches_of_different_cells_have_different_names():
+    found = starts(
+        table(command=["echo", "{a}", "{b}"], parameters={"a": ["1-b2", "1"], "b": ["3", "2-b3"]}, ranks=[2])
+    )
+    assert len({one.name for one in found}) == len(found) == 4
+    (one,) = starts(table(command=["echo", "{a}"], parameters={"a": ["weak-scaling"]}, ranks=[2]))
+    assert one.name == "tiny-aweak-scaling.2"
+    named = table(name="tiny-a1")
+    with pytest.raises(UsageError, match=r"would be named tiny-a1\.4, as those of tiny 4 ranks,a=1"):
+        starts(table(command=["echo", "{a}"], parameters={"a": [1]}), named)
 
 
 def test_a_program_that_is_not_there_is_said_before_anything_is_started():

@@ -6,6 +6,7 @@ that it is compared with others of the same program alone. Nobody counted the tr
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from shutil import copy2
 from typing import TypeVar
 
 import numpy as np
+from pydantic import ValidationError
 
 from fabricbench import __version__
 from fabricbench.errors import UsageError
@@ -70,6 +72,8 @@ def import_run(
     """
     if directory.exists() and any(directory.iterdir()):
         raise UsageError(f"{directory} is not empty", hint="give a new folder: what is there is never overwritten")
+    for fabric in fabrics:
+        _check_name(fabric)
     told = said or Said()
     sources: dict[PlannedLaunch, list[Source]] = {}
     records: dict[PlannedLaunch, Record] = {}
@@ -111,6 +115,18 @@ def import_run(
     journal.append_written(MANIFEST, manifest_text(manifest))
     write_manifest(directory, manifest)
     return manifest
+
+
+def _check_name(fabric: str) -> None:
+    try:
+        Fabric(name=fabric)
+    except ValidationError:
+        raise UsageError(
+            f"--fabric: a fabric cannot be named {fabric!r}, needed small letters, digits, '.', '_' and '-'",
+            hint=f"write --fabric {fabric.lower()}=PATH"
+            if re.fullmatch(r"[A-Za-z0-9][\w.-]*", fabric)
+            else "give it another name",
+        ) from None
 
 
 def _files(path: Path) -> list[Path]:

@@ -247,7 +247,9 @@ def launch_name(name: str, parameters: Mapping[str, str | int | float], ranks: i
     """Return `hpl-n800.4`: the name of a start, short and of letters that a directory may have, different for different cells."""
     whole = "-".join([name, *(f"{key}{value}" for key, value in parameters.items())])
     plain = re.sub(r"[^A-Za-z0-9._-]|[.]{2,}", "-", whole)
-    if plain != whole or len(plain) > MOST_OF_A_NAME:
+    # `-n` in a value reads like the beginning of another parameter.
+    is_ambiguous = any(f"-{key}" in str(value) for key in parameters for value in parameters.values())
+    if plain != whole or is_ambiguous or len(plain) > MOST_OF_A_NAME:
         mark = sha256(repr((name, *parameters.items())).encode()).hexdigest()[:6]
         plain = f"{plain[:MOST_OF_A_NAME]}-{mark}"
     return f"{plain}.{ranks}"

@@ -220,6 +220,7 @@ class CommandTable(WorkloadTable, Application):
         if not isinstance(data, Mapping) or data.get("application") is None:
             return data
         given = {name: value for name, value in data.items() if name != "application"}
+        merging = ("parameters", "environment")
         path = _beside_the_campaign(data["application"], info)
         try:
             file = read_table(path)
@@ -229,7 +230,11 @@ class CommandTable(WorkloadTable, Application):
         if unknown:
             guess = did_you_mean(unknown[0], [*Application.model_fields, "parameters", "ranks"])
             raise ValueError(f"application: {path} has an unknown key {unknown[0]!r}{guess}")
-        merged = {name: {**file.get(name, {}), **given.get(name, {})} for name in ("parameters", "environment")}
+        for source, where in ((file, f" in {path}"), (given, "")):
+            wrong = [name for name in merging if not isinstance(source.get(name, {}), Mapping)]
+            if wrong:
+                raise ValueError(f"{wrong[0]}: found {source[wrong[0]]!r}{where}, needed a table: {{ key = value }}")
+        merged = {name: {**file.get(name, {}), **given.get(name, {})} for name in merging}
         return {**file, **given, **merged}
 
     @model_validator(mode="after")
@@ -249,7 +254,7 @@ class CommandTable(WorkloadTable, Application):
                 raise ValueError(
                     f"parameters: {name} changes nothing: write {{{name}}} into the command, a file or a variable"
                 )
-            if not values or len(set(values)) < len(values):
+            if not values or len({*map(str, values)}) < len(values):
                 raise ValueError(f"parameters: {name} is {list(values)}, needed at least one value, each once")
         return self
 

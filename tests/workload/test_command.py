@@ -415,6 +415,8 @@ def test_an_application_runs_in_a_lab_and_its_rate_reaches_every_report(tmp_path
         assert [(one.name, one.unit) for one in part.figures][:2] == [("rate", "Mop/s"), ("time", "s")]
         assert part.communication_share is not None
         assert set(part.fixed) == {"program sha256", "MPI"}
+    conditions = [launch.summary.facts.conditions for launch in run.launches]
+    assert {one["workload environment"] for one in conditions} == {"FABRICBENCH_TOLD=S"}
     findings = analyse([run])
     assert findings.applications is not None
     assert findings.cells[0].unit == "Mop/s"

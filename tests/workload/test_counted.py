@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from fabricbench.record.lines import InterfaceBytes
-from fabricbench.workload.counted import carried_since, read_traffic
+from fabricbench.workload.counted import carried_since, read_traffic, set_variables
 
 
 class Host:
@@ -43,6 +44,22 @@ class Host:
 @pytest.fixture
 def host(tmp_path: Path) -> Host:
     return Host(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("before", "asked", "found"),
+    [
+        ("/ours.so", "/theirs.so", "/ours.so:/theirs.so"),
+        (None, "/theirs.so", "/theirs.so"),
+        ("/ours.so", "", "/ours.so"),
+    ],
+)
+def test_a_workloads_preload_is_joined_behind_what_was_preloaded(
+    monkeypatch: pytest.MonkeyPatch, before: str | None, asked: str, found: str
+):
+    monkeypatch.setattr(os, "environ", {"A": "1", **({} if before is None else {"LD_PRELOAD": before})})
+    set_variables({"LD_PRELOAD": asked, "A": "2"})
+    assert dict(os.environ) == {"A": "2", "LD_PRELOAD": found}
 
 
 def test_a_bonds_traffic_is_counted_by_its_cards_as_well(host: Host):

@@ -6,9 +6,10 @@ It starts the measurer, or a workload of whichever kind (`workload.adapter`). Wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import join
 from typing import Any, Protocol
 
 from fabricbench.campaign.order import LaunchPlan
@@ -34,6 +35,9 @@ from fabricbench.workload.counted import AROUND, read_around
 
 PROBE = "fabricbench-probe"
 
+WORKLOAD_ENVIRONMENT = "workload environment"
+"""Among the conditions of a launch: a workload's own variables. Its LD_PRELOAD is joined behind the others."""
+
 UNREAD_SECONDS = 1e-9
 """Stands for the time of a program of which nothing could be read: its cell has failed, and no time of it counts."""
 
@@ -57,6 +61,9 @@ class Start(Protocol):
 
     def stage(self, directory: Path) -> None:
         """Write into the launch's directory what the program reads there."""
+
+    def conditions(self, directory: Path) -> Mapping[str, str]:
+        """Return what a reader must know of how the program was started, besides what the launcher says: what -> fact."""
 
     def is_well(self, exit_code: int | None) -> bool:
         """Tell whether an exit code means that the program came to its end with a whole record."""
@@ -88,6 +95,11 @@ class Measurer:
     def stage(self, directory: Path) -> None:
         """Write nothing: its plan is every launch's."""
 
+    def conditions(self, directory: Path) -> Mapping[str, str]:
+        """Return nothing: the launcher knows all of it."""
+        del directory
+        return {}
+
     def is_well(self, exit_code: int | None) -> bool:
         """Tell whether it ended well."""
         return exit_code == 0
@@ -118,6 +130,11 @@ class WorkloadLaunch:
         """Write its input files."""
         for name, text in self._workload.files().items():
             replace_text(directory / name, text)
+
+    def conditions(self, directory: Path) -> Mapping[str, str]:
+        """Return the variables that its ranks get besides those of the fabric."""
+        variables = self._workload.environment(Place(directory, self._fabric))
+        return {WORKLOAD_ENVIRONMENT: join(f"{name}={value}" for name, value in variables.items())} if variables else {}
 
     def is_well(self, exit_code: int | None) -> bool:
         """Tell whether it ran to its end, whatever its results."""
@@ -264,7 +281,10 @@ class Attempts:
                 is_valid=not proof.violations,
                 invalid_because=proof.violations,
                 path_proof=proof.model_dump(mode="json"),
-                conditions=dict(self._launcher.conditions(fabric)),
+                conditions={
+                    **self._launcher.conditions(fabric),
+                    **start_of(launch, self._plan).conditions(directory),
+                },
                 **facts,
             ),
         )

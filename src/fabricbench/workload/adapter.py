@@ -134,8 +134,9 @@ class Start(Model, ABC):
         """Return the texts to be written into the launch's directory, by their names, before it starts."""
         return {}
 
-    def environment(self) -> Mapping[str, str]:
-        """Return the variables that are set for every rank, besides those of the fabric."""
+    def environment(self, place: Place) -> Mapping[str, str]:
+        """Return the variables that `tokens` set for every rank, besides those of the fabric: each launch records them."""
+        del place
         return {}
 
     def is_well(self, exit_code: int | None) -> bool:

@@ -140,13 +140,17 @@ class CommandStart(Start):
         """Return the command in the launch's directory, behind what counts the interfaces around it."""
         values = self._placeholders(place)
         program, *arguments = (filled(token, values) for token in self.application.command)
-        environment = {name: filled(text, values) for name, text in self.application.environment.items()}
         return counted.wrapped(
             [str(_found(program, self.application.name)), *arguments],
             place.directory / counted.AROUND,
             place.directory,
-            environment,
+            self.environment(place),
         )
+
+    def environment(self, place: Place) -> dict[str, str]:
+        """Return the application's variables with their placeholders filled."""
+        values = self._placeholders(place)
+        return {name: filled(text, values) for name, text in self.application.environment.items()}
 
     def files(self) -> Mapping[str, str]:
         """Return the input files."""

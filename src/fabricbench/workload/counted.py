@@ -31,6 +31,8 @@ Counters = dict[str, tuple[int, ...]]
 RANK_VARIABLES = ("PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
 """Where a starter tells a process its rank before MPI_Init."""
 
+PRELOAD = "LD_PRELOAD"
+
 CANNOT_START = 127
 
 RANK_LINE, MPI_LINE = "fabricbench-rank: ", "fabricbench-mpi: "
@@ -53,6 +55,16 @@ ASK_SECONDS = 10.0
 def rank() -> int:
     """Return this process's rank; 0 if no starter told."""
     return int(next((os.environ[name] for name in RANK_VARIABLES if name in os.environ), "0"))
+
+
+def set_variables(asked: dict[str, str]) -> None:
+    """Set variables by the rule of `launch/starting.py`: each replaces what was set, LD_PRELOAD is joined behind it."""
+    before = os.environ.get(PRELOAD)
+    os.environ.update(asked)
+    if before and asked.get(PRELOAD):
+        os.environ[PRELOAD] = f"{before}:{asked[PRELOAD]}"
+    elif before:
+        os.environ[PRELOAD] = before
 
 
 def rank_line(number: int, pid: int) -> str:
@@ -233,7 +245,7 @@ def main(arguments: list[str]) -> int:
         write_line(rank_line(number, os.getpid()))
         if asked.directory is not None and (number == 0 or Path(asked.directory).is_dir()):
             os.chdir(asked.directory)
-        os.environ.update(asked.environment)
+        set_variables(asked.environment)
         if number != 0:
             os.execvp(command[0], command)  # noqa: S606 - tokens, never a shell string
         write_line(f"{MPI_LINE}{mpi_library(command[0]) or ''}\n")

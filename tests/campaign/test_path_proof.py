@@ -347,6 +347,13 @@ def test_of_a_kernel_with_several_ranks_a_node_the_fabric_must_have_carried_more
     assert of_kernel(1e6, one, eth1=(0, 0)) is Proof.PROVEN
 
 
+def test_what_ranks_print_may_go_by_the_network_that_starts_them():
+    made = record(Layer.MPI, Pattern.WORKLOAD, eth1=(2_000_000, 2_000_000), eth0=(100_000, 3_000_000))
+    assert prove_path(made, NETWORK).verdict is Proof.REFUTED
+    assert prove_path(made, NETWORK, printed_bytes=2_500_000).verdict is Proof.PROVEN
+    assert prove_path(made, NETWORK, printed_bytes=100_000).verdict is Proof.REFUTED
+
+
 def repeated_kernel(*interfaces: dict[str, InterfaceBytes]) -> Record:
     """A kernel of two ranks on two hosts, in each of whose repetitions rank 0 handed PAYLOAD bytes to MPI."""
     ranks = tuple(RankInfo(rank=rank, host=f"n{rank}", pid=rank, cpus=(0,), interface="eth1") for rank in (0, 1))

@@ -20,7 +20,7 @@ from fabricbench.campaign.venue import OwnLab, Standing
 from fabricbench.errors import EnvironmentLacks, RunIncomplete, UsageError
 from fabricbench.lab import lab_support, parse_fabrics
 from fabricbench.lab.topology import plan_lab
-from fabricbench.native import build_info
+from fabricbench.native import build_info, native_file
 from fabricbench.record.store import Run
 from fabricbench.record.workload_cells import WorkloadPart
 from fabricbench.report.formats import FORMATS, Format
@@ -428,6 +428,20 @@ def test_an_application_runs_in_a_lab_and_its_rate_reaches_every_report(tmp_path
         )
         assert "npb-is" in text, name
         assert "Mop/s" in text, name
+
+
+@pytest.mark.lab
+@pytest.mark.mpi
+def test_an_application_whose_ranks_print_much_is_proven(tmp_path: Path):
+    if lab_support().mode == "none":
+        pytest.skip(f"no lab can be had here: {lab_support().reason}")
+    npb = native_file("fabricbench-npb")
+    printing = {**IS, "command": ["sh", "-c", f"{npb} is --class {{class}}; yes some line | head -c 3000000"]}
+    venue = OwnLab(nodes=2, fabrics=tuple(parse_fabrics("fast-ethernet,myrinet")))
+    run = measure(tmp_path / "run", venue, printing)
+    assert [launch.proof for launch in run.launches] == ["proven"] * 4, [
+        launch.summary.facts.path_proof for launch in run.launches
+    ]
 
 
 @pytest.mark.mpi

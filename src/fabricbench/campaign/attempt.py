@@ -182,6 +182,11 @@ class WorkloadLaunch:
         )
 
 
+def _printed_bytes(directory: Path) -> int:
+    logs = (directory / STDOUT_FILE, directory / STDERR_FILE)
+    return sum(log.stat().st_size for log in logs if log.exists())
+
+
 def _output(directory: Path) -> Output:
     return Output(directory, directory / STDOUT_FILE, directory / STDERR_FILE)
 
@@ -267,7 +272,9 @@ class Attempts:
     def _store(self, launch: LaunchPlan, directory: Path, written: Written, facts: dict[str, Any]) -> Stored:
         record = written.record
         fabric = self._plan.fabric(launch.fabric)
-        proof = prove_path(record, fabric)
+        # A workload is counted while it prints; a measurer prints nothing.
+        printed = 0 if launch.workload is None else _printed_bytes(directory)
+        proof = prove_path(record, fabric, printed_bytes=printed)
         summary = write_launch(
             directory,
             record,

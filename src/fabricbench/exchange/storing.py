@@ -196,6 +196,11 @@ def _cell(number: int, source: Source, cell: ImportedCell, said: Said) -> CellRe
     layer = _known(cell.layer or said.layer, of.format("layer"), "--layer tcp")
     ranks = _known(cell.ranks or said.ranks, of.format("number of ranks"), "--ranks 4")
     values = np.array(cell.values)
+    if not (np.isfinite(values).all() and (values > 0).all()):
+        raise UsageError(
+            f"{source.path}: {cell.pattern} of {cell.message_bytes} B is {', '.join(f'{one:g}' for one in values)}",
+            hint="needed times and rates that are finite and above 0",
+        )
     if cell.metric.is_time:
         times, moved = np.rint(values * OPERATIONS).astype(np.uint64), None
     else:

@@ -118,6 +118,8 @@ def test_input_files_are_written_into_the_directory_of_the_launch(tmp_path: Path
         ({"kind": ["npb"]}, r"kind: found \['npb'\], needed one of npb, command"),
         ({"command": ["echo", "{n}"], "parameters": 3}, "parameters: found 3, needed a table"),
         ({"command": ["echo", "{n}"], "parameters": {"n": [1, "1"]}}, "each once"),
+        ({"figure": [{**TIME, "file": "out/log.txt"}]}, "file: found 'out/log.txt', needed stdout, stderr or the name"),
+        ({"success": {"file": ".."}}, r"file: found '\.\.'"),
         ({"figur": []}, r"workload\[1\].figur: unknown key; did you mean 'figure'"),
         ({"figure": []}, "at least one entry"),
         ({"figure": [{**TIME, "regex": "(a"}]}, "is no regular expression"),
@@ -314,6 +316,14 @@ def test_a_wrong_result_is_a_failed_cell_whatever_the_figure_says(tmp_path: Path
         assert failed is not None
         assert failed.is_wrong
         assert said in failed.reason
+
+
+def test_what_must_be_absent_of_a_file_that_is_not_there_is_not_shown_to_be(tmp_path: Path):
+    one = start(success={"absent": ["FAILED"], "file": "result.txt"})
+    failed = parsed(tmp_path, one, "time 1\n").told.failed
+    assert failed is not None
+    assert "found no file result.txt, needed no 'FAILED' in result.txt" in failed.reason
+    assert parsed(tmp_path, one, "time 1\n", result_txt="").told.failed is None
 
 
 def test_another_exit_code_than_those_allowed_makes_no_value(tmp_path: Path):

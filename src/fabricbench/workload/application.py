@@ -183,6 +183,11 @@ class Application(Model):
         return self
 
     @property
+    def searched(self) -> tuple[str, ...]:
+        """The files that are searched."""
+        return (*(one.file for one in self.figure), self.success.file, *(one.file for one in self.verify))
+
+    @property
     def templates(self) -> Iterator[str]:
         """Every text that may hold placeholders."""
         return iter((*self.command, *self.environment.values(), *self.files.values()))
@@ -273,8 +278,10 @@ class Reading:
             yield CheckFound(name="success", holds=there is not None, found=found, needed=repr(regex))
         for regex in success.absent:
             there = re.search(regex, text, re.MULTILINE)
-            found = repr(there[0]) if there else "nothing"
-            yield CheckFound(name="success", holds=there is None, found=found, needed=f"no {regex!r} in {success.file}")
+            is_there = self._path(success.file).is_file()
+            found = repr(there[0]) if there else "nothing" if is_there else f"no file {success.file}"
+            holds = is_there and there is None
+            yield CheckFound(name="success", holds=holds, found=found, needed=f"no {regex!r} in {success.file}")
 
     def _verified(self) -> Iterator[CheckFound]:
         for one in self._application.verify:
@@ -302,13 +309,15 @@ class Reading:
         return [found[1] or "" for found in re.finditer(regex, self._text(file), re.MULTILINE)]
 
     def _text(self, file: str) -> str:
-        """Return a file's text; empty where there is none. A file of another place is none of the launch's."""
+        """Return a file's text; empty where there is none."""
         if file not in self._texts:
-            path = {"stdout": self._output.stdout, "stderr": self._output.stderr}.get(
-                file, self._output.directory / Path(file).name
-            )
-            self._texts[file] = _read(path)
+            self._texts[file] = _read(self._path(file))
         return self._texts[file]
+
+    def _path(self, file: str) -> Path:
+        """Return where a file lies. One of another place is none of the launch's."""
+        logs = {"stdout": self._output.stdout, "stderr": self._output.stderr}
+        return logs.get(file, self._output.directory / Path(file).name)
 
     def _absent(self, file: str) -> str:
         return "" if self._text(file) else ", which is empty or not there"

@@ -242,6 +242,15 @@ class CommandTable(WorkloadTable, Application):
         return {**file, **given, **merged}
 
     @model_validator(mode="after")
+    def _searches_its_own_directory(self) -> CommandTable:
+        elsewhere = next((name for name in self.searched if "/" in name or name in ("", ".", "..")), None)
+        if elsewhere is not None:
+            raise ValueError(
+                f"file: found {elsewhere!r}, needed stdout, stderr or the name of a file that the program writes where it starts"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _placeholders_have_values(self) -> CommandTable:
         known = [*BUILT_IN, *self.parameters]
         for text in (*self.command, *self.environment.values()):

@@ -26,6 +26,7 @@ from fabricbench.record.workload_cells import WorkloadPart
 from fabricbench.report.formats import FORMATS, Format
 from fabricbench.testbed.model import Testbed
 from fabricbench.testbed.reading import local_testbed
+from fabricbench.workload import adapter
 from fabricbench.workload.adapter import Output, Parsed, Place
 from fabricbench.workload.command import CommandStart, CommandTable, filled, grid
 from fabricbench.workload.counted import AROUND, MPI_LINE, rank_line
@@ -199,7 +200,7 @@ def test_an_application_file_lies_beside_the_campaign_and_what_stands_there_come
 
 
 def test_a_time_is_kept_in_seconds_and_a_rate_in_its_own_unit(tmp_path: Path):
-    found = parsed(tmp_path, start(figure=[{**TIME, "unit": "ms"}]), "time 250\n")
+    found = parsed(tmp_path, start(figure=[{**TIME, "unit": "ms"}]), "time 250\r\n")
     assert (found.told.seconds, found.told.failed) == ((0.25,), None)
     assert [(one.name, one.value, one.unit) for one in found.figures] == [("time", 0.25, "s")]
     found = parsed(tmp_path, start(figure=[RATE, TIME]), "rate 3.5\ntime 2\n")
@@ -324,6 +325,15 @@ def test_what_must_be_absent_of_a_file_that_is_not_there_is_not_shown_to_be(tmp_
     assert failed is not None
     assert "found no file result.txt, needed no 'FAILED' in result.txt" in failed.reason
     assert parsed(tmp_path, one, "time 1\n", result_txt="").told.failed is None
+
+
+def test_of_a_long_output_whole_lines_of_both_ends_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(adapter, "MOST_OUTPUT_BYTES", 4096)
+    (tmp_path / "long").write_text("time 1\r\n" + "middle line\n" * 5000 + "last\n")
+    found = adapter.read_output(tmp_path / "long")
+    assert len(found) < 5000
+    assert set(found.splitlines()) == {"time 1", "middle line", "last"}
+    assert parsed(tmp_path, start(), "time 1\n" + "middle line\n" * 5000).told.failed is None
 
 
 def test_another_exit_code_than_those_allowed_makes_no_value(tmp_path: Path):

@@ -311,7 +311,7 @@ def _end_of(attempt: Attempt, written: Written, ended: Outcome | None) -> dict[s
         is_whole=written.record.is_complete,
         is_well=attempt.start.is_well(exit_code),
         exit_code=exit_code,
-        is_hung=ended is not None and ended.is_hung,
+        is_hung=ended is not None and ended.is_ended,
         is_at_end=written.is_at_end,
         stderr_tail=stderr_tail,
     )

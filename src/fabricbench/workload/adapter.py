@@ -38,6 +38,9 @@ from fabricbench.workload.counted import AROUND, MPI_LINE, RANK_LINE, read_aroun
 
 Parameters = dict[str, str | int | float]
 
+MOST_OUTPUT_BYTES = 64 * 1024 * 1024
+"""Of a file that is searched: what is beyond it, in the middle, is not read."""
+
 MOST_OF_A_NAME = 100
 """Letters of a start's name: it is part of the name of a launch's directory."""
 
@@ -256,6 +259,21 @@ def launch_name(name: str, parameters: Mapping[str, str | int | float], ranks: i
     return f"{plain}.{ranks}"
 
 
+def read_output(path: Path) -> str:
+    """Return what a program wrote into a file, of a long one its first and its last lines; empty where there is none."""
+    half = MOST_OUTPUT_BYTES // 2
+    try:
+        with path.open("rb") as file:
+            data = file.read(half)
+            if path.stat().st_size > MOST_OUTPUT_BYTES:
+                data = data[: data.rfind(b"\n") + 1]
+                file.seek(-half, 2)
+                file.readline()
+            return (data + file.read(half)).decode(errors="replace").replace("\r\n", "\n")
+    except OSError:
+        return ""
+
+
 def told_outside(
     program: str,
     ranks: int,
@@ -271,7 +289,7 @@ def told_outside(
     None, or a reason in `failed`, makes a failed cell; a program that nobody saw come to its end makes no whole record.
     """
     around = read_around(output.directory / AROUND)
-    text = output.stdout.read_text(errors="replace") if output.stdout.exists() else ""
+    text = read_output(output.stdout)
     about = told_around(text.splitlines())
     begin, end = around.started_unix_ns, around.finished_unix_ns
     lasted = max((end or 0) - (begin or 0), 1) * 1e-9

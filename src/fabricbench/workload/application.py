@@ -27,13 +27,10 @@ from fabricbench.record.workload_cells import (
 )
 from fabricbench.testbed.model import WITHOUT_NUL
 from fabricbench.workload import counted
-from fabricbench.workload.adapter import Output, Parsed, program_lines, told_around, told_outside
+from fabricbench.workload.adapter import Output, Parsed, program_lines, read_output, told_around, told_outside
 
 MOST_INPUT_BYTES = 256 * 1024
 """Of all input files together: they are kept in the plan, once for each launch."""
-
-MOST_OUTPUT_BYTES = 64 * 1024 * 1024
-"""Of a file that is searched: what is beyond it, in the middle, is not read."""
 
 TAIL_LINES, MOST_OF_A_LINE = 6, 100
 """Of the output, shown where nothing was found in it."""
@@ -311,7 +308,7 @@ class Reading:
     def _text(self, file: str) -> str:
         """Return a file's text; empty where there is none."""
         if file not in self._texts:
-            self._texts[file] = _read(self._path(file))
+            self._texts[file] = read_output(self._path(file))
         return self._texts[file]
 
     def _path(self, file: str) -> Path:
@@ -326,18 +323,6 @@ class Reading:
         """Return the last lines that the program wrote, for people to read behind a reason."""
         lines = [line[:MOST_OF_A_LINE] for line in program_lines(self._text("stdout"))[-TAIL_LINES:]]
         return f"; stdout ends: {' | '.join(lines)}" if lines else "; stdout is empty"
-
-
-def _read(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            data = file.read(MOST_OUTPUT_BYTES // 2)
-            rest = path.stat().st_size - len(data)
-            if rest > MOST_OUTPUT_BYTES // 2:
-                file.seek(-(MOST_OUTPUT_BYTES // 2), 2)
-            return (data + file.read()).decode(errors="replace")
-    except OSError:
-        return ""
 
 
 def _number(text: str) -> float | None:

@@ -130,7 +130,11 @@ def test_input_files_are_written_into_the_directory_of_the_launch(tmp_path: Path
         ({"figure": [TIME, TIME]}, "'time' is there 2 times"),
         ({"figure": [{**TIME, "select": "best"}]}, "needed one of only, first"),
         ({"command": ["echo", "{sise}"], "parameters": {"size": [1]}}, r"\{sise\} has no value; did you mean 'size'"),
-        ({"command": ["echo", "{input}"]}, r"\{input\} has no value"),
+        ({"command": ["echo", "{input}"]}, r"\{input\} is the first of `files`, and there are none; there are ranks"),
+        ({"figure": [TIME, {**TIME, "name": "communication"}]}, "in %; found the unit 's'"),
+        ({"figure": [{**RATE, "unit": "seconds"}]}, "has the unit 'seconds'; needed of a time one of ns, us"),
+        ({"figure": [{**RATE, "unit": "usec"}]}, "has the unit 'usec'"),
+        ({"success": {"exit_codes": []}}, "exit_codes: found .*, needed at least one entry"),
         ({"parameters": {"n": [1]}}, "n changes nothing"),
         ({"command": ["echo", "{n}"], "parameters": {"n": [1, 1]}}, "each once"),
         ({"files": {"../x": ""}}, r"files\.\.\./x"),
@@ -317,6 +321,14 @@ def test_a_wrong_result_is_a_failed_cell_whatever_the_figure_says(tmp_path: Path
         assert failed is not None
         assert failed.is_wrong
         assert said in failed.reason
+
+
+def test_a_number_near_zero_is_verified_by_its_absolute_distance(tmp_path: Path):
+    one = start(verify=[{"name": "residual", "regex": r"R=(\S+)", "reference": 0, "relative": 1e-3, "absolute": 1e-9}])
+    assert parsed(tmp_path, one, "time 1\nR=5e-10\n").told.failed is None
+    failed = parsed(tmp_path, one, "time 1\nR=2e-9\n").told.failed
+    assert failed is not None
+    assert "found 2e-09, needed 0 within 0.001, or 1e-09 of any size" in failed.reason
 
 
 def test_what_must_be_absent_of_a_file_that_is_not_there_is_not_shown_to_be(tmp_path: Path):

@@ -38,6 +38,9 @@ TAIL_LINES, MOST_OF_A_LINE = 6, 100
 COMMUNICATION = "communication"
 """The name of the figure that tells the share of communication, in %."""
 
+SPELLED_OUT = re.compile(r"(nano|micro|milli|[numµ])?-?sec(ond)?s?|mins|minutes?|hours?|hrs?", re.IGNORECASE)
+"""Times as no unit of ours is written."""
+
 SELECT: Mapping[str, Callable[[Sequence[float]], float]] = MappingProxyType(
     {
         "first": lambda values: values[0],
@@ -119,16 +122,20 @@ class SuccessTable(Model):
     found: Places = ()
     absent: Places = ()
     file: str = "stdout"
-    exit_codes: tuple[int, ...] = (0,)
+    exit_codes: tuple[int, ...] = Field(default=(0,), min_length=1)
 
 
 class VerifyTable(Model):
-    """A number of the result. Without a `reference` it must be the same on every fabric, as it is written."""
+    """A number of the result. Without a `reference` it must be the same on every fabric, as it is written.
+
+    With one it must be no further off than `relative` of it or than `absolute`, whichever is more.
+    """
 
     name: str = Field(min_length=1)
     regex: PatternOfNumber
-    reference: float | None = None
-    relative: float = Field(default=0.0, ge=0)
+    reference: float | None = Field(default=None, allow_inf_nan=False)
+    relative: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    absolute: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     file: str = "stdout"
 
 
@@ -178,6 +185,17 @@ class Application(Model):
                 "name them in the command"
             )
         return self
+
+    def misleading(self) -> str | None:
+        """Return what of a figure's unit would be read otherwise than it is meant; None where all is well."""
+        for one in self.figure:
+            if one.name == COMMUNICATION and one.unit != "%":
+                return f"figure: {COMMUNICATION!r} is the share of the ranks' time in MPI, in %; found the unit {one.unit!r}"
+            if SPELLED_OUT.fullmatch(one.unit):
+                return (
+                    f"figure: {one.name!r} has the unit {one.unit!r}; needed of a time one of {', '.join(SECONDS_OF)}"
+                )
+        return None
 
     @property
     def searched(self) -> tuple[str, ...]:
@@ -285,9 +303,11 @@ class Reading:
             numbers, problem = self._numbers(one.name, one.regex, one.file, is_only=False)
             needed = "the same number on every fabric"
             if one.reference is not None:
-                needed = f"{one.reference:.12g} within {one.relative:g}"
+                of_size = f", or {one.absolute:g} of any size" if one.absolute else ""
+                needed = f"{one.reference:.12g} within {one.relative:g}{of_size}"
             holds = problem is None and all(
-                one.reference is None or abs(number - one.reference) <= one.relative * abs(one.reference)
+                one.reference is None
+                or abs(number - one.reference) <= max(one.relative * abs(one.reference), one.absolute)
                 for number in numbers
             )
             found = problem or ", ".join(f"{number:.12g}" for number in numbers)

@@ -32,7 +32,7 @@ exit_codes = [0]
 name = "energy"
 regex = 'E = (\S+)'
 reference = -4.62
-relative = 1e-6                        # without a reference it must be the same on every fabric
+relative = 1e-6                        # or absolute = 1e-9; without a reference it must be the same on every fabric
 
 `application = "hpl.toml"` takes all of it from a file beside the campaign; what stands beside `application` comes before what the
 file says. A figure of the name "communication" in % explains and is not compared: the share of the ranks' time in MPI.
@@ -242,6 +242,13 @@ class CommandTable(WorkloadTable, Application):
         return {**file, **given, **merged}
 
     @model_validator(mode="after")
+    def _units_say_what_is_meant(self) -> CommandTable:
+        misleading = self.misleading()
+        if misleading is not None:
+            raise ValueError(misleading)
+        return self
+
+    @model_validator(mode="after")
     def _searches_its_own_directory(self) -> CommandTable:
         elsewhere = next((name for name in self.searched if "/" in name or name in ("", ".", "..")), None)
         if elsewhere is not None:
@@ -256,9 +263,9 @@ class CommandTable(WorkloadTable, Application):
         for text in (*self.command, *self.environment.values()):
             for name in PLACEHOLDER.findall(text):
                 if name not in known or (name == "input" and not self.files):
-                    raise ValueError(
-                        f"{{{name}}} has no value{did_you_mean(name, known)}; there are {', '.join(known)}"
-                    )
+                    guess = did_you_mean(name, [one for one in known if one != name])
+                    why = "is the first of `files`, and there are none" if name == "input" else f"has no value{guess}"
+                    raise ValueError(f"{{{name}}} {why}; there are {', '.join(one for one in known if one != name)}")
         used = {name for text in self.templates for name in PLACEHOLDER.findall(text)}
         for name, values in self.parameters.items():
             if name in (*BUILT_IN, "workload", "figure", "unit"):

@@ -29,7 +29,7 @@ from fabricbench.testbed.reading import local_testbed
 from fabricbench.workload import adapter
 from fabricbench.workload.adapter import Output, Parsed, Place
 from fabricbench.workload.command import CommandStart, CommandTable, filled, grid
-from fabricbench.workload.counted import AROUND, MPI_LINE, rank_line
+from fabricbench.workload.counted import AROUND, BEGUN, MPI_LINE, rank_line
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 OUTPUTS = Path(__file__).parent / "outputs"
@@ -346,6 +346,27 @@ def test_of_a_long_output_whole_lines_of_both_ends_are_read(tmp_path: Path, monk
     assert len(found) < 5000
     assert set(found.splitlines()) == {"time 1", "middle line", "last"}
     assert parsed(tmp_path, start(), "time 1\n" + "middle line\n" * 5000).told.failed is None
+
+
+def test_a_program_that_was_started_and_printed_nothing_did_start(tmp_path: Path):
+    (tmp_path / "stdout.log").write_text(rank_line(0, 1) + f"{MPI_LINE}\n")
+    output = Output(tmp_path, tmp_path / "stdout.log", tmp_path / "stderr.log")
+    silent = start().parse(output)
+    assert silent is not None
+    assert not silent.told.has_started
+    (tmp_path / BEGUN).touch()
+    begun = start().parse(output)
+    assert begun is not None
+    assert begun.told.has_started
+    assert begun.told.damage
+
+
+@pytest.mark.mpi
+def test_an_application_that_aborts_is_said_to_have_ended_and_the_run_goes_on(tmp_path: Path):
+    """As MPI_Abort has it: every rank is killed, the one that counts as well, before anything is printed."""
+    aborting = table(command=["sh", "-c", "sleep 0.3; kill -KILL $PPID"], ranks=[2])
+    with pytest.raises(RunIncomplete, match="ended with exit code"):
+        measure(tmp_path / "run", Standing(given=local_testbed()), aborting)
 
 
 def test_another_exit_code_than_those_allowed_makes_no_value(tmp_path: Path):

@@ -34,7 +34,7 @@ from fabricbench.record.lines import InterfaceBytes, RankInfo
 from fabricbench.record.reading import Damage
 from fabricbench.record.workload_cells import CheckFound, Failed, Figure, FigureFound, Told
 from fabricbench.testbed.model import Fabric
-from fabricbench.workload.counted import AROUND, MPI_LINE, RANK_LINE, read_around
+from fabricbench.workload.counted import AROUND, BEGUN, MPI_LINE, RANK_LINE, read_around
 
 Parameters = dict[str, str | int | float]
 
@@ -304,7 +304,7 @@ def told_outside(
         ranks=about.all_of(ranks),
         started_unix_ns=begin,
         finished_unix_ns=end,
-        has_started=is_at_end or bool(program_lines(text)),
+        has_started=is_at_end or (output.directory / BEGUN).exists() or bool(program_lines(text)),
         seconds=(value if is_time and value is not None else lasted,),
         rate=None if is_time else value,
         printed_seconds=value if is_time else None,
@@ -319,7 +319,7 @@ def told_outside(
 def program_lines(stdout: str) -> list[str]:
     """Return the lines that a program itself wrote, of a log that begins with those of `counted`."""
     marks = (RANK_LINE, MPI_LINE)
-    return [one for line in stdout.splitlines() if (one := line.strip()) and not one.startswith(marks)]
+    return [one for line in stdout.splitlines() if (one := line.strip()) and not line.startswith(marks)]
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,16 @@ Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=60)]
 FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]*$", max_length=100)]
 """Of the launch's directory, and nowhere else."""
 
-OURS = (counted.AROUND, "plan.json", "launch.json", "stdout.log", "stderr.log", "records.jsonl", "kernel.jsonl")
+OURS = (
+    counted.AROUND,
+    counted.BEGUN,
+    "plan.json",
+    "launch.json",
+    "stdout.log",
+    "stderr.log",
+    "records.jsonl",
+    "kernel.jsonl",
+)
 """Files of a launch's directory that are fabricbench's own."""
 
 

@@ -33,6 +33,9 @@ from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
 
 Told = TypeVar("Told", Layer, int)
 
+TEXTS = "texts"
+"""The folder of a launch that keeps what was imported: a text may have the name of any file of ours."""
+
 BY = "by"
 """The parameter that names the program whose number it is."""
 
@@ -95,9 +98,9 @@ def import_run(
     journal = Journal(directory)
     for launch, record in records.items():
         folder = directory / LAUNCHES / launch.launch_id
-        folder.mkdir(parents=True)
+        (folder / TEXTS).mkdir(parents=True)
         for source in sources[launch]:
-            copy2(source.path, folder / source.path.name)
+            copy2(source.path, folder / TEXTS / source.path.name)
         facts = LaunchFacts(
             block=launch.block,
             position=launch.position,

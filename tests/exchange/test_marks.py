@@ -12,6 +12,7 @@ from tests.exchange.test_osu import ALLTOALL, LATENCY
 from tests.exchange.test_storing import texts
 
 from fabricbench.analysis import Findings, analyse
+from fabricbench.chapters.operations import operation_table
 from fabricbench.cli.compare_text import render as compared
 from fabricbench.cli.output import Format as OutputFormat
 from fabricbench.exchange.storing import Said, import_run
@@ -86,6 +87,10 @@ def test_the_method_says_of_imported_numbers_what_is_known_and_no_more(tmp_path:
     facts = json.loads(rendered("json", found))["fabrics"]
     assert [(one["mtu"], one["layers"]) for one in facts] == [(None, ["mpi"])] * 2
     assert Findings.model_validate_json(rendered("json", found)) == found
+    assert not any("resume" in step for step in found.headline.next_steps)
+    columns = operation_table(found).columns
+    assert "Time" in columns
+    assert not {"Agreed start", "Late starts"} & set(columns)
     both = " ".join(analyse([measured(tmp_path), Run.open(tmp_path / "run")]).method)
     assert "random order" in both
     assert "Imported launches" in both

@@ -113,7 +113,7 @@ def analyse(
                     curves,
                     crossovers,
                     margin,
-                    run_directory=every_run[0].path,
+                    run_directory=None if origins == {Origin.IMPORTED} else every_run[0].path,
                     blocks=blocks,
                     doubts=headline.evidence if headline.in_doubt else (),
                     has_workload=any(found.get(name) is not None for name in ("kernels", "applications")),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tests.exchange.test_osu import ALLTOALL, BANDWIDTH, LATENCY
@@ -10,7 +12,10 @@ from tests.exchange.test_osu import ALLTOALL, BANDWIDTH, LATENCY
 from fabricbench.analysis import analyse
 from fabricbench.cli.import_ import _fabrics
 from fabricbench.errors import UsageError
+from fabricbench.exchange import importer
+from fabricbench.exchange.imported import Imported, ImportedCell
 from fabricbench.exchange.storing import Said, import_run
+from fabricbench.model import Layer, Pattern
 from fabricbench.record.provenance import Origin, Proof
 from fabricbench.record.store import Run
 from fabricbench.record.verification import Verdict, verify
@@ -108,6 +113,19 @@ def test_a_text_with_the_name_of_a_file_of_ours_is_kept_as_it_is(tmp_path: Path)
 def test_a_path_that_is_left_out_is_not_the_present_folder(given: str):
     with pytest.raises(UsageError, match="is no NAME=PATH"):
         _fabrics([given])
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, math.inf, math.nan])
+def test_a_number_that_is_no_time_is_refused_whichever_importer_read_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: float
+):
+    cell = ImportedCell(Pattern.PINGPONG, 8, (1.0, value), layer=Layer.TCP, ranks=2)
+    imported = Imported(program="Any", version="1", statistic="the best", cells=(cell,))
+    careless = SimpleNamespace(NAME="any", TITLE="Any", is_it=lambda _: True, read=lambda _: imported)
+    monkeypatch.setattr(importer, "IMPORTERS", (careless,))
+    with pytest.raises(UsageError, match="pingpong of 8 B is 1, "):
+        import_run(tmp_path / "run", {"ib": texts(tmp_path, LATENCY, 1.0)})
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_text_with_carriage_returns_is_read_as_one_without(tmp_path: Path):

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from fabricbench.analysis import analyse
-from fabricbench.campaign.attempt import start_of
+from fabricbench.campaign.attempt import Attempts, start_of
 from fabricbench.campaign.plan import RunPlan, plan_run
 from fabricbench.campaign.run import start_run
+from fabricbench.campaign.run_directory import RunDirectory
 from fabricbench.campaign.specification import Campaign, campaign_of, read_campaign
 from fabricbench.campaign.venue import OwnLab, Standing
 from fabricbench.errors import EnvironmentLacks, RunIncomplete, UsageError
@@ -30,6 +31,7 @@ from fabricbench.workload import adapter
 from fabricbench.workload.adapter import Output, Parsed, Place
 from fabricbench.workload.command import CommandStart, CommandTable, filled, grid
 from fabricbench.workload.counted import AROUND, BEGUN, MPI_LINE, rank_line
+from support.fake_launcher import FakeLauncher
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 OUTPUTS = Path(__file__).parent / "outputs"
@@ -303,6 +305,19 @@ def test_an_application_whose_first_rank_dies_by_a_signal_is_tried_again_and_doe
     assert run.launches == ()
     assert {one.summary.outcome for one in run.unfinished} == {"failed"}
     assert run.set_aside
+
+
+@pytest.mark.parametrize(("exit_code", "is_adopted"), [(0, True), (139, False)])
+def test_what_a_crash_kept_from_being_stored_is_adopted_unless_the_program_died(
+    tmp_path: Path, exit_code: int, is_adopted: bool
+):
+    plan = plan_run(campaign(table(ranks=[2])), lab_of(), seed=1)
+    run = RunDirectory(tmp_path / "run")
+    run.create()
+    launch = plan.launches[0]
+    parsed(run.prepare(launch.launch_id), start(), "time 1\n", exit_code=exit_code)
+    found = Attempts(run, plan, FakeLauncher(run.path)).finished(launch)
+    assert (found is not None) == is_adopted
 
 
 def test_a_wrong_result_is_a_failed_cell_whatever_the_figure_says(tmp_path: Path):

@@ -9,13 +9,17 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Annotated
 
 from pydantic import BeforeValidator
 
 _NUMBER = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)\s*([^\s0-9].*?)?\s*\Z")
 
-_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "\u03bcs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+SECONDS_OF = MappingProxyType(
+    {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "\u03bcs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+)
+"""Units of time, in seconds."""
 _BIT_S = {"bit/s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9, "Tbit/s": 1e12}
 _BIT_S |= {"B/s": 8.0, "kB/s": 8e3, "MB/s": 8e6, "GB/s": 8e9}
 MOST_MEANT = 3
@@ -50,7 +54,7 @@ def _meant(number: str, unit: str | None, units: Mapping[str, float]) -> str:
 def parse_seconds(value: str | float) -> float:
     """Return seconds from text such as `5us`; a bare number is refused except 0. Raises ValueError."""
     if isinstance(value, str):
-        return _scaled(value, _SECONDS, "time")
+        return _scaled(value, SECONDS_OF, "time")
     return _finite(value, "time")
 
 

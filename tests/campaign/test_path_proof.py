@@ -8,6 +8,7 @@ import pytest
 from fabricbench.campaign.path_proof import prove_path
 from fabricbench.model import Layer, Pattern, Receive
 from fabricbench.patterns import metric_of
+from fabricbench.record.kernel_lines import KernelFooter, KernelHeader, KernelProfile, KernelRecord, KernelRun
 from fabricbench.record.lines import (
     Cell,
     CellEnd,
@@ -18,10 +19,10 @@ from fabricbench.record.lines import (
     RankInfo,
     StopReason,
 )
-from fabricbench.record.probe_plan import PlanCongestor
+from fabricbench.record.probe_plan import PlanCongestor, PlanProbe
 from fabricbench.record.provenance import Proof
 from fabricbench.record.reading import CellRecord, ChannelNumbers, Record
-from fabricbench.record.workload_cells import LEADER_BYTES
+from fabricbench.record.workload_cells import LEADER_BYTES, LaunchOfWorkload, as_record
 from fabricbench.testbed.model import Fabric
 
 NETWORK = Fabric(name="net", interface="eth1")
@@ -352,6 +353,66 @@ def test_of_a_kernel_with_several_ranks_a_node_the_fabric_must_have_carried_more
     assert of_kernel(1e6, shared, eth1=(2_000, 2_000), eth0=(50_000, 50_000)) is Proof.UNKNOWN
     assert of_kernel(0.0, shared, eth1=(0, 0)) is Proof.PROVEN
     assert of_kernel(1e6, one, eth1=(0, 0)) is Proof.PROVEN
+
+
+def test_what_ranks_print_may_go_by_the_network_that_starts_them():
+    made = record(Layer.MPI, Pattern.WORKLOAD, eth1=(2_000_000, 2_000_000), eth0=(100_000, 3_000_000))
+    assert prove_path(made, NETWORK).verdict is Proof.REFUTED
+    assert prove_path(made, NETWORK, printed_bytes=2_500_000).verdict is Proof.PROVEN
+    assert prove_path(made, NETWORK, printed_bytes=100_000).verdict is Proof.REFUTED
+
+
+def repeated_kernel(*interfaces: dict[str, InterfaceBytes]) -> Record:
+    """A kernel of two ranks on two hosts, in each of whose repetitions rank 0 handed PAYLOAD bytes to MPI."""
+    ranks = tuple(RankInfo(rank=rank, host=f"n{rank}", pid=rank, cpus=(0,), interface="eth1") for rank in (0, 1))
+    header = KernelHeader(
+        program="npb",
+        program_version="1",
+        kernel="is",
+        problem_class="S",
+        rank_count=2,
+        ranks=ranks,
+        mpi_library="MPICH",
+    )
+    runs = [
+        KernelRun(
+            repetition=number,
+            size="1",
+            iterations=1,
+            seconds=0.1,
+            operation_unit="keys",
+            mops_total=1.0,
+            mops_per_process=0.5,
+            verified=True,
+            profile=KernelProfile(
+                compute_seconds=(0.1, 0.1),
+                mpi_seconds=(0.1, 0.1),
+                bytes_sent=(PAYLOAD, PAYLOAD),
+                calls=(),
+                message_sizes=(),
+                interfaces=carried,
+            ),
+        )
+        for number, carried in enumerate(interfaces)
+    ]
+    kernel = KernelRecord(header, runs, KernelFooter(runs=len(runs), verified=len(runs)))
+    probe = PlanProbe(id=0, layer=Layer.MPI, pattern=Pattern.NPB, message_bytes=0, ranks=(0, 1))
+    return as_record(kernel, LaunchOfWorkload("b00-net", "net", probe))
+
+
+def test_a_repeated_kernel_over_a_bond_is_proven_and_its_cards_are_no_other_way():
+    bond, card = under(carried=10 * PAYLOAD), under("eth1", carried=10 * PAYLOAD)
+    assert prove_path(repeated_kernel(*[{"eth1": bond, "eth0": card}] * 2), NETWORK).verdict is Proof.PROVEN
+
+
+def test_a_repeated_kernel_over_the_port_of_an_rdma_device_is_proven_and_one_without_counters_unknown():
+    """MPI over verbs: the kernel's counters of ib0 see nothing of it."""
+    silent, port = under(carried=0), under("eth1", carried=10 * PAYLOAD)
+    told = {"eth1": silent, "mlx5_0/1": port}
+    untold = {"eth1": silent, "mlx5_0/1": under("eth1", carried=0, is_counted=False)}
+    assert prove_path(repeated_kernel(told, told), NETWORK).verdict is Proof.PROVEN
+    assert prove_path(repeated_kernel(untold, untold), NETWORK).verdict is Proof.UNKNOWN
+    assert prove_path(repeated_kernel(told, untold), NETWORK).verdict is Proof.UNKNOWN
 
 
 def test_a_program_of_unknown_payload_must_have_talked_over_the_fabric_more_than_over_any_other():

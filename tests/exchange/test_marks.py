@@ -8,13 +8,14 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.exchange.test_osu import LATENCY
+from tests.exchange.test_osu import ALLTOALL, LATENCY
 from tests.exchange.test_storing import texts
 
 from fabricbench.analysis import Findings, analyse
+from fabricbench.chapters.operations import operation_table
 from fabricbench.cli.compare_text import render as compared
 from fabricbench.cli.output import Format as OutputFormat
-from fabricbench.exchange.storing import import_run
+from fabricbench.exchange.storing import Said, import_run
 from fabricbench.model import Layer, Pattern
 from fabricbench.record.export import summary_frame
 from fabricbench.record.provenance import MARKS, Origin, Proof
@@ -26,13 +27,15 @@ from fabricbench.report.tables import fabric_table
 from fabricbench.report.terminal import render_terminal
 from support.synthetic_run import SyntheticCell, write_synthetic_run
 
+TWO_FABRICS = {"ib": (1.0, 1.1, 1.05), "eth": (9.0, 9.5, 9.2)}
+
 
 def imported(folder: Path, name: str = "run", factor: float = 1.0) -> Run:
     folder = folder / name
     (folder / "texts").mkdir(parents=True)
     fabrics = {
-        "ib": texts(folder / "texts", LATENCY, *(one * factor for one in (1.0, 1.1, 1.05))),
-        "eth": texts(folder / "texts", LATENCY, *(one * factor for one in (9.0, 9.5, 9.2))),
+        name: texts(folder / "texts", LATENCY, *(one * factor for one in factors))
+        for name, factors in TWO_FABRICS.items()
     }
     import_run(folder / "stored", fabrics)
     return Run.open(folder / "stored")
@@ -69,6 +72,28 @@ def test_the_table_of_fabrics_says_what_they_are_and_that_nobody_knows_their_pat
     table = fabric_table(findings)
     assert {row[table.columns.index("Kind")] for row in table.rows} == {"imported, path unproven"}
     assert {row[table.columns.index(column)] for row in table.rows for column in ("Line rate", "MTU")} == {"–"}
+
+
+def test_the_method_says_of_imported_numbers_what_is_known_and_no_more(tmp_path: Path):
+    (tmp_path / "texts").mkdir()
+    fabrics = {name: texts(tmp_path / "texts", LATENCY + ALLTOALL, *factors) for name, factors in TWO_FABRICS.items()}
+    import_run(tmp_path / "run", fabrics, Said(ranks=4))
+    found = analyse([Run.open(tmp_path / "run")])
+    method = " ".join(found.method)
+    for false in ("random order", "seed", "median of its round trips", "every sample is kept", "clocks agree on"):
+        assert false not in method, false
+    assert "Imported launches were measured by another program" in method
+    assert not any("seed" in line for line in found.headline.reproduce[1:])
+    facts = json.loads(rendered("json", found))["fabrics"]
+    assert [(one["mtu"], one["layers"]) for one in facts] == [(None, ["mpi"])] * 2
+    assert Findings.model_validate_json(rendered("json", found)) == found
+    assert not any("resume" in step for step in found.headline.next_steps)
+    columns = operation_table(found).columns
+    assert "Time" in columns
+    assert not {"Agreed start", "Late starts"} & set(columns)
+    both = " ".join(analyse([measured(tmp_path), Run.open(tmp_path / "run")]).method)
+    assert "random order" in both
+    assert "Imported launches" in both
 
 
 def test_every_figure_says_so(findings: Findings):

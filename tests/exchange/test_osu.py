@@ -85,8 +85,26 @@ def test_tests_that_follow_one_another_are_all_read():
             "a result failed its validation",
         ),
         ("# OSU MPI Latency Test v7.4\n", "no result is in it"),
+        (LATENCY + LATENCY.replace("MPI Latency", "MPI_Put Latency"), "begins with '# OSU MPI_Put Latency Test v7.4'"),
+        (LATENCY.rstrip("\n"), "ends in the middle of the line '4096                   10.25'"),
+        (LATENCY.replace("2.50", "0.00"), "no time and no rate is 0.00"),
+        (LATENCY.replace("2.50", "-2.5"), "no time and no rate is -2.5"),
+        (LATENCY.replace("2.50", "nan"), "no time and no rate is nan"),
+        (LATENCY.replace("2.50", "inf"), "no time and no rate is inf"),
     ],
-    ids=["garbled", "another test", "twice", "wrong result", "cut short"],
+    ids=[
+        "garbled",
+        "another test",
+        "twice",
+        "wrong result",
+        "cut short",
+        "one-sided",
+        "cut within a line",
+        "zero",
+        "negative",
+        "nan",
+        "inf",
+    ],
 )
 def test_what_cannot_be_read_is_named(text: str, said: str):
     with pytest.raises(UsageError, match=re.escape(said)):

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tests.exchange.test_osu import ALLTOALL, BANDWIDTH, LATENCY
 
 from fabricbench.analysis import analyse
+from fabricbench.cli.import_ import _fabrics
 from fabricbench.errors import UsageError
+from fabricbench.exchange import importer
+from fabricbench.exchange.imported import Imported, ImportedCell
 from fabricbench.exchange.storing import Said, import_run
+from fabricbench.model import Layer, Pattern
 from fabricbench.record.provenance import Origin, Proof
 from fabricbench.record.store import Run
 from fabricbench.record.verification import Verdict, verify
@@ -40,7 +46,7 @@ def test_imported_launches_are_compared_and_say_what_they_are(tmp_path: Path):
     assert not any("is random" in text for text in told)
     assert first.value_a == pytest.approx(5000.0 * (1.1 * 1.05) ** (1 / 3), rel=1e-3)
     assert "by=osu" in first.variant
-    assert (tmp_path / "run/launches/b00-ib/0-1.0.txt").read_text() == LATENCY
+    assert (tmp_path / "run/launches/b00-ib/texts/0-1.0.txt").read_text() == LATENCY
 
 
 def test_rates_keep_their_digits(tmp_path: Path):
@@ -79,9 +85,54 @@ def test_what_is_not_told_is_asked_for_and_nothing_is_written(tmp_path: Path, te
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(("name", "hint"), [("IB", "write --fabric ib=PATH"), ("i b", "another name")])
+def test_a_name_that_no_fabric_may_have_is_refused(tmp_path: Path, name: str, hint: str):
+    with pytest.raises(UsageError, match="cannot be named") as raised:
+        import_run(tmp_path / "run", {name: texts(tmp_path, LATENCY, 1.0)})
+    assert hint in str(raised.value.hint)
+    assert not (tmp_path / "run").exists()
+
+
 def test_ranks_that_are_said_are_taken(tmp_path: Path):
     import_run(tmp_path / "run", {"ib": texts(tmp_path, ALLTOALL, 1.0)}, Said(ranks=4))
     assert Run.open(tmp_path / "run").cells()["ranks"].to_list() == [[0, 1, 2, 3]]
+
+
+def test_a_text_with_the_name_of_a_file_of_ours_is_kept_as_it_is(tmp_path: Path):
+    folder = tmp_path / "first"
+    folder.mkdir()
+    (folder / "launch.json").write_text(LATENCY)
+    import_run(tmp_path / "run", {"ib": [folder]})
+    assert (tmp_path / "run/launches/b00-ib/texts/launch.json").read_text() == LATENCY
+    assert verify(tmp_path / "run").verdict is Verdict.WHOLE
+    (launch,) = Run.open(tmp_path / "run").launches
+    assert launch.summary.cells == 2
+
+
+@pytest.mark.parametrize("given", ["ib=a.txt,", "ib=", "=a.txt", "ib", "ib=,a.txt"])
+def test_a_path_that_is_left_out_is_not_the_present_folder(given: str):
+    with pytest.raises(UsageError, match="is no NAME=PATH"):
+        _fabrics([given])
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, math.inf, math.nan])
+def test_a_number_that_is_no_time_is_refused_whichever_importer_read_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: float
+):
+    cell = ImportedCell(Pattern.PINGPONG, 8, (1.0, value), layer=Layer.TCP, ranks=2)
+    imported = Imported(program="Any", version="1", statistic="the best", cells=(cell,))
+    careless = SimpleNamespace(NAME="any", TITLE="Any", is_it=lambda _: True, read=lambda _: imported)
+    monkeypatch.setattr(importer, "IMPORTERS", (careless,))
+    with pytest.raises(UsageError, match="pingpong of 8 B is 1, "):
+        import_run(tmp_path / "run", {"ib": texts(tmp_path, LATENCY, 1.0)})
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_text_with_carriage_returns_is_read_as_one_without(tmp_path: Path):
+    path = tmp_path / "dos.txt"
+    path.write_bytes(LATENCY.replace("\n", "\r\n").encode())
+    import_run(tmp_path / "run", {"ib": [path]})
+    assert Run.open(tmp_path / "run").launches[0].summary.cells == 2
 
 
 def test_a_folder_that_is_used_stays_as_it_is(tmp_path: Path):

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from fabricbench.errors import EnvironmentLacks
+from fabricbench.launch import watch
 from fabricbench.launch.launcher import Command
 from fabricbench.launch.watch import Growth, guarded, run_watched, tail
 from support.processes import marked_processes, new_mark
@@ -66,6 +67,17 @@ def test_a_command_that_hangs_is_ended_at_its_limit_with_its_orphans_and_its_log
     assert started.left() == []
 
 
+def test_a_command_that_prints_without_end_is_ended_and_the_log_is_named(
+    started: Started, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(watch, "MOST_LOG_BYTES", 100_000)
+    outcome = run_watched(started.command("yes >&2"), limit_seconds=60)
+    assert (outcome.exit_code, outcome.flooded, outcome.is_hung) == (None, "stderr.log", False)
+    assert outcome.seconds < 30
+    outcome = run_watched(started.command("yes | head -c 200000"), limit_seconds=60)
+    assert (outcome.exit_code, outcome.flooded) == (0, None)
+
+
 def growing(started: Started, most_seconds: float) -> Growth:
     return Growth((started.directory / "record",), silent_seconds=1.5, most_seconds=most_seconds)
 
@@ -102,6 +114,7 @@ def test_what_is_raised_meanwhile_ends_the_command_first(started: Started):
 def test_a_killed_caller_leaves_nothing_behind(started: Started):
     caller = f"""
 from pathlib import Path
+from fabricbench.launch import watch
 from fabricbench.launch.launcher import Command
 from fabricbench.launch.watch import guarded, run_watched
 run_watched(Command(guarded(["/bin/sh", "-c", {ORPHAN + "sleep 300"!r}]), Path({str(started.directory)!r})), limit_seconds=60)

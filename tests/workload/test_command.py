@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,23 +12,26 @@ from typing import Any
 import pytest
 
 from fabricbench.analysis import analyse
-from fabricbench.campaign.attempt import start_of
+from fabricbench.campaign.attempt import Attempts, start_of
 from fabricbench.campaign.plan import RunPlan, plan_run
 from fabricbench.campaign.run import start_run
+from fabricbench.campaign.run_directory import RunDirectory
 from fabricbench.campaign.specification import Campaign, campaign_of, read_campaign
 from fabricbench.campaign.venue import OwnLab, Standing
-from fabricbench.errors import EnvironmentLacks, UsageError
+from fabricbench.errors import EnvironmentLacks, RunIncomplete, UsageError
 from fabricbench.lab import lab_support, parse_fabrics
 from fabricbench.lab.topology import plan_lab
-from fabricbench.native import build_info
+from fabricbench.native import build_info, native_file
 from fabricbench.record.store import Run
 from fabricbench.record.workload_cells import WorkloadPart
 from fabricbench.report.formats import FORMATS, Format
 from fabricbench.testbed.model import Testbed
 from fabricbench.testbed.reading import local_testbed
+from fabricbench.workload import adapter
 from fabricbench.workload.adapter import Output, Parsed, Place
 from fabricbench.workload.command import CommandStart, CommandTable, filled, grid
-from fabricbench.workload.counted import AROUND, MPI_LINE, rank_line
+from fabricbench.workload.counted import AROUND, BEGUN, MPI_LINE, rank_line
+from support.fake_launcher import FakeLauncher
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 OUTPUTS = Path(__file__).parent / "outputs"
@@ -114,6 +118,11 @@ def test_input_files_are_written_into_the_directory_of_the_launch(tmp_path: Path
     ("keys", "said"),
     [
         ({"kind": "comand"}, "kind: found 'comand', needed one of npb, command; did you mean 'command'"),
+        ({"kind": ["npb"]}, r"kind: found \['npb'\], needed one of npb, command"),
+        ({"command": ["echo", "{n}"], "parameters": 3}, "parameters: found 3, needed a table"),
+        ({"command": ["echo", "{n}"], "parameters": {"n": [1, "1"]}}, "each once"),
+        ({"figure": [{**TIME, "file": "out/log.txt"}]}, "file: found 'out/log.txt', needed stdout, stderr or the name"),
+        ({"success": {"file": ".."}}, r"file: found '\.\.'"),
         ({"figur": []}, r"workload\[1\].figur: unknown key; did you mean 'figure'"),
         ({"figure": []}, "at least one entry"),
         ({"figure": [{**TIME, "regex": "(a"}]}, "is no regular expression"),
@@ -123,7 +132,11 @@ def test_input_files_are_written_into_the_directory_of_the_launch(tmp_path: Path
         ({"figure": [TIME, TIME]}, "'time' is there 2 times"),
         ({"figure": [{**TIME, "select": "best"}]}, "needed one of only, first"),
         ({"command": ["echo", "{sise}"], "parameters": {"size": [1]}}, r"\{sise\} has no value; did you mean 'size'"),
-        ({"command": ["echo", "{input}"]}, r"\{input\} has no value"),
+        ({"command": ["echo", "{input}"]}, r"\{input\} is the first of `files`, and there are none; there are ranks"),
+        ({"figure": [TIME, {**TIME, "name": "communication"}]}, "in %; found the unit 's'"),
+        ({"figure": [{**RATE, "unit": "seconds"}]}, "has the unit 'seconds'; needed of a time one of ns, us"),
+        ({"figure": [{**RATE, "unit": "usec"}]}, "has the unit 'usec'"),
+        ({"success": {"exit_codes": []}}, "exit_codes: found .*, needed at least one entry"),
         ({"parameters": {"n": [1]}}, "n changes nothing"),
         ({"command": ["echo", "{n}"], "parameters": {"n": [1, 1]}}, "each once"),
         ({"files": {"../x": ""}}, r"files\.\.\./x"),
@@ -145,6 +158,27 @@ def test_what_cannot_be_run_is_refused_by_name(keys: dict[str, Any], said: str):
 def test_the_same_application_twice_is_refused():
     with pytest.raises(UsageError, match=r"number 2 \(command\) runs tiny 4 ranks again, number 1 does already"):
         plan_run(campaign(table(), table()), lab_of(), seed=1)
+
+
+def test_a_table_beside_an_application_file_that_is_none_is_refused(tmp_path: Path):
+    (tmp_path / "app.toml").write_text('name = "shared"\ncommand = ["echo"]\n')
+    (tmp_path / "wrong.toml").write_text('name = "shared"\ncommand = ["echo"]\nenvironment = 3\n')
+    with pytest.raises(UsageError, match="parameters: found 3, needed a table"):
+        campaign({"kind": "command", "application": str(tmp_path / "app.toml"), "parameters": 3})
+    with pytest.raises(UsageError, match=r"environment: found 3 in .*wrong.toml, needed a table"):
+        campaign({"kind": "command", "application": str(tmp_path / "wrong.toml")})
+
+
+def test_launches_of_different_cells_have_different_names():
+    found = starts(
+        table(command=["echo", "{a}", "{b}"], parameters={"a": ["1-b2", "1"], "b": ["3", "2-b3"]}, ranks=[2])
+    )
+    assert len({one.name for one in found}) == len(found) == 4
+    (one,) = starts(table(command=["echo", "{a}"], parameters={"a": ["weak-scaling"]}, ranks=[2]))
+    assert one.name == "tiny-aweak-scaling.2"
+    named = table(name="tiny-a1")
+    with pytest.raises(UsageError, match=r"would be named tiny-a1\.4, as those of tiny 4 ranks,a=1"):
+        starts(table(command=["echo", "{a}"], parameters={"a": [1]}), named)
 
 
 def test_a_program_that_is_not_there_is_said_before_anything_is_started():
@@ -172,7 +206,7 @@ def test_an_application_file_lies_beside_the_campaign_and_what_stands_there_come
 
 
 def test_a_time_is_kept_in_seconds_and_a_rate_in_its_own_unit(tmp_path: Path):
-    found = parsed(tmp_path, start(figure=[{**TIME, "unit": "ms"}]), "time 250\n")
+    found = parsed(tmp_path, start(figure=[{**TIME, "unit": "ms"}]), "time 250\r\n")
     assert (found.told.seconds, found.told.failed) == ((0.25,), None)
     assert [(one.name, one.value, one.unit) for one in found.figures] == [("time", 0.25, "s")]
     found = parsed(tmp_path, start(figure=[RATE, TIME]), "rate 3.5\ntime 2\n")
@@ -203,6 +237,7 @@ def test_of_several_matches_the_table_says_which_counts(tmp_path: Path, select: 
         ("time soon\n", "matched 'soon', which is no finite number"),
         ("time nan\n", "which is no finite number"),
         ("time 0\n", "figure 'time' is 0 s"),
+        ("time 6e10\n", "figure 'time' is 6e+10 s: more than 1e+09 s cannot be stored"),
     ],
 )
 def test_a_figure_that_is_not_there_is_a_failed_cell_with_what_was_searched(tmp_path: Path, stdout: str, said: str):
@@ -211,6 +246,78 @@ def test_a_figure_that_is_not_there_is_a_failed_cell_with_what_was_searched(tmp_
     assert not found.told.failed.is_wrong
     assert said in found.told.failed.reason
     assert found.figures == ()
+
+
+@pytest.mark.parametrize(
+    ("keys", "stdout", "said"),
+    [
+        ({"regex": r"^time (?:(\d+)|none)$"}, "time none\n", "matched '', which is no finite number"),
+        ({"select": "sum"}, "time 1e308\ntime 1e308\n", "figure 'time' is inf s"),
+        ({"select": "mean"}, "time 1e308\ntime 1e308\n", "figure 'time' is inf s"),
+        ({"unit": "h"}, "time 1e308\n", "figure 'time' is inf s"),
+    ],
+)
+def test_a_figure_that_is_no_number_any_more_is_a_failed_cell(
+    tmp_path: Path, keys: dict[str, str], stdout: str, said: str
+):
+    found = parsed(tmp_path, start(figure=[{**TIME, **keys}]), stdout)
+    assert found.told.failed is not None
+    assert said in found.told.failed.reason
+    further = parsed(tmp_path, start(figure=[RATE, {**TIME, **keys}]), f"rate 2\n{stdout}")
+    assert further.told.failed is not None
+    assert not any(math.isinf(value) for value in further.told.values.values())
+
+
+def test_a_number_to_be_verified_that_took_no_part_in_its_match_does_not_hold(tmp_path: Path):
+    one = start(verify=[{"name": "energy", "regex": r"^E=(?:(\d+)|none)$"}])
+    found = parsed(tmp_path, one, "time 1\nE=none\n")
+    assert [check.holds for check in found.checks] == [False]
+
+
+class Careless(CommandStart):
+    """An adapter that does not expect what it finds."""
+
+    def parse(self, output: Output) -> Parsed | None:
+        del output
+        raise KeyError("time")
+
+
+def test_whatever_an_adapter_raises_is_a_failed_cell(tmp_path: Path):
+    plan = plan_run(campaign(table(ranks=[2])), lab_of(), seed=1)
+    launch = plan.launches[0]
+    assert launch.workload is not None
+    careless = Careless.model_construct(**dict(launch.workload))
+    parsed(tmp_path, start(), "time 1\n")
+    written = start_of(launch.model_copy(update={"workload": careless}), plan).read(tmp_path)
+    assert written is not None
+    assert written.record.is_complete
+    (cell,) = written.record.cells
+    assert cell.failed is not None
+    assert cell.failed.reason == "what it wrote cannot be read: KeyError: 'time'"
+
+
+@pytest.mark.mpi
+def test_an_application_whose_first_rank_dies_by_a_signal_is_tried_again_and_does_not_count(tmp_path: Path):
+    dying = table(command=["sh", "-c", "echo time 1; kill -SEGV $$"], ranks=[1])
+    with pytest.raises(RunIncomplete, match="ended with exit code"):
+        measure(tmp_path / "run", Standing(given=local_testbed()), dying)
+    run = Run.open(tmp_path / "run")
+    assert run.launches == ()
+    assert {one.summary.outcome for one in run.unfinished} == {"failed"}
+    assert run.set_aside
+
+
+@pytest.mark.parametrize(("exit_code", "is_adopted"), [(0, True), (139, False)])
+def test_what_a_crash_kept_from_being_stored_is_adopted_unless_the_program_died(
+    tmp_path: Path, exit_code: int, is_adopted: bool
+):
+    plan = plan_run(campaign(table(ranks=[2])), lab_of(), seed=1)
+    run = RunDirectory(tmp_path / "run")
+    run.create()
+    launch = plan.launches[0]
+    parsed(run.prepare(launch.launch_id), start(), "time 1\n", exit_code=exit_code)
+    found = Attempts(run, plan, FakeLauncher(run.path)).finished(launch)
+    assert (found is not None) == is_adopted
 
 
 def test_a_wrong_result_is_a_failed_cell_whatever_the_figure_says(tmp_path: Path):
@@ -229,6 +336,52 @@ def test_a_wrong_result_is_a_failed_cell_whatever_the_figure_says(tmp_path: Path
         assert failed is not None
         assert failed.is_wrong
         assert said in failed.reason
+
+
+def test_a_number_near_zero_is_verified_by_its_absolute_distance(tmp_path: Path):
+    one = start(verify=[{"name": "residual", "regex": r"R=(\S+)", "reference": 0, "relative": 1e-3, "absolute": 1e-9}])
+    assert parsed(tmp_path, one, "time 1\nR=5e-10\n").told.failed is None
+    failed = parsed(tmp_path, one, "time 1\nR=2e-9\n").told.failed
+    assert failed is not None
+    assert "found 2e-09, needed 0 within 0.001, or 1e-09 of any size" in failed.reason
+
+
+def test_what_must_be_absent_of_a_file_that_is_not_there_is_not_shown_to_be(tmp_path: Path):
+    one = start(success={"absent": ["FAILED"], "file": "result.txt"})
+    failed = parsed(tmp_path, one, "time 1\n").told.failed
+    assert failed is not None
+    assert "found no file result.txt, needed no 'FAILED' in result.txt" in failed.reason
+    assert parsed(tmp_path, one, "time 1\n", result_txt="").told.failed is None
+
+
+def test_of_a_long_output_whole_lines_of_both_ends_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(adapter, "MOST_OUTPUT_BYTES", 4096)
+    (tmp_path / "long").write_text("time 1\r\n" + "middle line\n" * 5000 + "last\n")
+    found = adapter.read_output(tmp_path / "long")
+    assert len(found) < 5000
+    assert set(found.splitlines()) == {"time 1", "middle line", "last"}
+    assert parsed(tmp_path, start(), "time 1\n" + "middle line\n" * 5000).told.failed is None
+
+
+def test_a_program_that_was_started_and_printed_nothing_did_start(tmp_path: Path):
+    (tmp_path / "stdout.log").write_text(rank_line(0, 1) + f"{MPI_LINE}\n")
+    output = Output(tmp_path, tmp_path / "stdout.log", tmp_path / "stderr.log")
+    silent = start().parse(output)
+    assert silent is not None
+    assert not silent.told.has_started
+    (tmp_path / BEGUN).touch()
+    begun = start().parse(output)
+    assert begun is not None
+    assert begun.told.has_started
+    assert begun.told.damage
+
+
+@pytest.mark.mpi
+def test_an_application_that_aborts_is_said_to_have_ended_and_the_run_goes_on(tmp_path: Path):
+    """As MPI_Abort has it: every rank is killed, the one that counts as well, before anything is printed."""
+    aborting = table(command=["sh", "-c", "sleep 0.3; kill -KILL $PPID"], ranks=[2])
+    with pytest.raises(RunIncomplete, match="ended with exit code"):
+        measure(tmp_path / "run", Standing(given=local_testbed()), aborting)
 
 
 def test_another_exit_code_than_those_allowed_makes_no_value(tmp_path: Path):
@@ -330,6 +483,8 @@ def test_an_application_runs_in_a_lab_and_its_rate_reaches_every_report(tmp_path
         assert [(one.name, one.unit) for one in part.figures][:2] == [("rate", "Mop/s"), ("time", "s")]
         assert part.communication_share is not None
         assert set(part.fixed) == {"program sha256", "MPI"}
+    conditions = [launch.summary.facts.conditions for launch in run.launches]
+    assert {one["workload environment"] for one in conditions} == {"FABRICBENCH_TOLD=S"}
     findings = analyse([run])
     assert findings.applications is not None
     assert findings.cells[0].unit == "Mop/s"
@@ -341,6 +496,44 @@ def test_an_application_runs_in_a_lab_and_its_rate_reaches_every_report(tmp_path
         )
         assert "npb-is" in text, name
         assert "Mop/s" in text, name
+
+
+@pytest.mark.lab
+@pytest.mark.mpi
+def test_an_application_whose_ranks_print_much_is_proven(tmp_path: Path):
+    if lab_support().mode == "none":
+        pytest.skip(f"no lab can be had here: {lab_support().reason}")
+    npb = native_file("fabricbench-npb")
+    printing = {**IS, "command": ["sh", "-c", f"{npb} is --class {{class}}; yes some line | head -c 3000000"]}
+    venue = OwnLab(nodes=2, fabrics=tuple(parse_fabrics("fast-ethernet,myrinet")))
+    run = measure(tmp_path / "run", venue, printing)
+    assert [launch.proof for launch in run.launches] == ["proven"] * 4, [
+        launch.summary.facts.path_proof for launch in run.launches
+    ]
+
+
+@pytest.mark.mpi
+def test_a_time_far_below_a_nanosecond_reaches_every_report_as_the_program_told_it(tmp_path: Path):
+    figure = {**TIME, "regex": r"^update (\S+)$", "unit": "ns", "select": "first"}
+    run = measure(
+        tmp_path / "run",
+        Standing(given=local_testbed()),
+        table(command=["echo", "update", "0.3"], figure=[figure], ranks=[2]),
+        table(name="other", command=["echo", "update", "1.3"], figure=[figure], ranks=[2]),
+    )
+    worth = run.launch_quantiles().select("variant", "launch_value", "mean").unique().sort("variant").rows()
+    assert worth == [
+        ("other 2 ranks", pytest.approx(1.3), pytest.approx(1.3)),
+        ("tiny 2 ranks", pytest.approx(0.3), pytest.approx(0.3)),
+    ]
+    findings = analyse([run])
+    assert findings.applications is not None
+    shown = {(one.application.name, one.unit, round(one.level.value, 9)) for one in findings.applications.results}
+    assert shown == {("other", "ns", 1.3), ("tiny", "ns", 0.3)}
+    assert {(cell.workload.name if cell.workload else "", round(cell.value_a, 9)) for cell in findings.cells} == {
+        ("other", 1.3),
+        ("tiny", 0.3),
+    }
 
 
 @pytest.mark.mpi

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from fabricbench.record.lines import InterfaceBytes
-from fabricbench.workload.counted import carried_since, read_traffic
+from fabricbench.workload.counted import (
+    RANK_VARIABLES,
+    _asked,
+    carried_since,
+    rank,
+    read_traffic,
+    set_variables,
+    wrapped,
+)
 
 
 class Host:
@@ -43,6 +52,50 @@ class Host:
 @pytest.fixture
 def host(tmp_path: Path) -> Host:
     return Host(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("before", "asked", "found"),
+    [
+        ("/ours.so", "/theirs.so", "/ours.so:/theirs.so"),
+        (None, "/theirs.so", "/theirs.so"),
+        ("/ours.so", "", "/ours.so"),
+    ],
+)
+def test_a_workloads_preload_is_joined_behind_what_was_preloaded(
+    monkeypatch: pytest.MonkeyPatch, before: str | None, asked: str, found: str
+):
+    monkeypatch.setattr(os, "environ", {"A": "1", **({} if before is None else {"LD_PRELOAD": before})})
+    set_variables({"LD_PRELOAD": asked, "A": "2"})
+    assert dict(os.environ) == {"A": "2", "LD_PRELOAD": found}
+
+
+@pytest.mark.parametrize(
+    ("inherited", "set_by_starter", "found"),
+    [
+        ({}, {"PMI_RANK": "3"}, 3),
+        ({"PMIX_RANK": "0"}, {"PMI_RANK": "3"}, 3),
+        ({"PMI_RANK": "0"}, {"PMIX_RANK": "3"}, 3),
+        ({"SLURM_PROCID": "0"}, {"SLURM_PROCID": "3"}, 3),
+        ({"SLURM_PROCID": "0"}, {"SLURM_PROCID": "0"}, 0),
+        ({"PMIX_RANK": "0", "PMI_RANK": "0"}, {"PMI_RANK": "2"}, 2),
+        ({}, {"PMI_RANK": ""}, 0),
+        ({}, {}, 0),
+    ],
+)
+def test_a_rank_is_what_its_own_starter_says(
+    monkeypatch: pytest.MonkeyPatch, inherited: dict[str, str], set_by_starter: dict[str, str], found: int
+):
+    """Whoever starts the launch may be in a job of another starter."""
+    for name in RANK_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in inherited.items():
+        monkeypatch.setenv(name, value)
+    tokens = wrapped(["program"], Path("/run/around.json"))
+    for name, value in set_by_starter.items():
+        monkeypatch.setenv(name, value)
+    asked = _asked(tokens[tokens.index("/run/around.json") :])
+    assert (rank(asked.inherited), asked.command) == (found, ["program"])
 
 
 def test_a_bonds_traffic_is_counted_by_its_cards_as_well(host: Host):

@@ -78,7 +78,8 @@ def analyse(
     material = Material(
         sides, pairings, cells, ladder, distributions, margin, confidence, level, reference=reference, decision=weights
     )
-    found, paragraphs = find_all(material)
+    origins = {launch.origin for side in sides for launch in side.launches}
+    found, paragraphs = find_all(material, is_measured=origins != {Origin.IMPORTED})
     warnings = find_warnings(replace(material, maps=found.get("maps", ())))
     launches = [launch for side in sides for launch in side.launches]
     invalid = sum(len(side.invalid) for side in sides)
@@ -112,7 +113,7 @@ def analyse(
                     curves,
                     crossovers,
                     margin,
-                    run_directory=every_run[0].path,
+                    run_directory=None if origins == {Origin.IMPORTED} else every_run[0].path,
                     blocks=blocks,
                     doubts=headline.evidence if headline.in_doubt else (),
                     has_workload=any(found.get(name) is not None for name in ("kernels", "applications")),
@@ -137,6 +138,7 @@ def analyse(
             replication=pairings[0].replication if pairings else Replication.BLOCKS,
             seed=manifest.seed,
             more=paragraphs,
+            origins=origins,
         ),
         inventory=manifest.inventory,
         **found,
@@ -232,18 +234,19 @@ def letters_of(index: int) -> str:
 
 
 def _facts(side: Side, letter: str) -> FabricFacts:
-    fabric = side.fabric
+    fabric, origin = side.fabric, _foreign_origin(side)
+    measured = {key.layer for key in side.cells}
     return FabricFacts(
         name=side.name,
         letter=letter,
         description=fabric.description,
         line_rate_bit_s=fabric.wire.line_rate_bit_s if fabric.wire else None,
-        mtu=fabric.mtu,
+        mtu=None if origin else fabric.mtu,
         is_emulated=fabric.is_emulated,
-        layers=fabric.layers,
+        layers=tuple(layer for layer in fabric.layers if layer in measured) if origin else fabric.layers,
         price_per_node=fabric.price_per_node,
         currency=fabric.currency,
-        origin=_foreign_origin(side),
+        origin=origin,
         proof=_proof(side),
     )
 

@@ -217,7 +217,7 @@ def next_steps(
     crossovers: Sequence[Bracket],
     margin: float,
     *,
-    run_directory: Path | str,
+    run_directory: Path | str | None,
     blocks: int,
     doubts: Sequence[str] = (),
     has_workload: bool | None = None,
@@ -226,9 +226,10 @@ def next_steps(
     """Return at most MOST_STEPS lines. `doubts` are what is wrong with the instrument or the host, in words, the gravest first.
 
     `has_workload` says whether an application or kernel was measured (default: whether `cells` hold one), `testbed` are the
-    arguments that name the testbed, where they are known, `blocks` how many the run has.
+    arguments that name the testbed, where they are known, `blocks` how many the run has. `run_directory` None: it was imported,
+    and cannot be resumed.
     """
-    directory = quote(str(run_directory))
+    directory = None if run_directory is None else quote(str(run_directory))
     measured = any(PATTERNS[one.pattern].family is Family.WORKLOAD for one in cells)
     steps = (
         *_quieter(doubts),
@@ -254,7 +255,7 @@ def _more_runs(cells: Sequence[Comparison]) -> Iterable[str]:
         )
 
 
-def _more_blocks(comparisons: Sequence[Comparison], directory: str, blocks: int) -> Iterable[str]:
+def _more_blocks(comparisons: Sequence[Comparison], directory: str | None, blocks: int) -> Iterable[str]:
     """Yield the blocks that would settle half of what is open in the layer nearest to users, and name the most relevant of it."""
     ready = [
         one
@@ -275,8 +276,15 @@ def _more_blocks(comparisons: Sequence[Comparison], directory: str, blocks: int)
     chance = f"{percent(POWER)} chance each, if ratio and scatter stay"
     yield (
         f"{count(more, 'more block')} would settle {what(of_layer[0])}{others} ({chance}): "
-        f"fabricbench resume {directory} --blocks {blocks + more}"
+        f"{_to_have(blocks + more, directory)}"
     )
+
+
+def _to_have(blocks: int, directory: str | None) -> str:
+    """Return what gives a run so many blocks."""
+    if directory is None:
+        return f"import {count(blocks, 'launch')} of each fabric"
+    return f"fabricbench resume {directory} --blocks {blocks}"
 
 
 def _needed(one: Comparison) -> int:
@@ -322,7 +330,7 @@ def _applications(testbed: Sequence[str], *, is_measured: bool) -> Iterable[str]
         yield f"measure applications, no workload was: fabricbench run npb {where} -o RUNDIR"
 
 
-def _equivalence(cells: Sequence[Comparison], margin: float, directory: str, blocks: int) -> Iterable[str]:
+def _equivalence(cells: Sequence[Comparison], margin: float, directory: str | None, blocks: int) -> Iterable[str]:
     """Yield how many blocks "equivalent" needs where intervals lie within the margin already and launches are too few to say so."""
     limit = math.log1p(margin)
     within = [
@@ -341,5 +349,5 @@ def _equivalence(cells: Sequence[Comparison], margin: float, directory: str, blo
         yield (
             f'"equivalent" cannot be said below {EQUIVALENT_LAUNCHES} blocks (a rare slow mode would be missed), and '
             f"{count(len(within), 'comparison')} wait{'s' if len(within) == 1 else ''} for it: "
-            f"fabricbench resume {directory} --blocks {blocks + EQUIVALENT_LAUNCHES - least}"
+            f"{_to_have(blocks + EQUIVALENT_LAUNCHES - least, directory)}"
         )

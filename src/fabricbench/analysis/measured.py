@@ -161,6 +161,8 @@ class _Parts:
     total_ns: int = 0
     resolution_ns: float = 1.0
     overhead_ns: float = 0.0
+    is_printed: bool = False
+    """Whether the program printed its own figure: no clock of ours is in it."""
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
     expected: int = 0
     lateness: list[CellLateness] = field(default_factory=list)
@@ -354,6 +356,7 @@ def _read_launch(launch: StoredLaunch, index: int, rows: pl.DataFrame, parts: di
             part.counts[name] += row[name] or 0
         if (late := launch.summary.facts.lateness.get(row["cell"])) is not None:
             part.lateness.append(late)
+        part.is_printed |= row["figure_of_merit"] is not None
         if clock is not None:
             part.resolution_ns = max(part.resolution_ns, clock.resolution_ns)
             part.overhead_ns = max(part.overhead_ns, clock.overhead_ns)
@@ -426,8 +429,8 @@ def _whole(key: CellKey, part: _Parts) -> CellMeasured:
         total_bytes=part.total_bytes,
         total_ns=part.total_ns,
         counts=part.counts,
-        clock_share=part.resolution_ns / mean_ns,
-        overhead_share=part.overhead_ns / mean_ns,
+        clock_share=0.0 if part.is_printed else part.resolution_ns / mean_ns,
+        overhead_share=0.0 if part.is_printed else part.overhead_ns / mean_ns,
         effective_share=float(np.median(shares)),
         facts=part.facts or CellFacts(),
         tails=part.tails,

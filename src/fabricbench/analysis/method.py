@@ -6,13 +6,14 @@ sha256sum (docs/run-directory.md).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from shlex import join
 
 from fabricbench.analysis.findings import Replication
 from fabricbench.analysis.wording import percent
 from fabricbench.record.integrity import HASHED, data_hash
 from fabricbench.record.manifest import Manifest
+from fabricbench.record.provenance import Origin
 from fabricbench.record.store import Run
 from fabricbench.statistics.decision import EQUIVALENT_LAUNCHES
 
@@ -23,9 +24,24 @@ and Belli, "Scientific Benchmarking of Parallel Computing Systems" (SC'15), and 
 MPI Benchmarking Is Still Not as Easy as You Think" (IEEE TPDS, 2016).
 """
 
-SUMMARIES = """
+IMPORTED = """
+Imported launches were measured by another program, and what it printed is all that is known of them: the warnings say which
+program, and what its numbers are. A launch, one file or folder that was imported, is the unit of replication. The n-th launches of
+all fabrics make a block, as whoever imported them put them; in which order they were measured, and how close in time, nobody told.
+"""
+
+OF_SAMPLES = """
 A launch's value is the median of its round trips, or its total payload over its total time for a throughput (windows of
-a stream arrive in bursts, so their median can exceed the wire). What stands for a
+a stream arrive in bursts, so their median can exceed the wire).
+"""
+
+OF_TEXTS = """
+The value of an imported launch is the number that its program told, as a whole round trip or in bit/s; where it told several, their
+median, or of rates their mean.
+"""
+
+SUMMARIES = """
+{values} What stands for a
 fabric alone (curves, ladder, operations) is the median of these values over launches, with its {level} interval from
 order statistics, interpolated (Hettmansperger and Sheather, 1986); what is compared (the first screen, the tables of
 sizes) is their geometric mean over the launches that both fabrics share, so that levels divide to the ratio; quantiles
@@ -100,10 +116,20 @@ Memory is the control: no fabric changes it.
 
 
 def method(
-    margin: float, confidence: float, *, replication: Replication, seed: int, more: Iterable[str] = ()
+    margin: float,
+    confidence: float,
+    *,
+    replication: Replication,
+    seed: int,
+    more: Iterable[str] = (),
+    origins: Collection[Origin] = (Origin.MEASURED,),
 ) -> tuple[str, ...]:
-    """Return the paragraphs for what is repeated; `more` are those of its chapters."""
+    """Return the paragraphs for what is repeated, and for where launches come from; `more` are those of its chapters."""
+    is_imported = Origin.IMPORTED in origins
+    is_ours = any(origin is not Origin.IMPORTED for origin in origins) or not origins
+    values = OF_SAMPLES * is_ours + OF_TEXTS * is_imported
     facts = {
+        "values": " ".join(values.split()),
         "level": percent(confidence),
         "error": percent(1.0 - confidence),
         "margin": percent(margin),
@@ -112,7 +138,8 @@ def method(
     }
     compared = {Replication.BLOCKS: PAIRED, Replication.RUNS: RUNS, Replication.LAUNCHES: UNPAIRED}[replication]
     promise = () if replication is Replication.LAUNCHES else (FIRST_SCREEN,)
-    texts = (LAUNCHES, SUMMARIES, compared, *promise, CORRECTION, LOOKS, VERDICTS, CROSSOVERS, LADDER, *more)
+    launches = (LAUNCHES,) * is_ours + (IMPORTED,) * is_imported
+    texts = (*launches, SUMMARIES, compared, *promise, CORRECTION, LOOKS, VERDICTS, CROSSOVERS, LADDER, *more)
     return tuple(" ".join(text.split()).format(**facts) for text in texts)
 
 
@@ -125,12 +152,13 @@ def reproduce(run: Run) -> tuple[str, ...]:
     manifest = run.manifest
     versions = manifest.versions
     version = versions.get("fabricbench", "of unknown version")
+    is_imported = bool(run.launches) and all(launch.origin is Origin.IMPORTED for launch in run.launches)
     others = [
         f"{name} {versions[name]}" for name in ("mpi", "compiler") if versions.get(name) not in (None, "", "none")
     ]
     return (
         _command(manifest),
-        ", ".join([f"fabricbench {version}", f"seed {manifest.seed}", *others]),
+        ", ".join([f"fabricbench {version}", *([] if is_imported else [f"seed {manifest.seed}"]), *others]),
         f"data SHA-256 {data_hash(run.path)}, as `fabricbench verify` tells it (manifest.json, each launch's {', '.join(HASHED)})",
     )
 

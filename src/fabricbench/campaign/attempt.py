@@ -6,9 +6,10 @@ It starts the measurer, or a workload of whichever kind (`workload.adapter`). Wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import join
 from typing import Any, Protocol
 
 from fabricbench.campaign.order import LaunchPlan
@@ -26,12 +27,19 @@ from fabricbench.record.outcome import LaunchOutcome, outcome_of, place_of_death
 from fabricbench.record.probe_plan import PLAN_FILE, PlanProbe, options_of, plan_beside
 from fabricbench.record.provenance import origin_of
 from fabricbench.record.reading import CellRecord, Record, read_record
-from fabricbench.record.workload_cells import LaunchOfWorkload, WorkloadPart, record_of
+from fabricbench.record.workload_cells import Failed, LaunchOfWorkload, Told, WorkloadPart, record_of
 from fabricbench.testbed.model import Lost
 from fabricbench.workload.adapter import Output, Parsed, Place
 from fabricbench.workload.adapter import Start as WorkloadStart
+from fabricbench.workload.counted import AROUND, read_around
 
 PROBE = "fabricbench-probe"
+
+WORKLOAD_ENVIRONMENT = "workload environment"
+"""Among the conditions of a launch: a workload's own variables. Its LD_PRELOAD is joined behind the others."""
+
+UNREAD_SECONDS = 1e-9
+"""Stands for the time of a program of which nothing could be read: its cell has failed, and no time of it counts."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +49,8 @@ class Written:
     record: Record
     workload: WorkloadPart | None = None
     kernel: KernelPart | None = None
+    is_at_end: bool = True
+    """Whether the program itself came to its end, with an exit code that it may have: a whole record alone does not tell."""
 
 
 class Start(Protocol):
@@ -51,6 +61,9 @@ class Start(Protocol):
 
     def stage(self, directory: Path) -> None:
         """Write into the launch's directory what the program reads there."""
+
+    def conditions(self, directory: Path) -> Mapping[str, str]:
+        """Return what a reader must know of how the program was started, besides what the launcher says: what -> fact."""
 
     def is_well(self, exit_code: int | None) -> bool:
         """Tell whether an exit code means that the program came to its end with a whole record."""
@@ -81,6 +94,11 @@ class Measurer:
 
     def stage(self, directory: Path) -> None:
         """Write nothing: its plan is every launch's."""
+
+    def conditions(self, directory: Path) -> Mapping[str, str]:
+        """Return nothing: the launcher knows all of it."""
+        del directory
+        return {}
 
     def is_well(self, exit_code: int | None) -> bool:
         """Tell whether it ended well."""
@@ -113,6 +131,11 @@ class WorkloadLaunch:
         for name, text in self._workload.files().items():
             replace_text(directory / name, text)
 
+    def conditions(self, directory: Path) -> Mapping[str, str]:
+        """Return the variables that its ranks get besides those of the fabric."""
+        variables = self._workload.environment(Place(directory, self._fabric))
+        return {WORKLOAD_ENVIRONMENT: join(f"{name}={value}" for name, value in variables.items())} if variables else {}
+
     def is_well(self, exit_code: int | None) -> bool:
         """Tell whether it ran to its end, whatever its results."""
         return self._workload.is_well(exit_code)
@@ -122,16 +145,29 @@ class WorkloadLaunch:
         return self._workload.outputs(_output(directory))
 
     def read(self, directory: Path) -> Written | None:
-        """Return what it told as the record of a launch."""
-        parsed = self._workload.parse(_output(directory))
-        if parsed is None:
-            return None
-        kernel = parsed.kernel
-        return Written(
-            record_of(parsed.told, self._launch),
-            self._part(parsed),
-            None if kernel is None else KernelPart(header=kernel.header, runs=tuple(kernel.runs)),
-        )
+        """Return what it told as the record of a launch; a failed cell where its adapter cannot read it, whatever that raises."""
+        code = read_around(directory / AROUND).exit_code
+        is_at_end = code is None or self._workload.is_well(code)
+        try:
+            parsed = self._workload.parse(_output(directory))
+            if parsed is None:
+                return None
+            kernel = parsed.kernel
+            return Written(
+                record_of(parsed.told, self._launch),
+                self._part(parsed),
+                None if kernel is None else KernelPart(header=kernel.header, runs=tuple(kernel.runs)),
+                is_at_end,
+            )
+        except Exception as error:  # noqa: BLE001 - an adapter is anybody's, and so is what it reads
+            return Written(record_of(self._unread(error), self._launch), is_at_end=is_at_end)
+
+    def _unread(self, error: Exception) -> Told:
+        reason = f"what it wrote cannot be read: {type(error).__name__}: {error}"
+        figure = self._workload.figure
+        seconds = (UNREAD_SECONDS,)
+        failed = Failed(reason, is_wrong=False)
+        return Told(program=self._workload.name, seconds=seconds, metric=figure.metric, failed=failed)
 
     def _part(self, parsed: Parsed) -> WorkloadPart:
         return WorkloadPart(
@@ -144,6 +180,11 @@ class WorkloadLaunch:
             communication_share=parsed.communication_share,
             fixed=dict(parsed.fixed),
         )
+
+
+def _printed_bytes(directory: Path) -> int:
+    logs = (directory / STDOUT_FILE, directory / STDERR_FILE)
+    return sum(log.stat().st_size for log in logs if log.exists())
 
 
 def _output(directory: Path) -> Output:
@@ -190,7 +231,7 @@ class Attempts:
             return stored if stored.is_finished else None
         directory = self._directory.launch(launch.launch_id)
         written = start_of(launch, self._plan).read(directory)
-        if written is None or not written.record.is_complete:
+        if written is None or not written.record.is_complete or not written.is_at_end:
             return None
         return self._store(launch, directory, written, {"outcome": LaunchOutcome.UNKNOWN}).summary
 
@@ -223,7 +264,7 @@ class Attempts:
             return None
         switches = {"switches_before": attempt.switches_before, "switches_after": self._launcher.switches()}
         lateness = self._launcher.lateness(self._plan.fabric(attempt.launch.fabric), _spans(written.record))
-        end = _end_of(attempt, written.record, ended)
+        end = _end_of(attempt, written, ended)
         if is_spoilt and end["outcome"].counts:
             end["outcome"] = LaunchOutcome.FAILED
         return self._store(attempt.launch, attempt.directory, written, {**end, **switches, "lateness": lateness})
@@ -231,7 +272,9 @@ class Attempts:
     def _store(self, launch: LaunchPlan, directory: Path, written: Written, facts: dict[str, Any]) -> Stored:
         record = written.record
         fabric = self._plan.fabric(launch.fabric)
-        proof = prove_path(record, fabric)
+        # A workload is counted while it prints; a measurer prints nothing.
+        printed = 0 if launch.workload is None else _printed_bytes(directory)
+        proof = prove_path(record, fabric, printed_bytes=printed)
         summary = write_launch(
             directory,
             record,
@@ -245,7 +288,10 @@ class Attempts:
                 is_valid=not proof.violations,
                 invalid_because=proof.violations,
                 path_proof=proof.model_dump(mode="json"),
-                conditions=dict(self._launcher.conditions(fabric)),
+                conditions={
+                    **self._launcher.conditions(fabric),
+                    **start_of(launch, self._plan).conditions(directory),
+                },
                 **facts,
             ),
         )
@@ -257,15 +303,16 @@ class Attempts:
         return Stored(summary, proof.violations, failed)
 
 
-def _end_of(attempt: Attempt, record: Record, ended: Outcome | None) -> dict[str, Any]:
+def _end_of(attempt: Attempt, written: Written, ended: Outcome | None) -> dict[str, Any]:
     """Return the facts of how an attempt ended."""
     exit_code = None if ended is None else ended.exit_code
     stderr_tail = "" if ended is None else ended.stderr_tail
     outcome = outcome_of(
-        is_whole=record.is_complete,
+        is_whole=written.record.is_complete,
         is_well=attempt.start.is_well(exit_code),
         exit_code=exit_code,
-        is_hung=ended is not None and ended.is_hung,
+        is_hung=ended is not None and ended.is_ended,
+        is_at_end=written.is_at_end,
         stderr_tail=stderr_tail,
     )
     by_signal = signal_name(signal_number(exit_code, stderr_tail))

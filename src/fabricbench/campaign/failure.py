@@ -13,8 +13,8 @@ from tempfile import TemporaryFile
 from fabricbench.campaign.order import LaunchPlan
 from fabricbench.errors import EnvironmentLacks, RunIncomplete
 from fabricbench.launch.launcher import Command
-from fabricbench.launch.watch import STDERR_FILE, Outcome
-from fabricbench.quantity import format_duration
+from fabricbench.launch.watch import MOST_LOG_BYTES, STDERR_FILE, Outcome
+from fabricbench.quantity import format_bytes, format_duration
 from fabricbench.record.atomic import FULL
 from fabricbench.record.launch import LaunchSummary
 from fabricbench.testbed.model import Lost
@@ -83,6 +83,9 @@ def failure_of(
     has_started = summary is not None and summary.header is not None
     if outcome.is_hung:
         ended, reason = Ended.HUNG, f"hung: ended at its time limit after {format_duration(outcome.seconds)}"
+    elif outcome.flooded is not None:
+        most = format_bytes(MOST_LOG_BYTES)
+        ended, reason = Ended.WITH_AN_ERROR, f"ended because it had printed more than {most} to {outcome.flooded}"
     elif not is_well:
         ended, reason = Ended.WITH_AN_ERROR, f"ended with exit code {outcome.exit_code}"
     elif summary is None:

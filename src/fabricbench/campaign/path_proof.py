@@ -36,6 +36,9 @@ CONTROL_BYTES = 64 * 1024
 BACKGROUND_BYTES_S = 512 * 1024
 """What a machine's own housekeeping (monitoring, a shared file system) may move meanwhile without casting doubt."""
 
+OF_PRINTED = 4
+"""What a byte that ranks print may be on a network: starters carry it to the first node in messages of their own."""
+
 MISSING_SHARE = 0.02
 """For messages that are counted as sent and were lost before the interface."""
 
@@ -99,8 +102,8 @@ class PathProof(Model):
         return Proof.UNKNOWN if self.unknown or not self.cells else Proof.PROVEN
 
 
-def prove_path(record: Record, fabric: Fabric) -> PathProof:
-    """Return the proof of every finished cell of a launch."""
+def prove_path(record: Record, fabric: Fabric, *, printed_bytes: int = 0) -> PathProof:
+    """Return the proof of every finished cell of a launch, whose ranks printed so much while interfaces were counted."""
     hosts = {info.rank: info.host for info in record.header.ranks} if record.header is not None else {}
     return PathProof(
         interface=_interface(record.header, 0, fabric),
@@ -111,6 +114,7 @@ def prove_path(record: Record, fabric: Fabric) -> PathProof:
                 _payload(one.cell, one.end, one.channels, hosts),
                 _interface(record.header, one.cell.ranks[0], fabric),
                 fabric,
+                printed_bytes * OF_PRINTED,
             )
             for one in record.cells
             if one.cell is not None and one.end is not None
@@ -126,7 +130,9 @@ def _interface(header: Header | None, rank: int, fabric: Fabric) -> str | None:
     return (found[0] if found else None) or fabric.interface
 
 
-def _prove_cell(cell: Cell, end: CellEnd, payload: Payload, interface: str | None, fabric: Fabric) -> CellProof:
+def _prove_cell(
+    cell: Cell, end: CellEnd, payload: Payload, interface: str | None, fabric: Fabric, printed: int
+) -> CellProof:
     what = f"test {cell.id} ({cell.layer} {cell.pattern} of {format_bytes(cell.message_bytes)})"
     own = interface if cell.layer is not Layer.MEMORY else None
     others = {
@@ -138,7 +144,7 @@ def _prove_cell(cell: Cell, end: CellEnd, payload: Payload, interface: str | Non
     counted = {name: each for name, each in ways.items() if each.is_counted}
     carried = max(counted.values(), key=lambda one: one.sent + one.received, default=InterfaceBytes(sent=0, received=0))
     moved = max(end.measured * cell.bytes_per_sample, payload.total)
-    violations = list(_elsewhere(what, others, moved, _span_seconds(end)))
+    violations = list(_elsewhere(what, others, moved, _span_seconds(end), printed))
     unknown = "" if end.interfaces else f"{what}: no interface was counted"
     if fabric.has_interface and cell.layer is not Layer.MEMORY:
         missing = list(_missing(what, counted, payload, carried))
@@ -149,7 +155,7 @@ def _prove_cell(cell: Cell, end: CellEnd, payload: Payload, interface: str | Non
             unknown = f"{what}: {', '.join(counted)} did not carry it, and what {uncounted} carries cannot be counted"
         else:
             violations += missing
-            if payload.is_unknown and (doubt := _rather_elsewhere(what, ", ".join(counted), carried, others)):
+            if payload.is_unknown and (doubt := _rather_elsewhere(what, ", ".join(counted), carried, others, printed)):
                 # A lab has no housekeeping: what is elsewhere there is the program's.
                 violations += [doubt] if fabric.is_emulated and not violations else []
                 unknown = "" if violations else doubt
@@ -252,19 +258,20 @@ def _missing(what: str, ways: Iterable[str], payload: Payload, carried: Interfac
             yield f"{what}: {', '.join(ways)} {direction} {found} B, but the payload is {least} B: it went another way"
 
 
-def _rather_elsewhere(what: str, interface: str, carried: InterfaceBytes, others: dict[str, int]) -> str:
+def _rather_elsewhere(what: str, interface: str, carried: InterfaceBytes, others: dict[str, int], printed: int) -> str:
     """Return why a program that nobody knows the payload of may have talked over another interface; empty if it has not."""
     mine = carried.sent + carried.received
     if not mine:
         return f"{what}: {interface} carried nothing"
     name, most = max(others.items(), key=lambda each: each[1], default=("", 0))
-    if most <= max(mine, CONTROL_BYTES):
+    if most <= max(mine, CONTROL_BYTES) + printed:
         return ""
     return f"{what}: {name} carried {most} B and {interface} only {mine} B"
 
 
-def _elsewhere(what: str, others: dict[str, int], moved: int, seconds: float) -> Iterable[str]:
-    allowed = CONTROL_BYTES + CONTROL_SHARE * moved + BACKGROUND_BYTES_S * seconds
+def _elsewhere(what: str, others: dict[str, int], moved: int, seconds: float, printed: int) -> Iterable[str]:
+    allowed = CONTROL_BYTES + CONTROL_SHARE * moved + BACKGROUND_BYTES_S * seconds + printed
+    what_else = " and what it printed" if printed else ""
     for name, carried in others.items():
         if carried > allowed:
-            yield f"{what}: {name} carried {carried} B, at most {allowed:.0f} B can be control traffic"
+            yield f"{what}: {name} carried {carried} B, at most {allowed:.0f} B can be control traffic{what_else}"

@@ -39,6 +39,7 @@ def plan_workloads(campaign: Campaign, testbed: Testbed, first_id: int) -> Workl
     planned: list[PlannedWorkload] = []
     notes: list[str] = []
     asked_by: dict[str, int] = {}
+    named_by: dict[str, str] = {}
     for number, table in enumerate(campaign.workloads, start=1):
         fabrics = _fabrics(campaign, testbed, table, number, notes)
         for start in _starts(campaign, table, Seats(testbed), number, notes):
@@ -48,6 +49,11 @@ def plan_workloads(campaign: Campaign, testbed: Testbed, first_id: int) -> Workl
                 raise UsageError(
                     f"{_what(table, number)} runs {variant(probe)} again, number {first} does already",
                     hint="remove it from one of the two",
+                )
+            if (other := named_by.setdefault(start.name, variant(probe))) != variant(probe):
+                raise UsageError(
+                    f"{_what(table, number)}: launches of {variant(probe)} would be named {start.name}, as those of {other}",
+                    hint="give one of the two another name",
                 )
             planned.append(PlannedWorkload(probe=probe, start=start, fabrics=tuple(one.name for one in fabrics)))
     return WorkloadPlan(workloads=tuple(planned), notes=tuple(dict.fromkeys(notes)))

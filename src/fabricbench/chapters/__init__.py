@@ -35,9 +35,10 @@ CHAPTERS: tuple[Chapter, ...] = (
 """In the order in which every format shows them."""
 
 
-def find_all(material: Material) -> tuple[dict[str, Any], list[str]]:
+def find_all(material: Material, *, is_measured: bool = True) -> tuple[dict[str, Any], list[str]]:
     """Return the fields of `Findings` that the chapters fill, and the paragraphs of the method on what was found.
 
+    `is_measured`: any of it was measured by fabricbench, not by another program.
     ValueError if two chapters find something under one name: one would hide the other.
     """
     fields: dict[str, Any] = {}
@@ -53,6 +54,6 @@ def find_all(material: Material) -> tuple[dict[str, Any], list[str]]:
             elif value:
                 rows = [value] if isinstance(value, Model) else value
                 others[name] = tuple(row.model_dump(mode="json") for row in rows)
-        if chapter.method and chapter.is_in(found):
+        if chapter.method and chapter.is_in(found) and (is_measured or not chapter.is_of_measuring):
             paragraphs.append(chapter.method)
     return fields | {"chapters": others}, paragraphs

@@ -25,6 +25,7 @@ from fabricbench.analysis.material import Material
 from fabricbench.analysis.measured import CellMeasured, Floats, Side, log_of
 from fabricbench.chapters.chapter import Chapter, Found, Records
 from fabricbench.model import Pattern
+from fabricbench.quantity import SECONDS_OF
 from fabricbench.record.workload_cells import COMMUNICATION_SHARE, OF_FIGURE, FigureFound
 from fabricbench.report.words import NOTHING, counted, outcome_words, share_words
 from fabricbench.statistics.order import median_interval
@@ -175,12 +176,13 @@ def _on_fabric(
         values = _primary(cell) if place == 0 else cell.values.get(f"{OF_FIGURE}{figure.name}")
         if values is None or np.isnan(values).all():
             continue
-        level = median_interval(values, confidence)
+        unit = figure.told_in or figure.unit
+        level = median_interval(values / SECONDS_OF.get(unit, 1.0), confidence)
         yield ApplicationOnFabric(
             fabric=side.name,
             application=name,
             figure=figure.name,
-            unit=figure.unit,
+            unit=unit,
             is_primary=place == 0,
             launches=int(np.count_nonzero(~np.isnan(values))),
             level=Interval(value=level.value, low=level.low, high=level.high),

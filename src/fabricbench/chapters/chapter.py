@@ -72,6 +72,8 @@ class Chapter:
     """Sentences above the tables."""
     method: str = ""
     """A paragraph with its sources; `{level}`, `{error}` and `{margin}` stand for those of the report."""
+    is_of_measuring: bool = False
+    """Whether `method` says how fabricbench measures, so that it is false of what was imported."""
     figures: Mapping[str, Builder] = field(default_factory=dict)
     records: Callable[[Findings], Records] | None = None
     """Default: what was found under the chapter's name."""

@@ -16,6 +16,7 @@ from fabricbench.analysis.findings import (
     Findings,
     Interval,
     Operation,
+    Origin,
     StartUp,
     Verdict,
 )
@@ -176,7 +177,11 @@ def operation_size_words(key: CellKey) -> str:
 
 
 def operation_table(findings: Findings) -> Table:
-    """A row for each operation, size and fabric: its times from each kind of start, bandwidths, overlap, how well starts agreed."""
+    """A row for each operation, size and fabric: its times from each kind of start, bandwidths, overlap, how well starts agreed.
+
+    Of imported operations nobody told how their calls began.
+    """
+    imported = findings.marks.get(Origin.IMPORTED, ())
     rows = [
         (
             operation_words(one.key),
@@ -189,7 +194,7 @@ def operation_table(findings: Findings) -> Table:
             interval_words(one.key.metric, one.back_to_back),
             share_interval_words(one.overlap),
             NOTHING if one.start_tolerance_ns is None else value_words(one.key.metric, one.start_tolerance_ns),
-            share_words(one.missed_share),
+            NOTHING if one.fabric in imported else share_words(one.missed_share),
             NOTHING if one.clock_error_ns is None else value_words(one.key.metric, one.clock_error_ns),
             f"{one.launches}",
         )
@@ -199,7 +204,7 @@ def operation_table(findings: Findings) -> Table:
         "Operation",
         "Message",
         "Fabric",
-        "Agreed start",
+        "Time" if imported else "Agreed start",
         "Algorithm bandwidth",
         "Bus bandwidth",
         "Barrier start",
@@ -217,6 +222,7 @@ def operation_table(findings: Findings) -> Table:
         7: any(one.back_to_back for one in findings.operations),
         8: any(one.overlap for one in findings.operations),
         9: any(one.start_tolerance_ns is not None for one in findings.operations),
+        10: any(one.fabric not in imported for one in findings.operations),
         11: any(one.clock_error_ns for one in findings.operations),
     }
     for column in sorted((column for column, is_told in told.items() if not is_told), reverse=True):
@@ -326,6 +332,7 @@ CHAPTER = Chapter(
     needs="operations of MPI: the campaign collectives has them",
     find=find,
     method=METHOD,
+    is_of_measuring=True,
     tables=tables,
     figures={"collectives": collectives},
     records=lambda findings: {

@@ -53,7 +53,9 @@ def _fabrics(given: list[str]) -> dict[str, list[Path]]:
     found: dict[str, list[Path]] = {}
     for one in given:
         name, equals, paths = one.partition("=")
-        if not equals or not name or not paths:
-            raise UsageError(f"--fabric {one!r} is no NAME=PATH", hint="write --fabric ib=first.txt,second.txt")
+        if not equals or not name or "" in paths.split(","):
+            raise UsageError(
+                f"--fabric {one!r} is no NAME=PATH[,PATH...]", hint="write --fabric ib=first.txt,second.txt"
+            )
         found.setdefault(name, []).extend(Path(path) for path in paths.split(","))
     return found

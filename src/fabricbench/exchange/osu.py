@@ -6,6 +6,7 @@ and over ranks, each call behind a barrier (https://mvapich.cse.ohio-state.edu/b
 
 from __future__ import annotations
 
+import math
 import re
 
 from fabricbench.exchange.imported import Imported, ImportedCell
@@ -14,7 +15,10 @@ from fabricbench.model import Layer, Pattern
 NAME = "osu"
 TITLE = "OSU Micro-Benchmarks"
 
-HEAD = re.compile(r"^# OSU MPI (?P<title>.+?) Test v(?P<version>\S+)", re.MULTILINE)
+HEAD = re.compile(r"^# OSU (?P<title>.*)$", re.MULTILINE)
+"""Begins a test, one that is not known here as well: what stands below it is none of the test before."""
+
+KNOWN_HEAD = re.compile(r"MPI (?P<title>.+?) Test v(?P<version>\S+)")
 
 NS_OF_LATENCY, NS_OF_OPERATION, BIT_S_OF_MB_S = 2e3, 1e3, 8e6
 """Half a round trip in us as a whole one in ns; a call in us in ns; 10^6 bytes a second in bit/s."""
@@ -40,25 +44,32 @@ OF_TWO_RANKS = (Pattern.PINGPONG, Pattern.STREAM, Pattern.BISTREAM)
 
 def is_it(text: str) -> bool:
     """Tell by the line that every test of theirs begins with."""
-    return HEAD.search(text) is not None
+    return any(KNOWN_HEAD.match(head["title"]) for head in HEAD.finditer(text))
 
 
 def read(text: str) -> Imported:
     """Return the results of all tests in a text, several one after the other included; ValueError names what cannot be read."""
     heads = list(HEAD.finditer(text))
-    if not heads:
-        raise ValueError('no line "# OSU MPI ... Test v..." is in it')
+    tests = [KNOWN_HEAD.match(head["title"]) for head in heads]
+    if not tests or None in tests:
+        unknown = next((head[0] for head, test in zip(heads, tests, strict=True) if test is None), "")
+        raise ValueError(
+            f"no test is known that begins with {unknown!r}; take it out of the text"
+            if unknown
+            else 'no line "# OSU MPI ... Test v..." is in it'
+        )
+    found = [test for test in tests if test is not None]
     ends = [head.start() for head in heads[1:]] + [len(text)]
     cells: dict[tuple[Pattern, int], ImportedCell] = {}
-    for head, end in zip(heads, ends, strict=True):
-        for cell in _cells(head["title"], text[head.end() : end]):
+    for head, test, end in zip(heads, found, ends, strict=True):
+        for cell in _cells(test["title"], text[head.end() : end]):
             if cells.setdefault((cell.pattern, cell.message_bytes), cell) is not cell:
                 raise ValueError(
-                    f"{head['title']} of {cell.message_bytes} B is in it twice: give each launch a file of its own"
+                    f"{test['title']} of {cell.message_bytes} B is in it twice: give each launch a file of its own"
                 )
     return Imported(
         program="OSU Micro-Benchmarks",
-        version=heads[0]["version"],
+        version=found[0]["version"],
         statistic="the mean of the iterations",
         cells=tuple(cells.values()),
     )
@@ -70,11 +81,14 @@ def _cells(title: str, text: str) -> list[ImportedCell]:
     pattern, column, scale = TESTS[title]
     names: list[str] = []
     cells = []
-    for line in text.splitlines():
+    for whole in text.splitlines(keepends=True):
+        line = whole.rstrip("\r\n")
         if column.search(line) and line.startswith("#"):
             # Two blanks part names; a name that fills its field has one behind it.
             names = re.findall(r"Size|\S+(?: \S+)*? ?\([^)]*\)|[A-Z]\S+", line.removeprefix("#"))
         elif names and line.lstrip()[:1].isdigit():
+            if line == whole:
+                raise ValueError(f"it ends in the middle of the line {line!r}")
             cells.append(_cell(pattern, scale, dict(zip(names, line.split(), strict=False)), column, line))
     return cells
 
@@ -87,6 +101,8 @@ def _cell(pattern: Pattern, scale: float, row: dict[str, str], column: re.Patter
         size, number = int(row.get("Size", "0")), float(value or "")
     except ValueError:
         raise ValueError(f"no result can be read from the line {line!r}") from None
+    if not (math.isfinite(number) and number > 0):
+        raise ValueError(f"no time and no rate is {value}, in the line {line!r}")
     return ImportedCell(
         pattern=pattern,
         message_bytes=size,

@@ -6,6 +6,7 @@ that it is compared with others of the same program alone. Nobody counted the tr
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from shutil import copy2
 from typing import TypeVar
 
 import numpy as np
+from pydantic import ValidationError
 
 from fabricbench import __version__
 from fabricbench.errors import UsageError
@@ -30,6 +32,9 @@ from fabricbench.record.reading import Batch, CellRecord, Record
 from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
 
 Told = TypeVar("Told", Layer, int)
+
+TEXTS = "texts"
+"""The folder of a launch that keeps what was imported: a text may have the name of any file of ours."""
 
 BY = "by"
 """The parameter that names the program whose number it is."""
@@ -70,6 +75,8 @@ def import_run(
     """
     if directory.exists() and any(directory.iterdir()):
         raise UsageError(f"{directory} is not empty", hint="give a new folder: what is there is never overwritten")
+    for fabric in fabrics:
+        _check_name(fabric)
     told = said or Said()
     sources: dict[PlannedLaunch, list[Source]] = {}
     records: dict[PlannedLaunch, Record] = {}
@@ -91,9 +98,9 @@ def import_run(
     journal = Journal(directory)
     for launch, record in records.items():
         folder = directory / LAUNCHES / launch.launch_id
-        folder.mkdir(parents=True)
+        (folder / TEXTS).mkdir(parents=True)
         for source in sources[launch]:
-            copy2(source.path, folder / source.path.name)
+            copy2(source.path, folder / TEXTS / source.path.name)
         facts = LaunchFacts(
             block=launch.block,
             position=launch.position,
@@ -111,6 +118,18 @@ def import_run(
     journal.append_written(MANIFEST, manifest_text(manifest))
     write_manifest(directory, manifest)
     return manifest
+
+
+def _check_name(fabric: str) -> None:
+    try:
+        Fabric(name=fabric)
+    except ValidationError:
+        raise UsageError(
+            f"--fabric: a fabric cannot be named {fabric!r}, needed small letters, digits, '.', '_' and '-'",
+            hint=f"write --fabric {fabric.lower()}=PATH"
+            if re.fullmatch(r"[A-Za-z0-9][\w.-]*", fabric)
+            else "give it another name",
+        ) from None
 
 
 def _files(path: Path) -> list[Path]:
@@ -180,6 +199,11 @@ def _cell(number: int, source: Source, cell: ImportedCell, said: Said) -> CellRe
     layer = _known(cell.layer or said.layer, of.format("layer"), "--layer tcp")
     ranks = _known(cell.ranks or said.ranks, of.format("number of ranks"), "--ranks 4")
     values = np.array(cell.values)
+    if not (np.isfinite(values).all() and (values > 0).all()):
+        raise UsageError(
+            f"{source.path}: {cell.pattern} of {cell.message_bytes} B is {', '.join(f'{one:g}' for one in values)}",
+            hint="needed times and rates that are finite and above 0",
+        )
     if cell.metric.is_time:
         times, moved = np.rint(values * OPERATIONS).astype(np.uint64), None
     else:

@@ -11,7 +11,9 @@
    and wins over the same in `mpi_environment`. Ours is left out.
 2. `LD_PRELOAD` is joined: ours first, then that of `mpi_environment`, then that of `mpi_arguments`.
 3. All other arguments follow ours, in their order.
-4. What was in force and which of ours were left out stands in the launch's conditions.
+4. A workload's own variables are set last, in each rank (`workload/counted.py`): they win by name, and its `LD_PRELOAD` is joined
+   behind all others.
+5. What was in force and which of ours were left out stands in the launch's conditions.
 """
 
 from __future__ import annotations

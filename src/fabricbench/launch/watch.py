@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,22 +27,34 @@ TICK_SECONDS = 0.5
 END_SECONDS = guard.GRACE_SECONDS + 3.0
 """How long the guard may take to end everything before it is ended itself."""
 
+MOST_LOG_BYTES = 256 * 1024 * 1024
+"""Of what a launch prints to either log: a loop that prints would fill the disk, which a run's other launches need."""
+
 TAIL_LINES = 12
 TAIL_BYTES = 16_384
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a launch ended. `exit_code` is None where it was ended at its time limit."""
+    """How a launch ended. `exit_code` is None where it was ended: at its time limit, or because it had printed too much.
+
+    `flooded` is the log that it had then filled with more than MOST_LOG_BYTES.
+    """
 
     exit_code: int | None
     seconds: float
     stderr_tail: str
+    flooded: str | None = None
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether the launch had to be ended."""
+        return self.exit_code is None
 
     @property
     def is_hung(self) -> bool:
-        """Whether the launch had to be ended at its time limit."""
-        return self.exit_code is None
+        """Whether that was at its time limit."""
+        return self.is_ended and self.flooded is None
 
 
 def guarded(tokens: tuple[str, ...] | list[str]) -> tuple[str, ...]:
@@ -76,7 +88,8 @@ def run_watched(
 ) -> Outcome:
     """Run a guarded command to its end or its limit, beyond which it may go on as long as there is `growth`.
 
-    Logs land in its directory. Whatever is raised meanwhile ends it first.
+    One that prints more than MOST_LOG_BYTES is ended at once. Logs land in its directory. Whatever is raised meanwhile ends it
+    first.
     """
     begin = time.monotonic()
     stdout, stderr = command.directory / STDOUT_FILE, command.directory / STDERR_FILE
@@ -94,10 +107,11 @@ def run_watched(
         except OSError as error:
             raise EnvironmentLacks(f"{command.tokens[0]} cannot be started: {error.strerror}") from error
         try:
-            exit_code = _wait(process, begin, limit_seconds, growth, on_tick)
+            exit_code = _wait(process, begin, limit_seconds, growth, (stdout, stderr), on_tick)
         finally:
             end(process)
-    return Outcome(exit_code, time.monotonic() - begin, tail(stderr))
+    flooded = _flooded((stdout, stderr)) if exit_code is None else None
+    return Outcome(exit_code, time.monotonic() - begin, tail(stderr), flooded)
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
@@ -131,6 +145,7 @@ def _wait(
     begin: float,
     limit_seconds: float,
     growth: Growth | None,
+    logs: Sequence[Path],
     on_tick: Callable[[], None],
 ) -> int | None:
     deadline, size_bytes = begin + limit_seconds, 0
@@ -143,5 +158,10 @@ def _wait(
         if growth is not None and (grown_bytes := growth.size_bytes) != size_bytes:
             size_bytes = grown_bytes
             deadline = max(deadline, min(now + growth.silent_seconds, begin + growth.most_seconds))
-        if now >= deadline:
+        if now >= deadline or _flooded(logs) is not None:
             return None
+
+
+def _flooded(logs: Sequence[Path]) -> str | None:
+    """Return the name of a log that is larger than any may be."""
+    return next((log.name for log in logs if log.stat().st_size > MOST_LOG_BYTES), None)

@@ -91,7 +91,7 @@ LATER_CELL_COLUMNS: dict[str, Any] = {
 """What a run of an earlier version lacks, and what is meant where it does."""
 
 FIGURE_OF_MERIT = "figure_of_merit"
-"""In the values of a cell, and its column: what a program told of a rate of work, in the unit of its workload."""
+"""In the values of a cell, and its column: what a program printed of itself: a rate of work in its own unit, a time in ns."""
 
 SAMPLE_SCHEMA: Schema = {
     "cell": pl.UInt32,

@@ -36,17 +36,26 @@ class LaunchOutcome(StrEnum):
 
 
 def outcome_of(
-    *, is_whole: bool, is_well: bool, exit_code: int | None, is_hung: bool = False, stderr_tail: str = ""
+    *,
+    is_whole: bool,
+    is_well: bool,
+    exit_code: int | None,
+    is_hung: bool = False,
+    is_at_end: bool = True,
+    stderr_tail: str = "",
 ) -> LaunchOutcome:
     """Decide how a launch ended.
 
     `is_whole` is of its record, `is_well` says whether the exit code means that all went well; an `exit_code` of None is one that
-    nobody saw, unless the launch `is_hung`: it was ended at its limit.
+    nobody saw, unless the launch `is_hung`: it was ended at its limit. `is_at_end` is False where the program is
+    known to have died before its own end.
     """
     if not is_whole:
         return LaunchOutcome.CUT_SHORT
     if is_well:
         return LaunchOutcome.FINISHED
+    if not is_at_end:
+        return LaunchOutcome.FAILED
     if is_hung or signal_number(exit_code, stderr_tail) is not None:
         return LaunchOutcome.DIED_AFTER_RECORD
     return LaunchOutcome.UNKNOWN if exit_code is None else LaunchOutcome.FAILED

@@ -3,7 +3,8 @@
 A sample's value is its time over its operations (ns), or its bytes over its time as a rate. A launch's value is the median of its
 times, but all bytes over all time of a rate: windows of a stream arrive in bursts from a socket's buffer, at the speed of memory,
 so that the median window can be many times what the wire carries. A time of 0 ns is shorter than the clock can tell: a rate
-over it, and a median of it, is no value (null). A rate of work is the figure that the program told, whatever its samples took.
+over it, and a median of it, is no value (null). Where a program told a figure of its own, a rate of work or a time, that is the
+value, whatever its samples took.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ def rate(moved_bytes: pl.Expr, time_ns: pl.Expr) -> pl.Expr:
 def sample_value() -> pl.Expr:
     """Return a sample's value in its metric's unit, from the columns of a sample and its cell."""
     time = pl.col("time_ns") / pl.col("operations_per_sample")
-    of_work = pl.when(IS_WORK).then(pl.col("figure_of_merit"))
-    return pl.when(IS_TIME).then(time).otherwise(pl.coalesce(of_work, rate(pl.col("bytes"), pl.col("time_ns"))))
+    measured = pl.when(IS_TIME).then(time).otherwise(rate(pl.col("bytes"), pl.col("time_ns")))
+    return pl.coalesce("figure_of_merit", measured)
 
 
 def launch_value() -> pl.Expr:

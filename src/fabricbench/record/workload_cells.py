@@ -6,12 +6,14 @@ and is never compared; its times are kept. What a kernel of ours recorded of its
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Literal
 
 import numpy as np
+from pydantic import Field
 
 from fabricbench.model import Metric, Model
 from fabricbench.patterns import metric_of
@@ -39,16 +41,23 @@ LEADER_BYTES = "leader_bytes"
 MOPS_TOTAL, MOPS_PER_PROCESS, COMMUNICATION_SHARE = "mops_total", "mops_per_process", "communication_share"
 """In the values of a cell: medians over the repetitions, where the program tells."""
 
+MOST_SECONDS = 1e9
+"""Of a time that can be stored: a count of nanoseconds has 64 bits, and thirty years are enough."""
+
 OF_FIGURE = "figure."
 """How the values of a cell name further figures of merit: `figure.HPL`."""
 
 
 class Figure(Model):
-    """A figure of merit: what a program is judged by. `unit` is the program's own, of a time always `s`."""
+    """A figure of merit: what a program is judged by. `unit` is the program's own, of a time always `s`.
+
+    `told_in` is the unit in which a program told a time, and in which people are shown it.
+    """
 
     name: str
     unit: str
     better: Literal["lower", "higher"]
+    told_in: str | None = None
 
     @property
     def metric(self) -> Metric:
@@ -57,13 +66,21 @@ class Figure(Model):
 
     def found(self, value: float) -> FigureFound:
         """Return it with a value."""
-        return FigureFound(name=self.name, unit=self.unit, better=self.better, value=value)
+        return FigureFound(**dict(self), value=value)
+
+    def why_not(self, value: float) -> str | None:
+        """Return why a value (a time in seconds) cannot be what fabrics are compared by; None if it can."""
+        if not (math.isfinite(value) and value > 0):
+            return f"{value:g} {self.unit}: no time and no rate is that"
+        if self.metric.is_time and value > MOST_SECONDS:
+            return f"{value:g} s: more than {MOST_SECONDS:g} s cannot be stored"
+        return None
 
 
 class FigureFound(Figure):
     """A figure of merit with its value in one launch."""
 
-    value: float
+    value: float = Field(allow_inf_nan=False)
 
 
 class CheckFound(Model):
@@ -103,8 +120,9 @@ class Failed:
 class Told:
     """What a program told of one launch, brought into one shape.
 
-    `seconds` has the time of each repetition. Of a rate `rate` is the figure and `seconds` how long the program ran. `damage` says
-    what is not whole; without any the program came to its end. `values` are further numbers of the cell.
+    `seconds` has the time of each repetition. Of a rate `rate` is the figure and `seconds` how long the program ran; a time that is
+    a figure which the program printed is `printed_seconds` as well, for no clock of ours measured it: it may be less than a
+    nanosecond. `damage` says what is not whole; without any the program came to its end. `values` are further numbers of the cell.
     """
 
     program: str
@@ -116,6 +134,7 @@ class Told:
     has_started: bool = True
     seconds: tuple[float, ...] = ()
     rate: float | None = None
+    printed_seconds: float | None = None
     metric: Metric = Metric.OPERATION_TIME
     values: Mapping[str, float] = field(default_factory=dict)
     bytes_of_sample: int = 0
@@ -135,7 +154,7 @@ class LaunchOfWorkload:
 
 
 def record_of(told: Told, launch: LaunchOfWorkload) -> Record:
-    """Return the launch's record."""
+    """Return the launch's record; ValueError or OverflowError where a number of it is none that can be stored."""
     record = Record(header=_header(told, launch) if told.has_started else None, damage=list(told.damage))
     if not told.has_started or told.damage or not told.seconds:
         return record
@@ -228,7 +247,12 @@ def _cell(told: Told, launch: LaunchOfWorkload) -> CellRecord:
             reason=told.failed.reason,
         )
         return record
-    of_rate = {FIGURE_OF_MERIT: told.rate} if is_rate and told.rate is not None else {}
+    printed_ns = None if told.printed_seconds is None else told.printed_seconds * 1e9
+    endless = next((name for name, value in told.values.items() if not math.isfinite(value)), None)
+    if endless is not None:
+        raise ValueError(f"{endless} is {told.values[endless]:g}, which is no finite number")
+    figure = told.rate if is_rate else printed_ns
+    of_figure = {FIGURE_OF_MERIT: figure} if figure is not None else {}
     record.end = CellEnd(
         cell=probe.id,
         stop=StopReason.COUNT,
@@ -237,7 +261,7 @@ def _cell(told: Told, launch: LaunchOfWorkload) -> CellRecord:
         seconds=sum(told.seconds),
         sent=told.messages,
         verified=len(told.seconds),
-        values={**told.values, **of_rate},
+        values={**told.values, **of_figure},
         interfaces=dict(told.interfaces),
         begin_unix_ns=told.started_unix_ns,
         end_unix_ns=told.finished_unix_ns,
@@ -274,10 +298,16 @@ def _values(runs: Sequence[KernelRun]) -> dict[str, float]:
 
 
 def _interfaces(runs: Sequence[KernelRun]) -> dict[str, InterfaceBytes]:
-    """Return what each interface carried in the timed parts of all runs."""
+    """Return what each interface carried in the timed parts of all runs; what could not be counted in one is not counted."""
     total: dict[str, InterfaceBytes] = {}
     for run in runs:
         for name, one in run.profile.interfaces.items() if run.profile is not None else ():
             before = total.get(name, InterfaceBytes(sent=0, received=0))
-            total[name] = InterfaceBytes(sent=before.sent + one.sent, received=before.received + one.received)
+            is_counted = before.is_counted and one.is_counted
+            total[name] = InterfaceBytes(
+                sent=before.sent + one.sent if is_counted else 0,
+                received=before.received + one.received if is_counted else 0,
+                above=tuple(dict.fromkeys((*before.above, *one.above))),
+                is_counted=is_counted,
+            )
     return total

@@ -241,7 +241,7 @@ def fabric_table(findings: Findings) -> Table:
             fabric.description or NOTHING,
             kind_words(fabric),
             value_words(Metric.THROUGHPUT, fabric.line_rate_bit_s),
-            NOTHING if fabric.origin else f"{fabric.mtu} B",
+            NOTHING if fabric.origin or fabric.mtu is None else f"{fabric.mtu} B",
             NOTHING if fabric.price_per_node is None else f"{fabric.price_per_node:g} {fabric.currency} a node",
         )
         for fabric in findings.fabrics

@@ -34,9 +34,12 @@ from fabricbench.record.lines import InterfaceBytes, RankInfo
 from fabricbench.record.reading import Damage
 from fabricbench.record.workload_cells import CheckFound, Failed, Figure, FigureFound, Told
 from fabricbench.testbed.model import Fabric
-from fabricbench.workload.counted import AROUND, MPI_LINE, RANK_LINE, read_around
+from fabricbench.workload.counted import AROUND, BEGUN, MPI_LINE, RANK_LINE, read_around
 
 Parameters = dict[str, str | int | float]
+
+MOST_OUTPUT_BYTES = 64 * 1024 * 1024
+"""Of a file that is searched: what is beyond it, in the middle, is not read."""
 
 MOST_OF_A_NAME = 100
 """Letters of a start's name: it is part of the name of a launch's directory."""
@@ -134,8 +137,9 @@ class Start(Model, ABC):
         """Return the texts to be written into the launch's directory, by their names, before it starts."""
         return {}
 
-    def environment(self) -> Mapping[str, str]:
-        """Return the variables that are set for every rank, besides those of the fabric."""
+    def environment(self, place: Place) -> Mapping[str, str]:
+        """Return the variables that `tokens` set for every rank, besides those of the fabric: each launch records them."""
+        del place
         return {}
 
     def is_well(self, exit_code: int | None) -> bool:
@@ -148,7 +152,7 @@ class Start(Model, ABC):
 
     @abstractmethod
     def parse(self, output: Output) -> Parsed | None:
-        """Return what the program told; None where it told nothing. Raises nothing on whatever it wrote."""
+        """Return what the program told; None where it told nothing. Whatever it raises makes a failed cell."""
 
     @property
     def native_programs(self) -> tuple[str, ...]:
@@ -247,10 +251,27 @@ def launch_name(name: str, parameters: Mapping[str, str | int | float], ranks: i
     """Return `hpl-n800.4`: the name of a start, short and of letters that a directory may have, different for different cells."""
     whole = "-".join([name, *(f"{key}{value}" for key, value in parameters.items())])
     plain = re.sub(r"[^A-Za-z0-9._-]|[.]{2,}", "-", whole)
-    if plain != whole or len(plain) > MOST_OF_A_NAME:
+    # `-n` in a value reads like the beginning of another parameter.
+    is_ambiguous = any(f"-{key}" in str(value) for key in parameters for value in parameters.values())
+    if plain != whole or is_ambiguous or len(plain) > MOST_OF_A_NAME:
         mark = sha256(repr((name, *parameters.items())).encode()).hexdigest()[:6]
         plain = f"{plain[:MOST_OF_A_NAME]}-{mark}"
     return f"{plain}.{ranks}"
+
+
+def read_output(path: Path) -> str:
+    """Return what a program wrote into a file, of a long one its first and its last lines; empty where there is none."""
+    half = MOST_OUTPUT_BYTES // 2
+    try:
+        with path.open("rb") as file:
+            data = file.read(half)
+            if path.stat().st_size > MOST_OUTPUT_BYTES:
+                data = data[: data.rfind(b"\n") + 1]
+                file.seek(-half, 2)
+                file.readline()
+            return (data + file.read(half)).decode(errors="replace").replace("\r\n", "\n")
+    except OSError:
+        return ""
 
 
 def told_outside(
@@ -268,23 +289,25 @@ def told_outside(
     None, or a reason in `failed`, makes a failed cell; a program that nobody saw come to its end makes no whole record.
     """
     around = read_around(output.directory / AROUND)
-    text = output.stdout.read_text(errors="replace") if output.stdout.exists() else ""
+    text = read_output(output.stdout)
     about = told_around(text.splitlines())
     begin, end = around.started_unix_ns, around.finished_unix_ns
     lasted = max((end or 0) - (begin or 0), 1) * 1e-9
     is_time = figure.metric.is_time
     is_at_end = around.exit_code is not None
-    if failed is None and value is None:
-        failed = Failed(f"it told no {figure.name}", is_wrong=False)
+    why = f"it told no {figure.name}" if value is None else figure.why_not(value)
+    if why is not None:
+        failed, value = failed or Failed(why, is_wrong=False), None
     return Told(
         program=program,
         mpi_library=about.mpi_library,
         ranks=about.all_of(ranks),
         started_unix_ns=begin,
         finished_unix_ns=end,
-        has_started=is_at_end or bool(program_lines(text)),
+        has_started=is_at_end or (output.directory / BEGUN).exists() or bool(program_lines(text)),
         seconds=(value if is_time and value is not None else lasted,),
         rate=None if is_time else value,
+        printed_seconds=value if is_time else None,
         metric=figure.metric,
         values=values or {},
         failed=failed,
@@ -296,7 +319,7 @@ def told_outside(
 def program_lines(stdout: str) -> list[str]:
     """Return the lines that a program itself wrote, of a log that begins with those of `counted`."""
     marks = (RANK_LINE, MPI_LINE)
-    return [one for line in stdout.splitlines() if (one := line.strip()) and not one.startswith(marks)]
+    return [one for line in stdout.splitlines() if (one := line.strip()) and not line.startswith(marks)]
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from fabricbench.model import Model
-from fabricbench.quantity import parse_seconds
+from fabricbench.quantity import SECONDS_OF, parse_seconds
 from fabricbench.record.workload_cells import (
     COMMUNICATION_SHARE,
     OF_FIGURE,
@@ -27,13 +27,10 @@ from fabricbench.record.workload_cells import (
 )
 from fabricbench.testbed.model import WITHOUT_NUL
 from fabricbench.workload import counted
-from fabricbench.workload.adapter import Output, Parsed, program_lines, told_around, told_outside
+from fabricbench.workload.adapter import Output, Parsed, program_lines, read_output, told_around, told_outside
 
 MOST_INPUT_BYTES = 256 * 1024
 """Of all input files together: they are kept in the plan, once for each launch."""
-
-MOST_OUTPUT_BYTES = 64 * 1024 * 1024
-"""Of a file that is searched: what is beyond it, in the middle, is not read."""
 
 TAIL_LINES, MOST_OF_A_LINE = 6, 100
 """Of the output, shown where nothing was found in it."""
@@ -41,8 +38,8 @@ TAIL_LINES, MOST_OF_A_LINE = 6, 100
 COMMUNICATION = "communication"
 """The name of the figure that tells the share of communication, in %."""
 
-SECONDS_OF = MappingProxyType({"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0})
-"""Units of time, in seconds."""
+SPELLED_OUT = re.compile(r"(nano|micro|milli|[numµ])?-?sec(ond)?s?|mins|minutes?|hours?|hrs?", re.IGNORECASE)
+"""Times as no unit of ours is written."""
 
 SELECT: Mapping[str, Callable[[Sequence[float]], float]] = MappingProxyType(
     {
@@ -62,7 +59,16 @@ Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=60)]
 FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]*$", max_length=100)]
 """Of the launch's directory, and nowhere else."""
 
-OURS = (counted.AROUND, "plan.json", "launch.json", "stdout.log", "stderr.log", "records.jsonl", "kernel.jsonl")
+OURS = (
+    counted.AROUND,
+    counted.BEGUN,
+    "plan.json",
+    "launch.json",
+    "stdout.log",
+    "stderr.log",
+    "records.jsonl",
+    "kernel.jsonl",
+)
 """Files of a launch's directory that are fabricbench's own."""
 
 
@@ -107,11 +113,15 @@ class FigureTable(Model):
     @property
     def figure(self) -> Figure:
         """What it is called and judged by."""
-        return Figure(name=self.name, unit="s" if self.is_time else self.unit, better=self.better)
+        told_in = self.unit if self.is_time else None
+        return Figure(name=self.name, unit="s" if self.is_time else self.unit, better=self.better, told_in=told_in)
 
     def value(self, matches: Sequence[float]) -> float:
-        """Return what is made of the matches, a time in seconds."""
-        found = matches[0] if self.select == "only" else SELECT[self.select](matches)
+        """Return what is made of the matches, a time in seconds; an infinity where that is no number any more."""
+        try:
+            found = matches[0] if self.select == "only" else SELECT[self.select](matches)
+        except OverflowError:
+            return math.inf
         return found * SECONDS_OF.get(self.unit, 1.0)
 
 
@@ -121,16 +131,20 @@ class SuccessTable(Model):
     found: Places = ()
     absent: Places = ()
     file: str = "stdout"
-    exit_codes: tuple[int, ...] = (0,)
+    exit_codes: tuple[int, ...] = Field(default=(0,), min_length=1)
 
 
 class VerifyTable(Model):
-    """A number of the result. Without a `reference` it must be the same on every fabric, as it is written."""
+    """A number of the result. Without a `reference` it must be the same on every fabric, as it is written.
+
+    With one it must be no further off than `relative` of it or than `absolute`, whichever is more.
+    """
 
     name: str = Field(min_length=1)
     regex: PatternOfNumber
-    reference: float | None = None
-    relative: float = Field(default=0.0, ge=0)
+    reference: float | None = Field(default=None, allow_inf_nan=False)
+    relative: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    absolute: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     file: str = "stdout"
 
 
@@ -180,6 +194,22 @@ class Application(Model):
                 "name them in the command"
             )
         return self
+
+    def misleading(self) -> str | None:
+        """Return what of a figure's unit would be read otherwise than it is meant; None where all is well."""
+        for one in self.figure:
+            if one.name == COMMUNICATION and one.unit != "%":
+                return f"figure: {COMMUNICATION!r} is the share of the ranks' time in MPI, in %; found the unit {one.unit!r}"
+            if SPELLED_OUT.fullmatch(one.unit):
+                return (
+                    f"figure: {one.name!r} has the unit {one.unit!r}; needed of a time one of {', '.join(SECONDS_OF)}"
+                )
+        return None
+
+    @property
+    def searched(self) -> tuple[str, ...]:
+        """The files that are searched."""
+        return (*(one.file for one in self.figure), self.success.file, *(one.file for one in self.verify))
 
     @property
     def templates(self) -> Iterator[str]:
@@ -235,8 +265,10 @@ class Reading:
         for one in self._application.figure:
             matches, problem = self._numbers(one.name, one.regex, one.file, is_only=one.select == "only")
             value = one.value(matches) if problem is None else math.nan
-            if problem is None and one is self._application.figure[0] and not value > 0:
-                problem = f"figure {one.name!r} is {value:g} {one.unit}: no time and no rate is that"
+            if problem is None and one is self._application.figure[0] and (why := one.figure.why_not(value)):
+                problem = f"figure {one.name!r} is {why}"
+            if problem is None and not math.isfinite(value):
+                problem = f"figure {one.name!r}: its {one.select} is no finite number"
             if problem is None:
                 found.append(one.figure.found(value))
             else:
@@ -245,7 +277,7 @@ class Reading:
 
     def _numbers(self, name: str, regex: str, file: str, *, is_only: bool) -> tuple[list[float], str | None]:
         """Return the numbers that a regular expression finds, and what is wrong with them."""
-        texts = [found[1] for found in re.finditer(regex, self._text(file), re.MULTILINE)]
+        texts = self._matches(regex, file)
         searched = f"figure {name!r}: {regex!r} in {file}"
         if not texts:
             return [], f"{searched} matched nothing{self._absent(file)}"
@@ -270,17 +302,21 @@ class Reading:
             yield CheckFound(name="success", holds=there is not None, found=found, needed=repr(regex))
         for regex in success.absent:
             there = re.search(regex, text, re.MULTILINE)
-            found = repr(there[0]) if there else "nothing"
-            yield CheckFound(name="success", holds=there is None, found=found, needed=f"no {regex!r} in {success.file}")
+            is_there = self._path(success.file).is_file()
+            found = repr(there[0]) if there else "nothing" if is_there else f"no file {success.file}"
+            holds = is_there and there is None
+            yield CheckFound(name="success", holds=holds, found=found, needed=f"no {regex!r} in {success.file}")
 
     def _verified(self) -> Iterator[CheckFound]:
         for one in self._application.verify:
             numbers, problem = self._numbers(one.name, one.regex, one.file, is_only=False)
             needed = "the same number on every fabric"
             if one.reference is not None:
-                needed = f"{one.reference:.12g} within {one.relative:g}"
+                of_size = f", or {one.absolute:g} of any size" if one.absolute else ""
+                needed = f"{one.reference:.12g} within {one.relative:g}{of_size}"
             holds = problem is None and all(
-                one.reference is None or abs(number - one.reference) <= one.relative * abs(one.reference)
+                one.reference is None
+                or abs(number - one.reference) <= max(one.relative * abs(one.reference), one.absolute)
                 for number in numbers
             )
             found = problem or ", ".join(f"{number:.12g}" for number in numbers)
@@ -291,18 +327,23 @@ class Reading:
         facts = {"program sha256": self._around.program_sha256, "MPI": self._told.mpi_library or ""}
         for one in self._application.verify:
             if one.reference is None:
-                texts = [found[1] for found in re.finditer(one.regex, self._text(one.file), re.MULTILINE)]
-                facts[one.name] = " ".join(texts)
+                facts[one.name] = " ".join(self._matches(one.regex, one.file))
         return {what: fact for what, fact in facts.items() if fact}
 
+    def _matches(self, regex: str, file: str) -> list[str]:
+        """Return what the group of a regular expression holds, of each match: nothing where the group took no part."""
+        return [found[1] or "" for found in re.finditer(regex, self._text(file), re.MULTILINE)]
+
     def _text(self, file: str) -> str:
-        """Return a file's text; empty where there is none. A file of another place is none of the launch's."""
+        """Return a file's text; empty where there is none."""
         if file not in self._texts:
-            path = {"stdout": self._output.stdout, "stderr": self._output.stderr}.get(
-                file, self._output.directory / Path(file).name
-            )
-            self._texts[file] = _read(path)
+            self._texts[file] = read_output(self._path(file))
         return self._texts[file]
+
+    def _path(self, file: str) -> Path:
+        """Return where a file lies. One of another place is none of the launch's."""
+        logs = {"stdout": self._output.stdout, "stderr": self._output.stderr}
+        return logs.get(file, self._output.directory / Path(file).name)
 
     def _absent(self, file: str) -> str:
         return "" if self._text(file) else ", which is empty or not there"
@@ -311,18 +352,6 @@ class Reading:
         """Return the last lines that the program wrote, for people to read behind a reason."""
         lines = [line[:MOST_OF_A_LINE] for line in program_lines(self._text("stdout"))[-TAIL_LINES:]]
         return f"; stdout ends: {' | '.join(lines)}" if lines else "; stdout is empty"
-
-
-def _read(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            data = file.read(MOST_OUTPUT_BYTES // 2)
-            rest = path.stat().st_size - len(data)
-            if rest > MOST_OUTPUT_BYTES // 2:
-                file.seek(-(MOST_OUTPUT_BYTES // 2), 2)
-            return (data + file.read()).decode(errors="replace")
-    except OSError:
-        return ""
 
 
 def _number(text: str) -> float | None:

@@ -32,7 +32,7 @@ exit_codes = [0]
 name = "energy"
 regex = 'E = (\S+)'
 reference = -4.62
-relative = 1e-6                        # without a reference it must be the same on every fabric
+relative = 1e-6                        # or absolute = 1e-9; without a reference it must be the same on every fabric
 
 `application = "hpl.toml"` takes all of it from a file beside the campaign; what stands beside `application` comes before what the
 file says. A figure of the name "communication" in % explains and is not compared: the share of the ranks' time in MPI.
@@ -140,13 +140,17 @@ class CommandStart(Start):
         """Return the command in the launch's directory, behind what counts the interfaces around it."""
         values = self._placeholders(place)
         program, *arguments = (filled(token, values) for token in self.application.command)
-        environment = {name: filled(text, values) for name, text in self.application.environment.items()}
         return counted.wrapped(
             [str(_found(program, self.application.name)), *arguments],
             place.directory / counted.AROUND,
             place.directory,
-            environment,
+            self.environment(place),
         )
+
+    def environment(self, place: Place) -> dict[str, str]:
+        """Return the application's variables with their placeholders filled."""
+        values = self._placeholders(place)
+        return {name: filled(text, values) for name, text in self.application.environment.items()}
 
     def files(self) -> Mapping[str, str]:
         """Return the input files."""
@@ -220,6 +224,7 @@ class CommandTable(WorkloadTable, Application):
         if not isinstance(data, Mapping) or data.get("application") is None:
             return data
         given = {name: value for name, value in data.items() if name != "application"}
+        merging = ("parameters", "environment")
         path = _beside_the_campaign(data["application"], info)
         try:
             file = read_table(path)
@@ -229,8 +234,28 @@ class CommandTable(WorkloadTable, Application):
         if unknown:
             guess = did_you_mean(unknown[0], [*Application.model_fields, "parameters", "ranks"])
             raise ValueError(f"application: {path} has an unknown key {unknown[0]!r}{guess}")
-        merged = {name: {**file.get(name, {}), **given.get(name, {})} for name in ("parameters", "environment")}
+        for source, where in ((file, f" in {path}"), (given, "")):
+            wrong = [name for name in merging if not isinstance(source.get(name, {}), Mapping)]
+            if wrong:
+                raise ValueError(f"{wrong[0]}: found {source[wrong[0]]!r}{where}, needed a table: {{ key = value }}")
+        merged = {name: {**file.get(name, {}), **given.get(name, {})} for name in merging}
         return {**file, **given, **merged}
+
+    @model_validator(mode="after")
+    def _units_say_what_is_meant(self) -> CommandTable:
+        misleading = self.misleading()
+        if misleading is not None:
+            raise ValueError(misleading)
+        return self
+
+    @model_validator(mode="after")
+    def _searches_its_own_directory(self) -> CommandTable:
+        elsewhere = next((name for name in self.searched if "/" in name or name in ("", ".", "..")), None)
+        if elsewhere is not None:
+            raise ValueError(
+                f"file: found {elsewhere!r}, needed stdout, stderr or the name of a file that the program writes where it starts"
+            )
+        return self
 
     @model_validator(mode="after")
     def _placeholders_have_values(self) -> CommandTable:
@@ -238,9 +263,9 @@ class CommandTable(WorkloadTable, Application):
         for text in (*self.command, *self.environment.values()):
             for name in PLACEHOLDER.findall(text):
                 if name not in known or (name == "input" and not self.files):
-                    raise ValueError(
-                        f"{{{name}}} has no value{did_you_mean(name, known)}; there are {', '.join(known)}"
-                    )
+                    guess = did_you_mean(name, [one for one in known if one != name])
+                    why = "is the first of `files`, and there are none" if name == "input" else f"has no value{guess}"
+                    raise ValueError(f"{{{name}}} {why}; there are {', '.join(one for one in known if one != name)}")
         used = {name for text in self.templates for name in PLACEHOLDER.findall(text)}
         for name, values in self.parameters.items():
             if name in (*BUILT_IN, "workload", "figure", "unit"):
@@ -249,7 +274,7 @@ class CommandTable(WorkloadTable, Application):
                 raise ValueError(
                     f"parameters: {name} changes nothing: write {{{name}}} into the command, a file or a variable"
                 )
-            if not values or len(set(values)) < len(values):
+            if not values or len({*map(str, values)}) < len(values):
                 raise ValueError(f"parameters: {name} is {list(values)}, needed at least one value, each once")
         return self
 

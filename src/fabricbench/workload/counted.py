@@ -1,4 +1,6 @@
-"""Runs a program and writes down what happened around it: `python -I -S counted.py FILE [--in FOLDER] [--set A=B] -- PROGRAM...`.
+"""Runs a program and writes down what happened around it.
+
+`python -I -S counted.py FILE [--in FOLDER] [--set A=B] [--inherited A=B] -- PROGRAM...`
 
 For MPI programs that know nothing of fabricbench: on rank 0 this counts what the network interfaces carry around the whole
 program, start and end included, and on every other rank it becomes the program. Before that it enters the directory where the
@@ -28,8 +30,13 @@ AROUND = "around.json"
 Counters = dict[str, tuple[int, ...]]
 """Bytes sent and received, by the counter's name."""
 
+BEGUN = "around.begun"
+"""The file beside it that says that the program has been started, whatever becomes of it."""
+
 RANK_VARIABLES = ("PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
 """Where a starter tells a process its rank before MPI_Init."""
+
+PRELOAD = "LD_PRELOAD"
 
 CANNOT_START = 127
 
@@ -50,9 +57,25 @@ print(text.value.decode(errors="replace").splitlines()[0])
 ASK_SECONDS = 10.0
 
 
-def rank() -> int:
-    """Return this process's rank; 0 if no starter told."""
-    return int(next((os.environ[name] for name in RANK_VARIABLES if name in os.environ), "0"))
+def rank(inherited: dict[str, str]) -> int:
+    """Return this process's rank; 0 if no starter told.
+
+    `inherited` is what whoever asked for the launch had of these variables, within a job of its own, say: what a starter has set
+    is another value, or another variable.
+    """
+    told = {name: os.environ[name] for name in RANK_VARIABLES if os.environ.get(name, "").isdecimal()}
+    own = [value for name, value in told.items() if inherited.get(name) != value]
+    return int(next(iter([*own, *told.values()]), "0"))
+
+
+def set_variables(asked: dict[str, str]) -> None:
+    """Set variables by the rule of `launch/starting.py`: each replaces what was set, LD_PRELOAD is joined behind it."""
+    before = os.environ.get(PRELOAD)
+    os.environ.update(asked)
+    if before and asked.get(PRELOAD):
+        os.environ[PRELOAD] = f"{before}:{asked[PRELOAD]}"
+    elif before:
+        os.environ[PRELOAD] = before
 
 
 def rank_line(number: int, pid: int) -> str:
@@ -90,6 +113,8 @@ def wrapped(
     """Return the tokens that run a program under this, as each rank runs them."""
     tokens = [sys.executable, "-I", "-S", __file__, str(file)]
     tokens += ["--in", str(directory)] if directory is not None else []
+    inherited = {name: os.environ[name] for name in RANK_VARIABLES if name in os.environ}
+    tokens += [token for name, value in inherited.items() for token in ("--inherited", f"{name}={value}")]
     tokens += [token for name, value in (environment or {}).items() for token in ("--set", f"{name}={value}")]
     return [*tokens, "--", *program]
 
@@ -188,7 +213,7 @@ def read_around(path: Path) -> Around:
         counts = [count for each in found.interfaces.values() for count in (each["sent"], each["received"])]
     except (OSError, ValueError, TypeError, AttributeError, KeyError):
         return Around()
-    is_ours = all(type(one) is int for one in (*numbers, *counts)) and all(
+    is_ours = all(type(one) is int and 0 <= one < 2**63 for one in (*numbers, *counts)) and all(
         isinstance(one, str) for one in (found.program, found.program_sha256)
     )
     return found if is_ours else Around()
@@ -204,24 +229,27 @@ def _sha256(path: str) -> str:
 
 @dataclass
 class _Asked:
-    """The command line: the file to write, the directory to be in, what to set, the program."""
+    """The command line: the file to write, the directory to be in, what to set, what was inherited, the program."""
 
     file: Path
     directory: str | None
     environment: dict[str, str]
+    inherited: dict[str, str]
     command: list[str]
 
 
 def _asked(arguments: list[str]) -> _Asked:
     end = arguments.index("--")
-    options, environment, directory = arguments[1:end], {}, None
+    options, directory = arguments[1:end], None
+    variables: dict[str, dict[str, str]] = {"--set": {}, "--inherited": {}}
     for option, value in zip(options[::2], options[1::2], strict=True):
         if option == "--in":
             directory = value
         else:
             name, _, text = value.partition("=")
-            environment[name] = text
-    return _Asked(Path(arguments[0]), directory, environment, arguments[end + 1 :])
+            variables[option][name] = text
+    command = arguments[end + 1 :]
+    return _Asked(Path(arguments[0]), directory, variables["--set"], variables["--inherited"], command)
 
 
 def main(arguments: list[str]) -> int:
@@ -229,11 +257,11 @@ def main(arguments: list[str]) -> int:
     asked = _asked(arguments)
     command = asked.command
     try:
-        number = rank()
+        number = rank(asked.inherited)
         write_line(rank_line(number, os.getpid()))
         if asked.directory is not None and (number == 0 or Path(asked.directory).is_dir()):
             os.chdir(asked.directory)
-        os.environ.update(asked.environment)
+        set_variables(asked.environment)
         if number != 0:
             os.execvp(command[0], command)  # noqa: S606 - tokens, never a shell string
         write_line(f"{MPI_LINE}{mpi_library(command[0]) or ''}\n")
@@ -241,6 +269,7 @@ def main(arguments: list[str]) -> int:
         about = {"program": program, "program_sha256": _sha256(program), "started_unix_ns": time.time_ns()}
         before = read_traffic()
         child = os.posix_spawnp(command[0], command, os.environ)
+        asked.file.with_name(BEGUN).touch()
     except OSError as error:
         sys.stderr.write(f"{error.filename or command[0]}: {error.strerror}\n")
         return CANNOT_START

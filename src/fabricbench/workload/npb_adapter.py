@@ -42,6 +42,7 @@ from fabricbench.workload.adapter import (
     Seats,
     Start,
     WorkloadTable,
+    read_output,
     seated,
 )
 from fabricbench.workload.npb import (
@@ -162,7 +163,7 @@ class KernelStart(Start):
             return _parsed(read_npb(path))
         around = counted.read_around(output.directory / counted.AROUND)
         carried = {name: InterfaceBytes(**each) for name, each in around.interfaces.items()}
-        return _parsed(parse_official(path.read_text(errors="replace")), carried)
+        return _parsed(parse_official(read_output(path)), carried)
 
     @property
     def native_programs(self) -> tuple[str, ...]:

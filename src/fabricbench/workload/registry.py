@@ -26,7 +26,7 @@ def _workload_of(data: Mapping[str, Any]) -> Workload:
     kind = data.get("kind")
     if kind is None:
         raise ValueError(f'kind: missing, it is required; write kind = "{next(iter(WORKLOADS))}", say')
-    if kind not in WORKLOADS:
+    if not isinstance(kind, str) or kind not in WORKLOADS:
         known = list(WORKLOADS)
         raise ValueError(f"kind: found {kind!r}, needed one of {', '.join(known)}{did_you_mean(str(kind), known)}")
     return WORKLOADS[kind]

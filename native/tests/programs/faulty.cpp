@@ -3,6 +3,7 @@
 #include <limits>
 #include <memory>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -25,6 +26,13 @@ int leak() {
   return sum;
 }
 
+int race() {
+  int sum = 0;
+  std::jthread other([&] { sum += three; });
+  sum += three;
+  return sum;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -32,6 +40,7 @@ int main(int argc, char** argv) {
   if (kind == "beyond") return read_beyond_the_end() & 0;
   if (kind == "overflow") return overflow() & 0;
   if (kind == "leak") return leak() & 0;
-  std::fputs("usage: faulty beyond|overflow|leak\n", stderr);
+  if (kind == "race") return race() & 0;
+  std::fputs("usage: faulty beyond|overflow|leak|race\n", stderr);
   return 2;
 }

@@ -226,8 +226,10 @@ INSTANTIATE_TEST_SUITE_P(OfReceiving, Doors, testing::Values("blocking", "pollin
 
 TEST_P(Doors, EveryMessageLiesInMemoryThatTheDeviceHasLent) {
   std::vector<json> probes;
-  for (const Pattern pattern : patterns_over_paths()) {
-    for (const char* layer : {"udp", "tcp"}) probes.push_back(probe_of(pattern, layer, "strict", GetParam()));
+  for (const Layer layer : {Layer::udp, Layer::tcp}) {
+    for (const Pattern pattern : patterns_over_paths(layer)) {
+      probes.push_back(probe_of(pattern, name_of(layer), "strict", GetParam()));
+    }
   }
   const std::vector<json> lines = measure(probes);
   for (std::size_t i = 0; i < probes.size() && is_first_rank(); ++i) {
@@ -238,20 +240,20 @@ TEST_P(Doors, EveryMessageLiesInMemoryThatTheDeviceHasLent) {
 
 /// Measure each pattern over a strict path three times: twice with messages that one rank is lent no buffer for, as it
 /// verifies and as it does not, and once with others. The first two fail with the cause, and nothing is left of them.
-void expect_cause(std::string_view layer, int rank, const std::function<void()>& refuse, const std::string& cause) {
+void expect_cause(Layer layer, int rank, const std::function<void()>& refuse, const std::string& cause) {
   constexpr int refused_bytes = message_bytes + 1;
   int own = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &own);
   if (own == rank) refusal = {.bytes = refused_bytes, .refuse = refuse};
   std::vector<json> probes;
-  for (const Pattern pattern : patterns_over_paths()) {
+  for (const Pattern pattern : patterns_over_paths(layer)) {
     if (facts_of(pattern).family == Family::matrix) continue;  // its pairs are pairs
     for (const int verified : {2, 0}) {
-      probes.push_back(probe_of(pattern, layer, "strict", "blocking"));
+      probes.push_back(probe_of(pattern, name_of(layer), "strict", "blocking"));
       probes.back()["message_bytes"] = refused_bytes;
       probes.back()["verify_messages"] = verified;
     }
-    probes.push_back(probe_of(pattern, layer, "strict", "blocking"));
+    probes.push_back(probe_of(pattern, name_of(layer), "strict", "blocking"));
   }
   const std::vector<json> lines = measure(probes);
   refusal = {};
@@ -271,11 +273,12 @@ void expect_cause(std::string_view layer, int rank, const std::function<void()>&
 
 TEST(Memory, ARankThatItsDeviceRefusesABufferFailsItsCellWithTheCauseAndNoOther) {
   expect_cause(
-      "tcp", 0, [] { throw Failure(FailureCode::unsupported, "no more frames are free"); }, "no more frames are free");
+      Layer::tcp, 0, [] { throw Failure(FailureCode::unsupported, "no more frames are free"); },
+      "no more frames are free");
 }
 
 TEST(Memory, ARankWithoutMemoryFailsItsCellWithThatAndNoOther) {
-  expect_cause("udp", 1, [] { throw std::bad_alloc(); }, "out of memory: use smaller messages or fewer samples");
+  expect_cause(Layer::udp, 1, [] { throw std::bad_alloc(); }, "out of memory: use smaller messages or fewer samples");
 }
 
 TEST(Matrix, AReceiverThatStandsStillUntilItsSenderGivesUpLeavesNothingToTheWayBack) {

@@ -2,81 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import math
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fabricbench.analysis import analyse
 from fabricbench.campaign.attempt import Attempts, start_of
 from fabricbench.campaign.plan import RunPlan, plan_run
-from fabricbench.campaign.run import start_run
 from fabricbench.campaign.run_directory import RunDirectory
-from fabricbench.campaign.specification import Campaign, campaign_of, read_campaign
-from fabricbench.campaign.venue import OwnLab, Standing
-from fabricbench.errors import EnvironmentLacks, RunIncomplete, UsageError
-from fabricbench.lab import lab_support, parse_fabrics
-from fabricbench.lab.topology import plan_lab
-from fabricbench.native import build_info, native_file
-from fabricbench.record.store import Run
-from fabricbench.record.workload_cells import WorkloadPart
-from fabricbench.report.formats import FORMATS, Format
-from fabricbench.testbed.model import Testbed
-from fabricbench.testbed.reading import local_testbed
+from fabricbench.campaign.specification import Campaign, read_campaign
+from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.workload import adapter
 from fabricbench.workload.adapter import Output, Parsed, Place
 from fabricbench.workload.command import CommandStart, CommandTable, filled, grid
 from fabricbench.workload.counted import AROUND, BEGUN, MPI_LINE, rank_line
+from support.applications import EXAMPLES, RATE, TIME, campaign, lab_of, parsed, start, starts, table
 from support.fake_launcher import FakeLauncher
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
 OUTPUTS = Path(__file__).parent / "outputs"
-TIME = {"name": "time", "regex": r"^time (\S+)$", "unit": "s", "better": "lower"}
-RATE = {"name": "rate", "regex": r"^rate (\S+)$", "unit": "GFLOP/s", "better": "higher"}
-
-
-def table(**keys: Any) -> dict[str, Any]:
-    return {"kind": "command", "name": "tiny", "command": ["echo", "{ranks}"], "figure": [TIME], **keys}
-
-
-def campaign(*tables: dict[str, Any], source: str = "c.toml", **keys: Any) -> Campaign:
-    return campaign_of({"campaign": {"blocks": 2, **keys}, "workload": list(tables)}, source)
-
-
-def lab_of(nodes: int = 4) -> Testbed:
-    return plan_lab("four", nodes, parse_fabrics("fast-ethernet,myrinet"), [0, 1]).testbed()
-
-
-def starts(*tables: dict[str, Any]) -> list[CommandStart]:
-    plan = plan_run(campaign(*tables), lab_of(), seed=1)
-    found = {launch.workload.name: launch.workload for launch in plan.launches if launch.workload}
-    return [one for _, one in sorted(found.items()) if isinstance(one, CommandStart)]
-
-
-def start(**keys: Any) -> CommandStart:
-    (one,) = starts(table(**{"ranks": [2], **keys}))
-    return one
-
-
-def parsed(
-    directory: Path, one: CommandStart, stdout: str, *, stderr: str = "", exit_code: int | None = 0, **files: str
-) -> Parsed:
-    """What is read of an output, as `counted` frames it."""
-    around = f"{MPI_LINE}MPICH 5\n" + "".join(rank_line(rank, 100 + rank) for rank in range(one.ranks))
-    (directory / "stdout.log").write_text(around + stdout)
-    (directory / "stderr.log").write_text(stderr)
-    for name, text in files.items():
-        (directory / name.replace("_", ".")).write_text(text)
-    if exit_code is not None:
-        told = {"exit_code": exit_code, "started_unix_ns": 10**18, "finished_unix_ns": 10**18 + 3 * 10**9}
-        (directory / AROUND).write_text(json.dumps({**told, "interfaces": {"fe0": {"sent": 5, "received": 7}}}))
-    found = one.parse(Output(directory, directory / "stdout.log", directory / "stderr.log"))
-    assert found is not None
-    return found
 
 
 def test_every_combination_of_parameters_and_ranks_is_a_launch_of_its_own():
@@ -296,17 +240,6 @@ def test_whatever_an_adapter_raises_is_a_failed_cell(tmp_path: Path):
     assert cell.failed.reason == "what it wrote cannot be read: KeyError: 'time'"
 
 
-@pytest.mark.mpi
-def test_an_application_whose_first_rank_dies_by_a_signal_is_tried_again_and_does_not_count(tmp_path: Path):
-    dying = table(command=["sh", "-c", "echo time 1; kill -SEGV $$"], ranks=[1])
-    with pytest.raises(RunIncomplete, match="ended with exit code"):
-        measure(tmp_path / "run", Standing(given=local_testbed()), dying)
-    run = Run.open(tmp_path / "run")
-    assert run.launches == ()
-    assert {one.summary.outcome for one in run.unfinished} == {"failed"}
-    assert run.set_aside
-
-
 @pytest.mark.parametrize(("exit_code", "is_adopted"), [(0, True), (139, False)])
 def test_what_a_crash_kept_from_being_stored_is_adopted_unless_the_program_died(
     tmp_path: Path, exit_code: int, is_adopted: bool
@@ -376,14 +309,6 @@ def test_a_program_that_was_started_and_printed_nothing_did_start(tmp_path: Path
     assert begun.told.damage
 
 
-@pytest.mark.mpi
-def test_an_application_that_aborts_is_said_to_have_ended_and_the_run_goes_on(tmp_path: Path):
-    """As MPI_Abort has it: every rank is killed, the one that counts as well, before anything is printed."""
-    aborting = table(command=["sh", "-c", "sleep 0.3; kill -KILL $PPID"], ranks=[2])
-    with pytest.raises(RunIncomplete, match="ended with exit code"):
-        measure(tmp_path / "run", Standing(given=local_testbed()), aborting)
-
-
 def test_another_exit_code_than_those_allowed_makes_no_value(tmp_path: Path):
     failed = parsed(tmp_path, start(), "time 1\nABORT\n", exit_code=3).told.failed
     assert failed is not None
@@ -440,134 +365,3 @@ def test_every_application_and_the_campaign_of_them_can_be_planned():
     for path in (EXAMPLES / "applications").glob("*.toml"):
         assert starts({"kind": "command", "application": str(path), "ranks": [4]})
     assert len(plan_run(read_campaign(EXAMPLES / "campaign-applications.toml"), lab_of(), seed=1).cells) == 3
-
-
-IS = {
-    "kind": "command",
-    "name": "npb-is",
-    "command": ["fabricbench-npb", "is", "--class", "{class}"],
-    "parameters": {"class": ["S"]},
-    "ranks": [2],
-    "environment": {"FABRICBENCH_TOLD": "{class}"},
-    "success": {"found": [r"^\s+verification\s+successful$"]},
-    "figure": [
-        {"name": "rate", "regex": r"^\s+rate\s+(\S+) Mop/s", "unit": "Mop/s", "better": "higher"},
-        {"name": "time", "regex": r"^\s+time\s+(\S+) s$", "unit": "s", "better": "lower"},
-        {"name": "communication", "regex": r"computing, (\S+) % in MPI", "unit": "%", "better": "lower"},
-    ],
-}
-
-
-def measure(directory: Path, venue: OwnLab | Standing, *tables: dict[str, Any]) -> Run:
-    asked = campaign(*tables)
-    start_run(directory, asked, venue, plan_run(asked, venue.testbed(), seed=1), notify=lambda _: None)
-    return Run.open(directory)
-
-
-@pytest.mark.lab
-@pytest.mark.mpi
-def test_an_application_runs_in_a_lab_and_its_rate_reaches_every_report(tmp_path: Path):
-    if lab_support().mode == "none":
-        pytest.skip(f"no lab can be had here: {lab_support().reason}")
-    venue = OwnLab(nodes=2, fabrics=tuple(parse_fabrics("fast-ethernet,myrinet")))
-    run = measure(tmp_path / "run", venue, IS)
-    assert [launch.proof for launch in run.launches] == ["proven"] * 4, [
-        launch.summary.facts.path_proof for launch in run.launches
-    ]
-    cells = run.cells()
-    assert set(cells["status"]) == {"done"}, cells["reason"].to_list()
-    assert set(cells["metric"]) == {"work_rate"}
-    parts = [launch.summary.workload for launch in run.launches]
-    for part in parts:
-        assert isinstance(part, WorkloadPart)
-        assert [(one.name, one.unit) for one in part.figures][:2] == [("rate", "Mop/s"), ("time", "s")]
-        assert part.communication_share is not None
-        assert set(part.fixed) == {"program sha256", "MPI"}
-    conditions = [launch.summary.facts.conditions for launch in run.launches]
-    assert {one["workload environment"] for one in conditions} == {"FABRICBENCH_TOLD=S"}
-    findings = analyse([run])
-    assert findings.applications is not None
-    assert findings.cells[0].unit == "Mop/s"
-    for name in ("html", "markdown", "csv", "text", "json"):
-        made = FORMATS[name]
-        assert isinstance(made, Format)
-        text = made.render(findings).decode() + "".join(
-            one.decode() for one in (made.render_others(findings) if made.render_others else {}).values()
-        )
-        assert "npb-is" in text, name
-        assert "Mop/s" in text, name
-
-
-@pytest.mark.lab
-@pytest.mark.mpi
-def test_an_application_whose_ranks_print_much_is_proven(tmp_path: Path):
-    if lab_support().mode == "none":
-        pytest.skip(f"no lab can be had here: {lab_support().reason}")
-    npb = native_file("fabricbench-npb")
-    printing = {**IS, "command": ["sh", "-c", f"{npb} is --class {{class}}; yes some line | head -c 3000000"]}
-    venue = OwnLab(nodes=2, fabrics=tuple(parse_fabrics("fast-ethernet,myrinet")))
-    run = measure(tmp_path / "run", venue, printing)
-    assert [launch.proof for launch in run.launches] == ["proven"] * 4, [
-        launch.summary.facts.path_proof for launch in run.launches
-    ]
-
-
-@pytest.mark.mpi
-def test_a_time_far_below_a_nanosecond_reaches_every_report_as_the_program_told_it(tmp_path: Path):
-    figure = {**TIME, "regex": r"^update (\S+)$", "unit": "ns", "select": "first"}
-    run = measure(
-        tmp_path / "run",
-        Standing(given=local_testbed()),
-        table(command=["echo", "update", "0.3"], figure=[figure], ranks=[2]),
-        table(name="other", command=["echo", "update", "1.3"], figure=[figure], ranks=[2]),
-    )
-    worth = run.launch_quantiles().select("variant", "launch_value", "mean").unique().sort("variant").rows()
-    assert worth == [
-        ("other 2 ranks", pytest.approx(1.3), pytest.approx(1.3)),
-        ("tiny 2 ranks", pytest.approx(0.3), pytest.approx(0.3)),
-    ]
-    findings = analyse([run])
-    assert findings.applications is not None
-    shown = {(one.application.name, one.unit, round(one.level.value, 9)) for one in findings.applications.results}
-    assert shown == {("other", "ns", 1.3), ("tiny", "ns", 0.3)}
-    assert {(cell.workload.name if cell.workload else "", round(cell.value_a, 9)) for cell in findings.cells} == {
-        ("other", 1.3),
-        ("tiny", 0.3),
-    }
-
-
-@pytest.mark.mpi
-def test_an_application_with_a_wrong_result_is_a_failed_cell_and_the_run_goes_on(tmp_path: Path):
-    wrong = {**IS, "success": {"found": ["never printed"]}}
-    run = measure(tmp_path / "run", Standing(given=local_testbed()), wrong)
-    cells = run.cells()
-    assert set(cells["status"]) == {"failed"}
-    assert "wrong result: success: found nothing in stdout, needed 'never printed'; stdout ends: " in cells["reason"][0]
-    assert all(launch.summary.is_finished for launch in run.launches)
-
-
-DEBIAN = "/usr/lib/x86_64-linux-gnu/scalapack/mpich-tests"
-"""Where Debian's scalapack-mpi-test puts what it built for MPICH."""
-
-
-@pytest.mark.lab
-@pytest.mark.mpi
-def test_debians_linpack_runs_as_the_example_describes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    if lab_support().mode == "none":
-        pytest.skip(f"no lab can be had here: {lab_support().reason}")
-    monkeypatch.setenv("PATH", DEBIAN, prepend=":")
-    version = subprocess.run(
-        [build_info().mpiexec, "--version"], capture_output=True, text=True, timeout=20, check=False
-    )
-    if shutil.which("xdlu") is None or "HYDRA" not in version.stdout:
-        pytest.skip(
-            "Debian's scalapack-mpi-test for MPICH is not here, or MPI is another one (apt install scalapack-mpi-test)"
-        )
-    application = str(EXAMPLES / "applications/scalapack-lu.toml")
-    asked = {"kind": "command", "application": application, "ranks": [2], "parameters": {"n": [200]}}
-    venue = OwnLab(nodes=2, fabrics=tuple(parse_fabrics("fast-ethernet,myrinet")))
-    run = measure(tmp_path / "run", venue, asked)
-    assert set(run.cells()["status"]) == {"done"}, run.cells()["reason"].to_list()
-    assert {launch.proof for launch in run.launches} == {"proven"}, [
-        one.summary.facts.path_proof for one in run.launches
-    ]

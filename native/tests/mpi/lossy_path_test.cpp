@@ -8,6 +8,7 @@
 #include "pattern/oneway.hpp"
 #include "pattern/pingpong.hpp"
 #include "pattern/round_trip.hpp"
+#include "task_of_two.hpp"
 #include "transport/device.hpp"
 
 namespace fabricbench {
@@ -90,11 +91,11 @@ class PrepostingLossyPath : public LossyPath {
 static_assert(PrepostingTransport<PrepostingLossyPath> && !PrepostingTransport<LossyPath>);
 
 /// Both ends of a path, the leader's losses on rank 0 and the follower's on rank 1.
-class LossyPair : public testing::Test {
+class LossyPair : public testing::Test, protected TaskOfTwo {
  protected:
-  bool is_leader() const { return team_.member() == leader; }
+  bool is_leader() const { return team.member() == leader; }
   LossyPath path(const std::function<int(int)>& forth, const std::function<int(int)>& back) const {
-    return LossyPath(1 - team_.member(), is_leader() ? forth : back);
+    return LossyPath(1 - team.member(), is_leader() ? forth : back);
   }
   void TearDown() override {
     MPI_Barrier(MPI_COMM_WORLD);
@@ -107,11 +108,11 @@ class LossyPair : public testing::Test {
   /// Take part in a short cell; whether it failed here.
   template <class Pattern>
   bool fails(LossyPath& lossy) {
-    probe_.warmup_samples = 0;
-    probe_.stopping = {.minimum_samples = 5, .maximum_samples = 5, .maximum_seconds = 0.05};
-    samples_.measured.prepare(5, false);
+    probe.warmup_samples = 0;
+    probe.stopping = {.minimum_samples = 5, .maximum_samples = 5, .maximum_seconds = 0.05};
+    samples.measured.prepare(5, false);
     try {
-      typename Pattern::template Over<KernelClock, LossyPath>(lossy, task_).run();
+      typename Pattern::template Over<KernelClock, LossyPath>(lossy, task).run();
     } catch (const Failure&) {
       return true;
     }
@@ -119,59 +120,39 @@ class LossyPair : public testing::Test {
   }
   /// Who failed, as the ranks of a cell agree on it afterwards.
   std::string who_failed(bool own) const {
-    std::string all_names = team_.has_any(own && is_leader()) ? "leader" : "";
-    if (team_.has_any(own && !is_leader())) all_names += "follower";
-    team_.discard_leftovers();
+    std::string all_names = team.has_any(own && is_leader()) ? "leader" : "";
+    if (team.has_any(own && !is_leader())) all_names += "follower";
+    team.discard_leftovers();
     return all_names;
   }
 
-  Control control_;
-  CellTeam team_{control_, {0, 1}, 0};
   LossyPair() {
-    probe_.pattern = Pattern::pingpong;
-    probe_.message_bytes = 64;
-    probe_.verify_messages = 4;
-    probe_.reply_timeout_seconds = 0.1;
+    probe.pattern = Pattern::pingpong;
+    probe.message_bytes = 64;
+    probe.verify_messages = 4;
+    probe.reply_timeout_seconds = 0.1;
   }
-
-  PlanProbe probe_;
-  std::uint32_t sequence_ = 1;
-  Samples samples_;
-  Counters counters_;
-  Findings findings_;
-  ClockModel clock_;
-  Task task_{.probe = probe_,
-             .team = team_,
-             .timebase = {},
-             .clock_overhead_ns = 0,
-             .token = 0xfab1,
-             .sequence = sequence_,
-             .samples = samples_,
-             .counters = counters_,
-             .findings = findings_,
-             .clock = clock_,
-             .is_over = {}};
 };
 
 TEST_F(LossyPair, ALostFirstMessageIsSentAgain) {
   LossyPath lossy = path([](int number) { return number == 0 ? 0 : 1; }, all);
-  Verification<LossyPath>(lossy, task_).run();
-  EXPECT_EQ(counters_.verified, is_leader() ? 4U : 0U);
-  EXPECT_EQ(counters_.corrupted, 0U);
+  Verification<LossyPath>(lossy, task).run();
+  EXPECT_EQ(counters.verified, is_leader() ? 4U : 0U);
+  EXPECT_EQ(counters.corrupted, 0U);
 }
 
 TEST_F(LossyPair, LostAnswersAndDoublesBeforeTheFirstThatComesAreNothingWrong) {
   LossyPath lossy = path([](int number) { return number == 0 ? 2 : 1; }, [](int number) { return number < 3 ? 0 : 2; });
-  Verification<LossyPath>(lossy, task_).run();
-  EXPECT_EQ(counters_.verified, is_leader() ? 4U : 0U);
-  EXPECT_EQ(counters_.corrupted, 0U);
+  Verification<LossyPath>(lossy, task).run();
+  EXPECT_EQ(counters.verified, is_leader() ? 4U : 0U);
+  EXPECT_EQ(counters.corrupted, 0U);
 }
 
 TEST_F(LossyPair, OneMessageIsVerifiedThoughItsFirstAnswerIsLost) {
-  probe_.verify_messages = 1;
+  probe.verify_messages = 1;
   LossyPath lossy = path(all, [](int number) { return number == 0 ? 0 : 1; });
-  Verification<LossyPath>(lossy, task_).run();
-  EXPECT_EQ(counters_.verified, is_leader() ? 1U : 0U);
+  Verification<LossyPath>(lossy, task).run();
+  EXPECT_EQ(counters.verified, is_leader() ? 1U : 0U);
 }
 
 TEST_F(LossyPair, APeerThatNeverAnswersIsGivenUpAfterAFewTries) {
@@ -183,19 +164,19 @@ TEST_F(LossyPair, APeerThatNeverAnswersIsGivenUpAfterAFewTries) {
       },
       all);
   if (is_leader()) {
-    EXPECT_THROW(Verification<LossyPath>(lossy, task_).run(), Failure);
+    EXPECT_THROW(Verification<LossyPath>(lossy, task).run(), Failure);
     EXPECT_EQ(sent, static_cast<int>(first_tries));
   } else {
-    Verification<LossyPath>(lossy, task_).run();
+    Verification<LossyPath>(lossy, task).run();
   }
 }
 
 TEST_F(LossyPair, ARetryIsAnsweredThoughTheFollowerReadsItBeforeItsOrder) {
-  probe_.verify_messages = 1;
+  probe.verify_messages = 1;
   LossyPath lossy = path([](int number) { return number == 0 ? 0 : 1; }, all);
   if (!is_leader()) lossy.sit_in_receive(1);
-  Verification<LossyPath>(lossy, task_).run();
-  EXPECT_EQ(counters_.verified, is_leader() ? 1U : 0U);
+  Verification<LossyPath>(lossy, task).run();
+  EXPECT_EQ(counters.verified, is_leader() ? 1U : 0U);
   EXPECT_EQ(lossy.sent(), is_leader() ? 2 : 1);
 }
 
@@ -204,26 +185,26 @@ TEST_F(LossyPair, ABurstIsAnsweredThoughTheFollowerReadsItsFirstMessageBeforeIts
   // The last message of the first order is lost: the follower waits for it when the second order comes.
   LossyPath lossy = path([](int number) { return number == 2 * messages - 1 ? 0 : 1; }, all);
   if (!is_leader()) lossy.sit_in_receive(1);
-  CountedBursts<KernelClock, LossyPath> bursts(lossy, task_, messages);
+  CountedBursts<KernelClock, LossyPath> bursts(lossy, task, messages);
   if (!is_leader()) {
-    follow_orders(bursts, team_);
+    follow_orders(bursts, team);
     EXPECT_EQ(lossy.sent(), 4) << "five bursts, of which one is not whole";
     return;
   }
-  samples_.measured.prepare(3, false);
+  samples.measured.prepare(3, false);
   for (const std::size_t count : {1, 2}) {
-    team_.send(follower, bursts.order(count + 1));
-    bursts.lead(count, samples_.measured, KernelClock::now() + 1'000'000'000);
+    team.send(follower, bursts.order(count + 1));
+    bursts.lead(count, samples.measured, KernelClock::now() + 1'000'000'000);
   }
-  team_.send(follower, RoundOrder{});
-  EXPECT_EQ(samples_.measured.size(), 2U);
+  team.send(follower, RoundOrder{});
+  EXPECT_EQ(samples.measured.size(), 2U);
 }
 
 TEST_F(LossyPair, ALossThatLastsLongerThanTheCellDoesNotFailIt) {
   // The first order has an untimed message and a timed one.
   LossyPath lossy = path([](int number) { return number == 1 ? 0 : 1; }, all);
   EXPECT_EQ(who_failed(fails<Pingpong>(lossy)), "");
-  EXPECT_EQ(samples_.measured.size() > 0, is_leader());
+  EXPECT_EQ(samples.measured.size() > 0, is_leader());
 }
 
 TEST_F(LossyPair, APhaseInWhichNothingIsAnsweredIsGivenUpAfterAFewTries) {
@@ -236,10 +217,10 @@ TEST_F(LossyPair, StampsOfEachDirectionAreExchangedAfterTheTiming) {
   LossyPath lossy = path(all, all);
   EXPECT_EQ(who_failed(fails<Oneway>(lossy)), "");
   if (!is_leader()) return;
-  ASSERT_EQ(findings_.channels.size(), 2U);
-  EXPECT_GT(samples_.measured.size(), 0U);
-  for (const ChannelReport& channel : findings_.channels) {
-    EXPECT_EQ(channel.time_ns.size(), samples_.measured.size());
+  ASSERT_EQ(findings.channels.size(), 2U);
+  EXPECT_GT(samples.measured.size(), 0U);
+  for (const ChannelReport& channel : findings.channels) {
+    EXPECT_EQ(channel.time_ns.size(), samples.measured.size());
   }
 }
 
@@ -261,15 +242,15 @@ TEST_F(LossyPair, ALeaderWhoseFollowerFailsWaitsForNoStamps) {
 
 TEST_F(LossyPair, AReceiveThatIsPostedAheadStaysWhereItIsWhenItsMessageIsLost) {
   // An untimed message and five timed ones, of which the last two are not answered.
-  PrepostingLossyPath lossy(1 - team_.member(), [&](int number) { return is_leader() || number < 4 ? 1 : 0; });
+  PrepostingLossyPath lossy(1 - team.member(), [&](int number) { return is_leader() || number < 4 ? 1 : 0; });
   {
-    CountedRounds<KernelClock, PrepostingLossyPath, NoHooks> rounds(lossy, task_);
-    if (!is_leader()) return follow_orders(rounds, team_);
-    samples_.measured.prepare(5, false);
-    team_.send(follower, rounds.order(6));
-    rounds.lead(5, samples_.measured, KernelClock::now() + 1'000'000'000);
-    team_.send(follower, RoundOrder{});
-    EXPECT_EQ(samples_.measured.size(), 3U);
+    CountedRounds<KernelClock, PrepostingLossyPath, NoHooks> rounds(lossy, task);
+    if (!is_leader()) return follow_orders(rounds, team);
+    samples.measured.prepare(5, false);
+    team.send(follower, rounds.order(6));
+    rounds.lead(5, samples.measured, KernelClock::now() + 1'000'000'000);
+    team.send(follower, RoundOrder{});
+    EXPECT_EQ(samples.measured.size(), 3U);
     EXPECT_EQ(rounds.counters().lost, 2U);
   }
   EXPECT_EQ(lossy.preposted(), 5) << "one for each answer that came, and one that waits";
@@ -286,19 +267,19 @@ TEST_F(LossyPair, BothEndsOfARoundTripPostTheirReceivesBeforeTheySend) {
   MPI_Sendrecv(own.data(), static_cast<int>(own.size()), MPI_CHAR, peer, 0, others.data(),
                static_cast<int>(others.size()), MPI_CHAR, peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   path.meet(others);
-  Rounds<KernelClock, decltype(path)> rounds(path, task_);
+  Rounds<KernelClock, decltype(path)> rounds(path, task);
   if (is_leader()) {
-    samples_.measured.prepare(round_trips - 1, false);
-    team_.send(follower, rounds.order(round_trips));
-    rounds.lead(round_trips - 1, samples_.measured, 0);
-    team_.send(follower, RoundOrder{});
+    samples.measured.prepare(round_trips - 1, false);
+    team.send(follower, rounds.order(round_trips));
+    rounds.lead(round_trips - 1, samples.measured, 0);
+    team.send(follower, RoundOrder{});
   } else {
-    follow_orders(rounds, team_);
+    follow_orders(rounds, team);
   }
   const InterfaceBytes preposted = device.traffic().at("faithful preposted");
-  EXPECT_EQ(preposted.received, round_trips * probe_.message_bytes);
+  EXPECT_EQ(preposted.received, round_trips * probe.message_bytes);
   // No message comes behind the last one of an order.
-  EXPECT_EQ(preposted.sent, (is_leader() ? round_trips : round_trips - 1) * probe_.message_bytes);
+  EXPECT_EQ(preposted.sent, (is_leader() ? round_trips : round_trips - 1) * probe.message_bytes);
 }
 
 TEST_F(LossyPair, InABurstADoubleDoesNotStandInForALostMessage) {
@@ -310,25 +291,25 @@ TEST_F(LossyPair, InABurstADoubleDoesNotStandInForALostMessage) {
         return number == 2 * messages + 1 ? 0 : 1;
       },
       all);
-  CountedBursts<KernelClock, LossyPath> bursts(lossy, task_, messages);
-  if (!is_leader()) return follow_orders(bursts, team_);
-  samples_.measured.prepare(3, false);
-  team_.send(follower, bursts.order(4));
-  bursts.lead(3, samples_.measured, KernelClock::now() + 1'000'000'000);
-  team_.send(follower, RoundOrder{});
-  EXPECT_EQ(samples_.measured.size(), 2U);
+  CountedBursts<KernelClock, LossyPath> bursts(lossy, task, messages);
+  if (!is_leader()) return follow_orders(bursts, team);
+  samples.measured.prepare(3, false);
+  team.send(follower, bursts.order(4));
+  bursts.lead(3, samples.measured, KernelClock::now() + 1'000'000'000);
+  team.send(follower, RoundOrder{});
+  EXPECT_EQ(samples.measured.size(), 2U);
   EXPECT_EQ(bursts.counters().lost, 1U);
 }
 
 TEST_F(LossyPair, ABurstOfWhichAMessageIsDoubledIsWhole) {
   LossyPath lossy = path([](int) { return 2; }, [](int) { return 2; });
-  CountedBursts<KernelClock, LossyPath> bursts(lossy, task_, 4);
-  if (!is_leader()) return follow_orders(bursts, team_);
-  samples_.measured.prepare(3, false);
-  team_.send(follower, bursts.order(4));
-  bursts.lead(3, samples_.measured, KernelClock::now() + 1'000'000'000);
-  team_.send(follower, RoundOrder{});
-  EXPECT_EQ(samples_.measured.size(), 3U);
+  CountedBursts<KernelClock, LossyPath> bursts(lossy, task, 4);
+  if (!is_leader()) return follow_orders(bursts, team);
+  samples.measured.prepare(3, false);
+  team.send(follower, bursts.order(4));
+  bursts.lead(3, samples.measured, KernelClock::now() + 1'000'000'000);
+  team.send(follower, RoundOrder{});
+  EXPECT_EQ(samples.measured.size(), 3U);
   EXPECT_EQ(bursts.counters().lost, 0U);
 }
 

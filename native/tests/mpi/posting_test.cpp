@@ -7,6 +7,7 @@
 #include "core/set_aside.hpp"
 #include "pattern/flood_posted.hpp"
 #include "pattern/flow.hpp"
+#include "task_of_two.hpp"
 #include "transport/mpi.hpp"
 
 namespace fabricbench {
@@ -76,47 +77,29 @@ TEST(Posting, APathThatIsOpenedAnewDoesNotTakeWhatItsForerunnerLeft) {
 }
 
 TEST(Posting, AFloodThatOnlySendsIsGivenUpWhenItsReceiverHasFailed) {
-  const Control control;
-  const CellTeam team(control, {0, 1}, 0);
-  PlanProbe probe;
-  probe.pattern = Pattern::incast;
-  probe.message_bytes = large / 4;  // of which two are under way at once
-  probe.warmup_samples = 0;
-  probe.stopping.maximum_seconds = 0.01;
-  std::uint32_t sequence = 0;
-  Samples samples;
-  Counters counters;
-  Findings findings;
-  const ClockModel clock;
-  Task task{.probe = probe,
-            .team = team,
-            .timebase = {},
-            .clock_overhead_ns = 0,
-            .token = 0xfab1,
-            .sequence = sequence,
-            .samples = samples,
-            .counters = counters,
-            .findings = findings,
-            .clock = clock,
-            .is_over = {}};
+  TaskOfTwo two;
+  two.probe.pattern = Pattern::incast;
+  two.probe.message_bytes = large / 4;  // of which two are under way at once
+  two.probe.warmup_samples = 0;
+  two.probe.stopping.maximum_seconds = 0.01;
   MpiPath path = path_to_the_other(2);
   const bool sends = own_rank() == 0;
   std::array links{
       LinkOver<MpiPath>{.link = {.peer = sends ? 1U : 0U, .sends = sends, .receives = !sends}, .path = &path}};
   if (sends) {
-    EXPECT_THROW(PostedFlood<MpiPath>(links, task).run(), Failure);
+    EXPECT_THROW(PostedFlood<MpiPath>(links, two.task).run(), Failure);
     MPI_Barrier(MPI_COMM_WORLD);
     while (has_set_aside()) usleep(1000);
   } else {
     {
-      const FloodTallies<MpiPath> failing(links, team);
+      const FloodTallies<MpiPath> failing(links, two.team);
     }
     MPI_Barrier(MPI_COMM_WORLD);
-    MessageBuffer came(probe.message_bytes);
+    MessageBuffer came(two.probe.message_bytes);
     for (int messages = 0; messages < 2; ++messages) path.receive(came.span());
   }
   MPI_Barrier(MPI_COMM_WORLD);
-  team.discard_leftovers();
+  two.team.discard_leftovers();
 }
 
 }  // namespace

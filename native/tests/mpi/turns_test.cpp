@@ -7,6 +7,8 @@
 
 #include <cerrno>
 
+#include "task_of_two.hpp"
+
 namespace fabricbench {
 namespace {
 
@@ -48,7 +50,7 @@ class PipePath {
 };
 static_assert(PolledTransport<PipePath>);
 
-class TurnOverPipes : public testing::Test {
+class TurnOverPipes : public testing::Test, protected TaskOfTwo {
  protected:
   void SetUp() override { ASSERT_EQ(pipe2(ends_, O_NONBLOCK | O_CLOEXEC), 0); }
   void TearDown() override {
@@ -57,38 +59,19 @@ class TurnOverPipes : public testing::Test {
 
   /// Take a turn in which this rank sends itself a message; whether it came as it was sent.
   bool is_taken(std::size_t message_bytes, int full) {
-    probe_.message_bytes = message_bytes;
+    probe.message_bytes = message_bytes;
     PipePath out(-1, ends_[1], full);
     PipePath in(ends_[0], -1);
-    const std::size_t own = team_.member();
+    const std::size_t own = team.member();
     std::array links{LinkOver<PipePath>{.link = {.peer = own, .flow = 0, .sends = true}, .path = &out},
                      LinkOver<PipePath>{.link = {.peer = own, .flow = 0, .receives = true}, .path = &in}};
-    Turns<PipePath> turns(links, task_);
+    Turns<PipePath> turns(links, task);
     turns.buffers().fill(3);
     turns.take();
     return std::ranges::equal(turns.buffers().in(1), turns.buffers().out(0));
   }
 
   int ends_[2] = {-1, -1};
-  Control control_;
-  CellTeam team_{control_, {0, 1}, 0};
-  PlanProbe probe_;
-  std::uint32_t sequence_ = 1;
-  Samples samples_;
-  Counters counters_;
-  Findings findings_;
-  ClockModel clock_;
-  Task task_{.probe = probe_,
-             .team = team_,
-             .timebase = {},
-             .clock_overhead_ns = 0,
-             .token = 0xfab1,
-             .sequence = sequence_,
-             .samples = samples_,
-             .counters = counters_,
-             .findings = findings_,
-             .clock = clock_,
-             .is_over = {}};
 };
 
 TEST_F(TurnOverPipes, WaitsForRoomWhereThePathSendsAndForMessagesWhereItReceives) {

@@ -28,6 +28,7 @@ from fabricbench.record.store import Run
 from fabricbench.testbed.model import Testbed
 from fabricbench.testbed.reading import local_testbed
 from support.processes import marked_processes, new_mark
+from support.scripts import script
 
 SHORT = {"maximum_seconds": "50ms", "minimum_samples": 5, "warmup_samples": 2}
 FABRICS = tuple(parse_fabrics("fast-ethernet,myrinet"))
@@ -192,9 +193,7 @@ def test_a_hung_launch_in_a_lab_is_ended_with_all_its_ranks(tmp_path: Path, lab:
     mark, environment = new_mark()
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    hanging = tmp_path / "hanging-probe"
-    hanging.write_text("#!/bin/sh\ntrap '' TERM INT\necho hanging >&2\nwhile :; do sleep 1; done\n")
-    hanging.chmod(0o755)
+    hanging = script(tmp_path / "hanging-probe", "trap '' TERM INT\necho hanging >&2\nwhile :; do sleep 1; done")
     directory = RunDirectory(tmp_path / "run")
     directory.create()
     plan = plan_run(campaign_of(Layer.TCP), lab.testbed(), seed=1)

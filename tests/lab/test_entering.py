@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fabricbench.lab.lab import agent_script, command_from_outside
+from support.scripts import script
 
 
 def test_root_enters_without_a_user_namespace_and_others_with_one():
@@ -32,8 +33,7 @@ CallAgent = Callable[..., subprocess.CompletedProcess[str]]
 @pytest.fixture
 def called(tmp_path: Path):
     """Calls the agent with a stand-in for nsenter that shows what it was given."""
-    (tmp_path / "nsenter").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
-    (tmp_path / "nsenter").chmod(0o755)
+    script(tmp_path / "nsenter", 'printf "%s\\n" "$@"')
     (tmp_path / "agent").write_text(agent_script({"n0": 7, "n1": 8}, [0]))
 
     def call(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -17,6 +17,7 @@ from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.lab import Lab, crowding, ledger, parse_fabrics, running_labs
 from fabricbench.lab.process import inner_pids
 from support.lab_outside import RunIn, StartLab, becomes_true, interfaces, network_namespaces, processes_in
+from support.scripts import script
 
 pytestmark = pytest.mark.lab
 
@@ -162,9 +163,7 @@ def test_a_taken_name_is_refused_and_the_lab_that_has_it_lives_on(start_lab: Sta
 def test_a_switch_that_is_killed_before_it_is_ready_is_told_as_killed(
     start_lab: StartLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    switch = tmp_path / "fabricbench-switch"
-    switch.write_text("#!/bin/sh\nkill -9 $$\n")
-    switch.chmod(0o755)
+    script(tmp_path / "fabricbench-switch", "kill -9 $$")
     monkeypatch.setenv("FABRICBENCH_BIN", str(tmp_path))
     with pytest.raises(EnvironmentLacks, match=r"the switch of fast-ethernet did not start: .* ended by SIGKILL"):
         start_lab()

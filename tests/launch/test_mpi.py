@@ -11,6 +11,7 @@ import pytest
 from fabricbench.errors import EnvironmentLacks
 from fabricbench.launch import mpi
 from fabricbench.native import build_info
+from support.scripts import script
 
 
 @pytest.fixture(autouse=True)
@@ -30,9 +31,7 @@ def _asked_anew() -> Iterator[None]:
 def test_a_starter_that_does_not_answer_says_what_it_did(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, does: str, said: str
 ):
-    starter = tmp_path / "mpiexec"
-    starter.write_text(f"#!/bin/sh\n{does}\n")
-    starter.chmod(0o755)
+    starter = script(tmp_path / "mpiexec", does)
     built = replace(build_info(), mpiexec=str(starter))
     monkeypatch.setattr(mpi, "build_info", lambda: built)
     with pytest.raises(EnvironmentLacks) as raised:

@@ -27,6 +27,7 @@ from fabricbench.native import build_info
 from fabricbench.record.store import Run
 from fabricbench.testbed.model import Binding, Fabric, Launcher, Layout, Node, Testbed
 from support import fake_srun
+from support.scripts import script
 
 NET = Fabric(name="net", interface="eth1")
 PROGRAM = ["probe", "a plan"]
@@ -152,9 +153,7 @@ def test_a_starter_that_is_not_here_is_what_the_environment_lacks(monkeypatch: p
 
 
 def test_another_program_of_the_name_is_not_taken_for_a_starter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    other = tmp_path / "srun"
-    other.write_text("#!/bin/sh\necho serial runner 1.0\n")
-    other.chmod(0o755)
+    script(tmp_path / "srun", "echo serial runner 1.0")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     with pytest.raises(EnvironmentLacks, match=r"srun is another \(1.0\)"):
         find_starter("srun")

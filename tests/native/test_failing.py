@@ -16,6 +16,7 @@ import pytest
 from fabricbench.native import native_file
 from fabricbench.record.lines import FailureCode, Footer
 from support.measurer import TIME_LIMIT_S, command_of, plan_of
+from support.scripts import script
 
 pytestmark = pytest.mark.mpi
 
@@ -77,9 +78,7 @@ def test_without_permission_raw_layers_fail_with_what_to_do_and_the_others_go_on
 @pytest.mark.skipif(shutil.which("unshare") is None, reason="unshare is missing")
 def test_a_peer_that_never_hears_anything_is_given_up_and_the_next_cell_goes_on(tmp_path: Path):
     # Ranks in networks of their own, each with the same address: every datagram ends where it began.
-    starter = tmp_path / "alone.sh"
-    starter.write_text('#!/bin/sh\nexec unshare --net sh -c \'ip link set lo up && exec "$@"\' sh "$@"\n')
-    starter.chmod(0o755)
+    alone = 'exec unshare --net sh -c \'ip link set lo up && exec "$@"\' sh "$@"'
     plan, output = tmp_path / "plan.json", tmp_path / "records.jsonl"
     cells = [
         {**PINGPONG, "layer": layer, "pattern": pattern, "reply_timeout_seconds": 0.02}
@@ -89,9 +88,8 @@ def test_a_peer_that_never_hears_anything_is_given_up_and_the_next_cell_goes_on(
     plan.write_text(
         json.dumps(plan_of([*cells, PINGPONG, {"layer": "memory", "pattern": "pingpong", "message_bytes": 8}], output))
     )
-    launcher, *rest = command_of(plan, 2)
     done = subprocess.run(
-        [launcher, *rest[:2], str(starter), *rest[2:]],
+        command_of(plan, 2, through=script(tmp_path / "alone.sh", alone)),
         capture_output=True,
         text=True,
         timeout=TIME_LIMIT_S,

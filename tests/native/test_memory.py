@@ -12,6 +12,7 @@ import pytest
 
 from fabricbench.native import native_file
 from support.measurer import TIME_LIMIT_S, command_of, plan_of
+from support.scripts import script
 
 pytestmark = pytest.mark.mpi
 
@@ -24,16 +25,11 @@ def launched(
     folder: Path, probes: list[dict[str, Any]], *, limited: int, kib: int, ranks: int = 2
 ) -> tuple[int, str, list[dict[str, Any]]]:
     """Run probes while one rank may have no more than so much address space; the exit code, stderr and the record's lines."""
-    starter = folder / "limited.sh"
-    starter.write_text(
-        f'#!/bin/sh\n[ "${{PMI_RANK:-$OMPI_COMM_WORLD_RANK}}" = {limited} ] && ulimit -v {kib}\nexec "$@"\n'
-    )
-    starter.chmod(0o755)
+    limit = f'[ "${{PMI_RANK:-$OMPI_COMM_WORLD_RANK}}" = {limited} ] && ulimit -v {kib}\nexec "$@"'
     plan, output = folder / "plan.json", folder / "records.jsonl"
     plan.write_text(json.dumps({**plan_of(probes, output), "patience_seconds": 20}))
-    launcher, *rest = command_of(plan, ranks)
     done = subprocess.run(
-        [launcher, *rest[:2], str(starter), *rest[2:]],
+        command_of(plan, ranks, through=script(folder / "limited.sh", limit)),
         capture_output=True,
         text=True,
         timeout=TIME_LIMIT_S,

@@ -17,6 +17,7 @@ from fabricbench.model import Layer, Pattern
 from fabricbench.record.decoding import Apart
 from fabricbench.record.integrity import data_hash, file_sha256, launch_path, seals
 from fabricbench.record.store import Run
+from support.scripts import script
 from support.synthetic_run import SyntheticCell, forget_hashes, write_synthetic_run
 
 CELLS = [
@@ -191,11 +192,8 @@ def test_without_hashes_damage_never_reaches_this_process(run: Run, capfd: pytes
 def test_a_file_that_ends_its_reader_costs_its_launch_and_the_next_is_read(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
-    reader = tmp_path / "reader"
-    reader.write_text(
-        f'#!/bin/sh\n[ -e {tmp_path}/died ] && exec {sys.executable} "$@"\ntouch {tmp_path}/died\nkill -ABRT $$\n'
-    )
-    reader.chmod(0o755)
+    dying = f'[ -e {tmp_path}/died ] && exec {sys.executable} "$@"\ntouch {tmp_path}/died\nkill -ABRT $$'
+    reader = script(tmp_path / "reader", dying)
     monkeypatch.setattr(sys, "executable", str(reader))
     forget_hashes(run.path / "launches/b00-a")
     forget_hashes(run.path / "launches/b01-a")

@@ -6,6 +6,8 @@ import shlex
 import subprocess
 from pathlib import Path
 
+from support.scripts import script
+
 ROOT = Path(__file__).parents[2]
 LINPACK = Path("usr/lib/x86_64-linux-gnu/scalapack/mpich-tests/xdlu")
 """Where Debian's scalapack-mpi-test has the Linpack that it built for MPICH."""
@@ -28,9 +30,6 @@ def linpack(folder: Path) -> str | None:
             return made.stderr.strip() or f"Debian's scalapack-mpi-test has no {LINPACK} for this processor"
         shared = unpacked / "usr/lib/x86_64-linux-gnu"
         libraries = ":".join(str(one) for one in (shared, shared / "blas", shared / "lapack"))
-    start = folder / "xdlu"
-    start.write_text(
-        f'#!/bin/sh\nLD_LIBRARY_PATH={shlex.quote(libraries)} exec {shlex.quote(str(program))} "$@"\n', encoding="utf-8"
-    )
-    start.chmod(0o755)
+    start = f'LD_LIBRARY_PATH={shlex.quote(libraries)} exec {shlex.quote(str(program))} "$@"'
+    script(folder / "xdlu", start)
     return None

@@ -13,9 +13,9 @@ import pytest
 from fabricbench import __version__
 from fabricbench.native import builds_of, native_file
 from fabricbench.testbed.doctor import find_mpi
+from support.scripts import script
 
-SCRIPT = """#!/bin/sh
-while [ "$1" != -- ]; do shift; done
+SSH = """while [ "$1" != -- ]; do shift; done
 echo $$ >> {folder}/asked
 [ -e {folder}/"$2" ] || {{ echo "ssh: Could not resolve hostname $2: Name or service not known" >&2; exit 255; }}
 . {folder}/"$2"
@@ -28,9 +28,7 @@ class FakeNodes:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self._folder = folder
         folder.mkdir()
-        program = folder / "ssh"
-        program.write_text(SCRIPT.format(folder=folder))
-        program.chmod(0o755)
+        script(folder / "ssh", SSH.format(folder=folder))
         monkeypatch.setenv("PATH", str(folder), prepend=":")
 
     def answer(self, node: str, **facts: Any) -> None:

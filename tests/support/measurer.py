@@ -60,10 +60,11 @@ def plan_of(probes: Sequence[dict[str, Any]], output: Path, fabric: dict[str, An
     return plan
 
 
-def command_of(plan: Path, ranks: int) -> list[str]:
-    """The tokens that start the measurer on this machine with the MPI that it was built with."""
+def command_of(plan: Path, ranks: int, *, through: Path | None = None) -> list[str]:
+    """The tokens that start the measurer on this machine with the MPI that it was built with, by a script if one is given."""
     try:
         options = options_of(ProbePlan.model_validate_json(plan.read_bytes()).probes)
     except (OSError, ValueError):
         options = []  # the measurer is to say what is wrong
-    return [build_info().mpiexec, "-n", str(ranks), str(native_file("fabricbench-probe")), *options, str(plan)]
+    program = [*([str(through)] if through else []), str(native_file("fabricbench-probe"))]
+    return [build_info().mpiexec, "-n", str(ranks), *program, *options, str(plan)]

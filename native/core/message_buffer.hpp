@@ -21,7 +21,7 @@ enum class MemoryKind { plain };
 
 class MessageBuffer {
  public:
-  /// Plain memory of this process, for what needs no device: operations of MPI.
+  /// Plain memory of this process, which devices lend that need no other.
   explicit MessageBuffer(std::size_t bytes) : bytes_(bytes) {
     constexpr std::size_t page = 4096;
     const std::size_t whole_pages = (std::max<std::size_t>(bytes, 1) + page - 1) / page * page;

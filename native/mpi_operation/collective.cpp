@@ -42,21 +42,6 @@ void check_count(std::size_t elements, int blocks) {
                                               " elements are more than MPI's int counts: use smaller messages");
 }
 
-MPI_Comm make_grid(MPI_Comm communicator, Shape& shape) {
-  MPI_Comm grid = MPI_COMM_NULL;
-  constexpr std::array<int, 2> is_periodic{1, 1};
-  std::array<int, 2> sides{};
-  check_mpi(MPI_Dims_create(shape.ranks, 2, sides.data()), "MPI_Dims_create");
-  check_mpi(MPI_Cart_create(communicator, 2, sides.data(), is_periodic.data(), 0, &grid), "MPI_Cart_create");
-  MPI_Comm_set_errhandler(grid, MPI_ERRORS_RETURN);
-  shape.grid = sides;
-  for (int dimension = 0; dimension < 2; ++dimension) {
-    int* const pair = shape.neighbours.data() + 2 * dimension;
-    check_mpi(MPI_Cart_shift(grid, dimension, 1, pair, pair + 1), "MPI_Cart_shift");
-  }
-  return grid;
-}
-
 Shape shape_of(MPI_Comm communicator) {
   Shape shape;
   MPI_Comm_size(communicator, &shape.ranks);
@@ -68,13 +53,12 @@ std::size_t bytes_of(int blocks, std::size_t block_bytes) { return static_cast<s
 
 }  // namespace
 
-CollectiveMemory::CollectiveMemory(MPI_Comm communicator, const PlanProbe& probe, CollectiveKind kind, bool on_grid,
-                                   Sizes sizes)
-    : block_bytes_(checked_block(probe, kind)),
+CollectiveMemory::CollectiveMemory(MPI_Comm communicator, const Task& task, CollectiveKind kind, Sizes sizes)
+    : block_bytes_(checked_block(task.probe, kind)),
       shape_(shape_of(communicator)),
       blocks_(sizes(shape_)),
-      send_(bytes_of(blocks_.sent, block_bytes_)),
-      receive_(bytes_of(blocks_.received, block_bytes_)) {
+      send_(task.allocate(bytes_of(blocks_.sent, block_bytes_))),
+      receive_(task.allocate(bytes_of(blocks_.received, block_bytes_))) {
   const std::size_t elements = elements_of(block_bytes_, kind);
   const int blocks = std::max({shape_.ranks, blocks_.sent, blocks_.received});
   check_count(elements, blocks);
@@ -82,8 +66,7 @@ CollectiveMemory::CollectiveMemory(MPI_Comm communicator, const PlanProbe& probe
     counts_.push_back(static_cast<int>(elements));
     displacements_.push_back(i * static_cast<int>(elements));
   }
-  if (on_grid) grid_ = make_grid(communicator, shape_);
-  operands_ = {.communicator = on_grid ? grid_ : communicator,
+  operands_ = {.communicator = communicator,
                .send = send_.data(),
                .receive = receive_.data(),
                .either = shape_.is_root() ? send_.data() : receive_.data(),
@@ -91,6 +74,20 @@ CollectiveMemory::CollectiveMemory(MPI_Comm communicator, const PlanProbe& probe
                .type = kind == CollectiveKind::sums ? MPI_DOUBLE : MPI_BYTE,
                .counts = counts_.data(),
                .displacements = displacements_.data()};
+}
+
+void CollectiveMemory::make_grid() {
+  constexpr std::array<int, 2> is_periodic{1, 1};
+  std::array<int, 2> sides{};
+  check_mpi(MPI_Dims_create(shape_.ranks, 2, sides.data()), "MPI_Dims_create");
+  check_mpi(MPI_Cart_create(operands_.communicator, 2, sides.data(), is_periodic.data(), 0, &grid_), "MPI_Cart_create");
+  MPI_Comm_set_errhandler(grid_, MPI_ERRORS_RETURN);
+  shape_.grid = sides;
+  for (int dimension = 0; dimension < 2; ++dimension) {
+    int* const pair = shape_.neighbours.data() + 2 * dimension;
+    check_mpi(MPI_Cart_shift(grid_, dimension, 1, pair, pair + 1), "MPI_Cart_shift");
+  }
+  operands_.communicator = grid_;
 }
 
 CollectiveMemory::~CollectiveMemory() {

@@ -19,8 +19,8 @@
 #include <tuple>
 #include <vector>
 
+#include "core/measurement.hpp"
 #include "core/message_buffer.hpp"
-#include "core/plan.hpp"
 
 // Persistent collectives came with MPI 4; an older library's header does not even name them.
 #if MPI_VERSION >= 4
@@ -93,12 +93,16 @@ class CollectiveMemory {
  public:
   using Sizes = BlockCounts (*)(const Shape&);
 
-  /// Collective. A Failure where the call cannot carry such messages.
-  CollectiveMemory(MPI_Comm communicator, const PlanProbe& probe, CollectiveKind kind, bool on_grid, Sizes sizes);
+  /// A Failure where the call cannot carry such messages.
+  CollectiveMemory(MPI_Comm communicator, const Task& task, CollectiveKind kind, Sizes sizes);
   ~CollectiveMemory();
   CollectiveMemory(const CollectiveMemory&) = delete;
   CollectiveMemory& operator=(const CollectiveMemory&) = delete;
 
+  /// Collective: the calls will be of a periodic grid of the ranks.
+  void make_grid();
+
+  /// They stay where they are.
   const Operands& operands() const { return operands_; }
   const Shape& shape() const { return shape_; }
   BlockCounts blocks() const { return blocks_; }

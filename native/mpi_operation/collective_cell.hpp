@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include <concepts>
+#include <optional>
 
 #include "base/failure.hpp"
 #include "mpi_operation/collective.hpp"
@@ -64,11 +65,6 @@ class PersistentCall {
 
 template <class Op>
 concept OnGrid = Op::on_grid;
-
-template <class Op>
-CollectiveMemory memory_of(MPI_Comm communicator, const PlanProbe& probe) {
-  return CollectiveMemory(communicator, probe, Op::kind, OnGrid<Op>, Op::sizes);
-}
 
 /// The mode of a plan, where this MPI has it.
 inline words::Mode mode_of(const PlanProbe& probe) {
@@ -140,20 +136,6 @@ void verify_calls(CollectiveMemory& memory, Call& call, MPI_Comm communicator, T
   }
 }
 
-template <class Op>
-void verify_collective(MPI_Comm communicator, Task& task) {
-  const words::Mode mode = mode_of(task.probe);
-  CollectiveMemory memory = memory_of<Op>(communicator, task.probe);
-  const auto verify = [&](auto&& call) { verify_calls<Op>(memory, call, communicator, task); };
-  if (mode == words::Mode::blocking) {
-    verify(BlockingCall<Op>{memory.operands()});
-  } else if (mode == words::Mode::nonblocking) {
-    verify(NonblockingCall<Op>{memory.operands()});
-  } else {
-    verify(PersistentCall<Op>(memory.operands()));
-  }
-}
-
 /// Take calls from the start that the order's phase has.
 template <class Call>
 void take_either(Call& call, MPI_Comm communicator, const CallOrder& order, const ClockModel& clock, CallTimes& times) {
@@ -188,21 +170,52 @@ Outcome run_calls(MPI_Comm communicator, Call&& call, Task& task) {
   return conductor.run({.barrier_start = true});
 }
 
+/// A collective in one of the modes.
 template <class Op>
-Outcome run_collective(MPI_Comm communicator, Task& task) {
-  const words::Mode mode = mode_of(task.probe);
-  CollectiveMemory memory = memory_of<Op>(communicator, task.probe);
-  const Operands& operands = memory.operands();
-  Outcome outcome;
-  if (mode == words::Mode::blocking) {
-    outcome = run_calls(communicator, BlockingCall<Op>{operands}, task);
-  } else if (mode == words::Mode::nonblocking) {
-    outcome = run_nonblocking<Op>(communicator, operands, task);
-  } else {
-    outcome = run_calls(communicator, PersistentCall<Op>(operands), task);
+class CollectiveCell : public PreparedOperation {
+ public:
+  CollectiveCell(MPI_Comm communicator, Task& task)
+      : communicator_(communicator),
+        task_(task),
+        mode_(mode_of(task.probe)),
+        memory_(communicator, task, Op::kind, Op::sizes) {}
+
+  void open() override {
+    if constexpr (OnGrid<Op>) memory_.make_grid();
+    if (mode_ == words::Mode::persistent) persistent_.emplace(memory_.operands());
   }
-  outcome.bytes_per_sample = memory.counted_bytes();
-  return outcome;
+
+  void verify() override {
+    const auto verify = [&](auto&& call) { verify_calls<Op>(memory_, call, communicator_, task_); };
+    if (mode_ == words::Mode::blocking) return verify(BlockingCall<Op>{memory_.operands()});
+    if (mode_ == words::Mode::nonblocking) return verify(NonblockingCall<Op>{memory_.operands()});
+    verify(*persistent_);
+  }
+
+  Outcome run() override {
+    Outcome outcome = run_mode();
+    outcome.bytes_per_sample = memory_.counted_bytes();
+    return outcome;
+  }
+
+ private:
+  Outcome run_mode() {
+    const Operands& operands = memory_.operands();
+    if (mode_ == words::Mode::blocking) return run_calls(communicator_, BlockingCall<Op>{operands}, task_);
+    if (mode_ == words::Mode::nonblocking) return run_nonblocking<Op>(communicator_, operands, task_);
+    return run_calls(communicator_, *persistent_, task_);
+  }
+
+  MPI_Comm communicator_;
+  Task& task_;
+  words::Mode mode_;
+  CollectiveMemory memory_;
+  std::optional<PersistentCall<Op>> persistent_;
+};
+
+template <class Op>
+std::unique_ptr<PreparedOperation> prepare_collective(MPI_Comm communicator, Task& task) {
+  return std::make_unique<CollectiveCell<Op>>(communicator, task);
 }
 
 }  // namespace fabricbench

@@ -21,15 +21,13 @@ struct BlockName {
   std::uint64_t turn = 0;
 };
 
-inline void fill_block(std::span<std::byte> bytes, const BlockName& name) {
-  // Of the block of a single byte only the lowest bits of the seed are seen.
-  fill_payload(bytes, name.source * 5 + name.block * 3 + name.turn * 7 + (name.block << 20U) + (name.source << 40U));
+/// Of the block of a single byte only the lowest bits of the seed are seen.
+inline std::uint64_t seed_of(const BlockName& name) {
+  return name.source * 5 + name.block * 3 + name.turn * 7 + (name.block << 20U) + (name.source << 40U);
 }
-
+inline void fill_block(std::span<std::byte> bytes, const BlockName& name) { fill_payload(bytes, seed_of(name)); }
 inline bool is_block(std::span<const std::byte> bytes, const BlockName& name) {
-  std::vector<std::byte> expected(bytes.size());
-  fill_block(expected, name);
-  return std::ranges::equal(bytes, expected);
+  return is_payload(bytes, seed_of(name));
 }
 
 /// Whole numbers, so that sums are exact in whatever order the library adds: `weight_of(rank)` times this.

@@ -120,12 +120,18 @@ inline std::size_t checked_bytes(const PlanProbe& probe, bool integer, bool of_d
 /// The target's window and the origin's buffers.
 class Memory {
  public:
-  Memory(MPI_Comm communicator, const PlanProbe& probe, bool integer, bool of_doubles)
-      : local_(checked_bytes(probe, integer, of_doubles)), result_(probe.message_bytes) {
+  Memory(MPI_Comm communicator, const Task& task, bool integer, bool of_doubles)
+      : local_(task.allocate(checked_bytes(task.probe, integer, of_doubles))),
+        result_(task.allocate(task.probe.message_bytes)),
+        expected_(task.probe.message_bytes) {
     int rank = 0;
     MPI_Comm_rank(communicator, &rank);
     is_origin_ = rank == origin;
-    const auto bytes = static_cast<MPI_Aint>(is_origin_ ? 0 : probe.message_bytes);
+  }
+
+  /// Collective.
+  void open_window(MPI_Comm communicator) {
+    const auto bytes = static_cast<MPI_Aint>(is_origin_ ? 0 : expected_.size());
     void* memory = nullptr;
     check_mpi(MPI_Win_allocate(bytes, 1, MPI_INFO_NULL, communicator, &memory, &window_), "MPI_Win_allocate");
     MPI_Win_set_errhandler(window_, MPI_ERRORS_RETURN);
@@ -139,10 +145,10 @@ class Memory {
   Memory& operator=(const Memory&) = delete;
 
   bool is_origin() const { return is_origin_; }
-  MPI_Win window() const { return window_; }
   std::span<std::byte> exposed() const { return exposed_; }
   std::span<std::byte> local() { return local_.span(); }
   std::span<std::byte> result() { return result_.span(); }
+  std::span<std::byte> expected() { return expected_; }
   std::int64_t& compared() { return compared_; }
 
   Access access(bool of_doubles) {
@@ -157,6 +163,7 @@ class Memory {
  private:
   MessageBuffer local_;
   MessageBuffer result_;
+  std::vector<std::byte> expected_;
   std::int64_t compared_ = 0;
   MPI_Win window_ = MPI_WIN_NULL;
   std::span<std::byte> exposed_;
@@ -165,24 +172,27 @@ class Memory {
 
 /// One of the kinds of access, closed in one of the ways.
 template <class Kind, class Sync>
-class OneSided {
+class OneSided : public PreparedOperation {
  public:
   OneSided(MPI_Comm communicator, Task& task)
-      : communicator_(communicator),
-        task_(task),
-        memory_(communicator, task.probe, is_integer<Kind>, is_of_doubles<Kind>),
-        access_(memory_.access(is_of_doubles<Kind>)) {}
+      : communicator_(communicator), task_(task), memory_(communicator, task, is_integer<Kind>, is_of_doubles<Kind>) {}
 
-  void verify() {
+  void open() override {
+    memory_.open_window(communicator_);
+    access_ = memory_.access(is_of_doubles<Kind>);
+  }
+
+  void verify() override {
     for (std::uint64_t turn = 0; turn < task_.probe.verify_messages; ++turn) verify_turn(turn);
   }
 
-  Outcome run() {
+  Outcome run() override {
     Epoch<Sync> epoch(access_.window);
-    const Outcome outcome = Conductor(communicator_, task_, [this](const CallOrder& order, CallTimes& times) {
-                              take(order, times);
-                            }).run({});
+    Outcome outcome = Conductor(communicator_, task_, [this](const CallOrder& order, CallTimes& times) {
+                        take(order, times);
+                      }).run({});
     epoch.close();
+    outcome.bytes_per_sample = task_.probe.message_bytes;
     return outcome;
   }
 
@@ -260,13 +270,12 @@ class OneSided {
     }
   }
 
-  static bool is_filled(std::span<const std::byte> bytes, int rank, std::uint64_t turn) {
-    std::vector<std::byte> expected(bytes.size());
-    fill(expected, rank, turn);
-    return std::ranges::equal(bytes, expected);
+  bool is_filled(std::span<const std::byte> bytes, int rank, std::uint64_t turn) {
+    fill(memory_.expected(), rank, turn);
+    return std::ranges::equal(bytes, memory_.expected());
   }
 
-  bool is_as_left(std::uint64_t turn) const {
+  bool is_as_left(std::uint64_t turn) {
     const std::span<std::byte> window = memory_.exposed();
     std::int64_t integer = 0;
     if constexpr (is_integer<Kind>) std::memcpy(&integer, window.data(), sizeof integer);
@@ -291,34 +300,22 @@ class OneSided {
   Access access_;
 };
 
-template <class Kind, class Action>
-void with_synchronisation(MPI_Comm communicator, Task& task, Action action) {
-  switch (word_parameter<words::Sync>(task.probe, "sync")) {
-    case words::Sync::fence:
-      return action(OneSided<Kind, Fence>(communicator, task));
-    case words::Sync::lock:
-      return action(OneSided<Kind, Lock>(communicator, task));
-    case words::Sync::flush:
-      return action(OneSided<Kind, Flush>(communicator, task));
-  }
-}
-
 }  // namespace one_sided
 
 template <class Op>
 concept OneSidedAccess = requires { Op::leaves; };
 
 template <OneSidedAccess Op>
-void verify_one_sided(MPI_Comm communicator, Task& task) {
-  one_sided::with_synchronisation<Op>(communicator, task, [](auto&& cell) { cell.verify(); });
-}
-
-template <OneSidedAccess Op>
-Outcome run_one_sided(MPI_Comm communicator, Task& task) {
-  Outcome outcome;
-  one_sided::with_synchronisation<Op>(communicator, task, [&](auto&& cell) { outcome = cell.run(); });
-  outcome.bytes_per_sample = task.probe.message_bytes;
-  return outcome;
+std::unique_ptr<PreparedOperation> prepare_one_sided(MPI_Comm communicator, Task& task) {
+  switch (word_parameter<words::Sync>(task.probe, "sync")) {
+    case words::Sync::fence:
+      return std::make_unique<one_sided::OneSided<Op, one_sided::Fence>>(communicator, task);
+    case words::Sync::lock:
+      return std::make_unique<one_sided::OneSided<Op, one_sided::Lock>>(communicator, task);
+    case words::Sync::flush:
+      return std::make_unique<one_sided::OneSided<Op, one_sided::Flush>>(communicator, task);
+  }
+  return nullptr;
 }
 
 struct Put {

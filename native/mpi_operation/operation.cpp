@@ -6,51 +6,43 @@
 namespace fabricbench {
 namespace {
 
-/// What the listed types do, by the pattern's name; those left out are no operations of MPI.
-struct OperationEntry {
-  void (*verify)(MPI_Comm communicator, Task& task) = nullptr;
-  Outcome (*run)(MPI_Comm communicator, Task& task) = nullptr;
-};
+using Prepare = std::unique_ptr<PreparedOperation> (*)(MPI_Comm communicator, Task& task);
 
 template <class Op>
-constexpr OperationEntry entry_for() {
+constexpr Prepare prepare_for() {
   if constexpr (requires { Op::kind; }) {
-    return {verify_collective<Op>, run_collective<Op>};
+    return prepare_collective<Op>;
   } else if constexpr (OneSidedAccess<Op>) {
-    return {verify_one_sided<Op>, run_one_sided<Op>};
+    return prepare_one_sided<Op>;
   } else {
-    return {Op::verify, Op::run};
+    return Op::prepare;
   }
 }
 
+/// What the listed types do, by the pattern's name; those left out are no operations of MPI.
 template <class... Each>
 constexpr auto entries_of(PatternList<Each...>) {
-  std::array<OperationEntry, names_of<Pattern>.size()> entries;
-  ((entries[static_cast<std::size_t>(Each::pattern)] = entry_for<Each>()), ...);
+  std::array<Prepare, names_of<Pattern>.size()> entries{};
+  ((entries[static_cast<std::size_t>(Each::pattern)] = prepare_for<Each>()), ...);
   return entries;
 }
 constexpr auto entries = entries_of(Operations{});
 
-const OperationEntry& entry_of(Pattern pattern) {
-  const OperationEntry& entry = entries[static_cast<std::size_t>(pattern)];
-  if (entry.run != nullptr) return entry;
-  throw Failure(FailureCode::unsupported, std::string(name_of(pattern)) + " is no operation of MPI");
-}
-
 }  // namespace
 
-void verify_operation(MPI_Comm communicator, Task& task) {
-  MPI_Comm_set_errhandler(communicator, MPI_ERRORS_RETURN);
-  Counters& counters = task.counters;
-  entry_of(task.probe.pattern).verify(communicator, task);
-  if (counters.verified > 0 && counters.corrupted == counters.verified) {
-    throw Failure(FailureCode::corrupted,
-                  "all " + std::to_string(counters.verified) + " verified results are wrong: nothing was timed");
+std::unique_ptr<PreparedOperation> prepare_operation(MPI_Comm communicator, Task& task) {
+  const Prepare prepare = entries[static_cast<std::size_t>(task.probe.pattern)];
+  if (prepare == nullptr) {
+    throw Failure(FailureCode::unsupported, std::string(name_of(task.probe.pattern)) + " is no operation of MPI");
   }
+  MPI_Comm_set_errhandler(communicator, MPI_ERRORS_RETURN);
+  return prepare(communicator, task);
 }
 
-Outcome run_operation(MPI_Comm communicator, Task& task) {
-  return entry_of(task.probe.pattern).run(communicator, task);
+void refuse_wrong(const Counters& counters) {
+  if (counters.verified == 0 || counters.corrupted < counters.verified) return;
+  throw Failure(FailureCode::corrupted,
+                "all " + std::to_string(counters.verified) + " verified results are wrong: nothing was timed");
 }
 
 }  // namespace fabricbench

@@ -18,13 +18,14 @@
 //   threaded                                    the message of each thread each way; counts both ways of all threads
 //
 // An operation is a type that says what the table does not: a collective (mpi_operation/collective.hpp, of which
-// rooted.hpp has the simplest), a one-sided access (one_sided.hpp), or anything else with verify(communicator, task)
-// and run(communicator, task), which are the two functions below for it.
+// rooted.hpp has the simplest), a one-sided access (one_sided.hpp), or anything else with prepare(communicator, task),
+// which is the function below for it.
 #pragma once
 
 #include <mpi.h>
 
 #include <array>
+#include <memory>
 #include <string>
 
 #include "base/failure.hpp"
@@ -32,26 +33,40 @@
 
 namespace fabricbench {
 
-/// The untimed calls with known contents before the timing; counts what is right and what is not. Collective over the
-/// communicator of the cell's ranks.
-void verify_operation(MPI_Comm communicator, Task& task);
+/// The operation of a cell on one rank. Making it checks what is asked and takes the memory, which one rank alone may
+/// lack; what follows is collective, and each step begins when no rank has failed in the one before.
+class PreparedOperation {
+ public:
+  PreparedOperation() = default;
+  virtual ~PreparedOperation() = default;
+  PreparedOperation(const PreparedOperation&) = delete;
+  PreparedOperation& operator=(const PreparedOperation&) = delete;
 
-/// Measure the operation that the task's pattern names. Samples are nanoseconds on every rank.
-Outcome run_operation(MPI_Comm communicator, Task& task);
+  /// Make what MPI needs for the calls: communicators, windows, requests.
+  virtual void open() {}
+  /// The untimed calls with known contents before the timing; counts what is right and what is not.
+  virtual void verify() = 0;
+  /// Measure. Samples are nanoseconds on every rank.
+  virtual Outcome run() = 0;
+};
+
+/// The operation that the task's pattern names, over the communicator of the cell's ranks; both outlive it.
+std::unique_ptr<PreparedOperation> prepare_operation(MPI_Comm communicator, Task& task);
+
+/// Failure: everything was verified, and all of it is wrong.
+void refuse_wrong(const Counters& counters);
 
 // Two operations that are neither collectives nor accesses, each a file of its own. The first rank's time is the
 // operation's.
 
 /// partitioned.cpp
 struct Partitioned {
-  static void verify(MPI_Comm communicator, Task& task);
-  static Outcome run(MPI_Comm communicator, Task& task);
+  static std::unique_ptr<PreparedOperation> prepare(MPI_Comm communicator, Task& task);
 };
 
 /// threaded.cpp
 struct Threaded {
-  static void verify(MPI_Comm communicator, Task& task);
-  static Outcome run(MPI_Comm communicator, Task& task);
+  static std::unique_ptr<PreparedOperation> prepare(MPI_Comm communicator, Task& task);
 };
 
 /// Turn an error code of MPI into a Failure: the communicators and windows of this folder return errors instead of

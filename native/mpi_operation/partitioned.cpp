@@ -15,33 +15,66 @@ namespace fabricbench {
 #if MPI_VERSION >= 4
 namespace {
 
-class PartitionedPath {
+std::size_t checked_bytes(const PlanProbe& probe, int partitions) {
+  const std::size_t bytes = probe.message_bytes;
+  if (bytes > 0 && bytes % static_cast<std::size_t>(partitions) == 0) return bytes;
+  throw Failure(FailureCode::unsupported, "message_bytes must be a multiple of the " + std::to_string(partitions) +
+                                              " partitions, found " + std::to_string(bytes));
+}
+
+class PartitionedCell : public PreparedOperation {
  public:
-  PartitionedPath(MPI_Comm communicator, const PlanProbe& probe)
-      : partitions_(static_cast<int>(whole_parameter(probe, "partitions"))),
-        send_(checked_bytes(probe, partitions_)),
-        receive_(probe.message_bytes) {
-    int rank = 0;
-    MPI_Comm_rank(communicator, &rank);
-    const auto part = static_cast<MPI_Count>(probe.message_bytes) / partitions_;
-    constexpr int tag = 2;
-    check_mpi(MPI_Psend_init(send_.data(), partitions_, part, MPI_BYTE, 1 - rank, tag, communicator, MPI_INFO_NULL,
-                             &requests_[0]),
-              "MPI_Psend_init");
-    check_mpi(MPI_Precv_init(receive_.data(), partitions_, part, MPI_BYTE, 1 - rank, tag, communicator, MPI_INFO_NULL,
-                             &requests_[1]),
-              "MPI_Precv_init");
-  }
-  ~PartitionedPath() {
+  PartitionedCell(MPI_Comm communicator, Task& task)
+      : communicator_(communicator),
+        task_(task),
+        partitions_(static_cast<int>(whole_parameter(task.probe, "partitions"))),
+        send_(task.allocate(checked_bytes(task.probe, partitions_))),
+        receive_(task.allocate(task.probe.message_bytes)) {}
+  ~PartitionedCell() override {
     for (MPI_Request& request : requests_) {
       if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
     }
   }
-  PartitionedPath(const PartitionedPath&) = delete;
-  PartitionedPath& operator=(const PartitionedPath&) = delete;
+  PartitionedCell(const PartitionedCell&) = delete;
+  PartitionedCell& operator=(const PartitionedCell&) = delete;
 
-  std::span<std::byte> sent() { return send_.span(); }
-  std::span<std::byte> received() { return receive_.span(); }
+  void open() override {
+    const auto part = static_cast<MPI_Count>(task_.probe.message_bytes) / partitions_;
+    const int peer = is_first() ? 1 : 0;
+    constexpr int tag = 2;
+    check_mpi(MPI_Psend_init(send_.data(), partitions_, part, MPI_BYTE, peer, tag, communicator_, MPI_INFO_NULL,
+                             &requests_[0]),
+              "MPI_Psend_init");
+    check_mpi(MPI_Precv_init(receive_.data(), partitions_, part, MPI_BYTE, peer, tag, communicator_, MPI_INFO_NULL,
+                             &requests_[1]),
+              "MPI_Precv_init");
+  }
+
+  void verify() override {
+    const std::uint64_t own = task_.team.member();
+    for (std::uint64_t turn = 0; turn < task_.probe.verify_messages; ++turn) {
+      fill_block(send_.span(), {own, 0, turn});
+      wipe(receive_.span());
+      check_mpi(is_first() ? ask() : answer(), "a partitioned message");
+      count_result(task_.counters, is_block(receive_.span(), {1 - own, 0, turn}));
+    }
+  }
+
+  Outcome run() override {
+    const auto ask_once = [this] { return ask(); };
+    const auto answer_once = [this] { return answer(); };
+    Conductor conductor(communicator_, task_, [&](const CallOrder& order, CallTimes& times) {
+      if (is_first()) return take_calls(ask_once, order, task_.clock, times);
+      take_calls(answer_once, order, task_.clock, times);
+      times.forget_times();
+    });
+    Outcome outcome = conductor.run({});
+    outcome.bytes_per_sample = 2 * task_.probe.message_bytes;
+    return outcome;
+  }
+
+ private:
+  bool is_first() const { return task_.team.member() == 0; }
 
   /// The first rank's part: there, and back.
   int ask() {
@@ -56,20 +89,14 @@ class PartitionedPath {
     return error == MPI_SUCCESS ? MPI_Wait(&requests_[0], MPI_STATUS_IGNORE) : error;
   }
 
- private:
-  static std::size_t checked_bytes(const PlanProbe& probe, int partitions) {
-    const std::size_t bytes = probe.message_bytes;
-    if (bytes > 0 && bytes % static_cast<std::size_t>(partitions) == 0) return bytes;
-    throw Failure(FailureCode::unsupported, "message_bytes must be a multiple of the " + std::to_string(partitions) +
-                                                " partitions, found " + std::to_string(bytes));
-  }
-
   int send_parts() {
     int error = MPI_SUCCESS;
     for (int part = 0; part < partitions_ && error == MPI_SUCCESS; ++part) error = MPI_Pready(part, requests_[0]);
     return error;
   }
 
+  MPI_Comm communicator_;
+  Task& task_;
   int partitions_;
   MessageBuffer send_;
   MessageBuffer receive_;
@@ -78,46 +105,17 @@ class PartitionedPath {
 
 }  // namespace
 
-void Partitioned::verify(MPI_Comm communicator, Task& task) {
-  PartitionedPath path(communicator, task.probe);
-  const std::uint64_t own = task.team.member();
-  for (std::uint64_t turn = 0; turn < task.probe.verify_messages; ++turn) {
-    fill_block(path.sent(), {own, 0, turn});
-    wipe(path.received());
-    check_mpi(own == 0 ? path.ask() : path.answer(), "a partitioned message");
-    count_result(task.counters, is_block(path.received(), {1 - own, 0, turn}));
-  }
-}
-
-Outcome Partitioned::run(MPI_Comm communicator, Task& task) {
-  PartitionedPath path(communicator, task.probe);
-  const bool is_first = task.team.member() == 0;
-  const auto ask = [&] { return path.ask(); };
-  const auto answer = [&] { return path.answer(); };
-  Conductor conductor(communicator, task, [&](const CallOrder& order, CallTimes& times) {
-    if (is_first) return take_calls(ask, order, task.clock, times);
-    take_calls(answer, order, task.clock, times);
-    times.forget_times();
-  });
-  Outcome outcome = conductor.run({});
-  outcome.bytes_per_sample = 2 * task.probe.message_bytes;
-  return outcome;
+std::unique_ptr<PreparedOperation> Partitioned::prepare(MPI_Comm communicator, Task& task) {
+  return std::make_unique<PartitionedCell>(communicator, task);
 }
 
 #else
 
-namespace {
-
-[[noreturn]] void refuse() {
+std::unique_ptr<PreparedOperation> Partitioned::prepare(MPI_Comm, Task&) {
   throw Failure(FailureCode::unsupported,
                 "partitioned communication came with MPI 4, this measurer was built with MPI " +
                     std::to_string(MPI_VERSION) + ": build it with a newer library");
 }
-
-}  // namespace
-
-void Partitioned::verify(MPI_Comm, Task&) { refuse(); }
-Outcome Partitioned::run(MPI_Comm, Task&) { refuse(); }
 
 #endif
 

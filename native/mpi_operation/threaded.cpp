@@ -17,16 +17,19 @@ namespace {
 /// What one thread works with.
 class ThreadPath {
  public:
-  ThreadPath(MPI_Comm communicator, std::size_t message_bytes, std::size_t own)
-      : send_(message_bytes),
-        receive_(message_bytes),
-        count_(static_cast<int>(message_bytes)),
-        peer_(static_cast<int>(1 - own)) {
-    check_mpi(MPI_Comm_dup(communicator, &communicator_), "MPI_Comm_dup");
+  explicit ThreadPath(const Task& task)
+      : send_(task.allocate(task.probe.message_bytes)),
+        receive_(task.allocate(task.probe.message_bytes)),
+        count_(static_cast<int>(task.probe.message_bytes)),
+        peer_(task.team.member() == 0 ? 1 : 0) {}
+  ~ThreadPath() {
+    if (communicator_ != MPI_COMM_NULL) MPI_Comm_free(&communicator_);
   }
-  ~ThreadPath() { MPI_Comm_free(&communicator_); }
   ThreadPath(const ThreadPath&) = delete;
   ThreadPath& operator=(const ThreadPath&) = delete;
+
+  /// Collective.
+  void open(MPI_Comm communicator) { check_mpi(MPI_Comm_dup(communicator, &communicator_), "MPI_Comm_dup"); }
 
   std::span<std::byte> sent() { return send_.span(); }
   std::span<std::byte> received() { return receive_.span(); }
@@ -51,23 +54,72 @@ class ThreadPath {
   int peer_;
 };
 
-class ThreadedPaths {
+class ThreadedCell : public PreparedOperation {
  public:
-  ThreadedPaths(MPI_Comm communicator, const Task& task) {
-    const PlanProbe& probe = task.probe;
+  ThreadedCell(MPI_Comm communicator, Task& task) : communicator_(communicator), task_(task) {
     require_threads();
-    const int threads = static_cast<int>(whole_parameter(probe, "threads"));
+    const std::size_t bytes = task.probe.message_bytes;
     const auto most = static_cast<std::size_t>(std::numeric_limits<int>::max());
-    if (probe.message_bytes == 0 || probe.message_bytes > most) {
+    if (bytes == 0 || bytes > most) {
       throw Failure(FailureCode::unsupported, "message_bytes must be from 1 to " + std::to_string(most));
     }
-    for (int i = 0; i < threads; ++i) {
-      paths_.push_back(std::make_unique<ThreadPath>(communicator, probe.message_bytes, task.team.member()));
+    const auto threads = whole_parameter(task.probe, "threads");
+    for (std::uint64_t i = 0; i < threads; ++i) paths_.push_back(std::make_unique<ThreadPath>(task));
+  }
+
+  void open() override {
+    for (const auto& path : paths_) path->open(communicator_);
+  }
+
+  void verify() override {
+    const std::uint64_t own = task_.team.member();
+    for (std::uint64_t turn = 0; turn < task_.probe.verify_messages; ++turn) {
+      std::vector<int> errors(paths_.size());
+      at_once([&](std::size_t i, ThreadPath& path) {
+        fill_block(path.sent(), {own, i, turn});
+        wipe(path.received());
+        errors[i] = own == 0 ? path.ask() : path.answer();
+      });
+      for (std::size_t i = 0; i < paths_.size(); ++i) {
+        check_mpi(errors[i], "a message of a thread");
+        count_result(task_.counters, is_block(paths_[i]->received(), {1 - own, i, turn}));
+      }
     }
   }
 
-  std::size_t size() const { return paths_.size(); }
-  ThreadPath& operator[](std::size_t i) { return *paths_[i]; }
+  Outcome run() override {
+    const bool is_first = task_.team.member() == 0;
+    Conductor conductor(
+        communicator_, task_,
+        [&](const CallOrder& order, CallTimes& times) {
+          std::vector<CallTimes> each(paths_.size(), CallTimes(order.calls));
+          at_once([&](std::size_t i, ThreadPath& path) {
+            const auto ask = [&] { return path.ask(); };
+            const auto answer = [&] { return path.answer(); };
+            if (is_first) {
+              take_calls(ask, order, task_.clock, each[i]);
+            } else {
+              take_calls(answer, order, task_.clock, each[i]);
+            }
+          });
+          for (const CallTimes& one : each) times.take_slowest(one);
+          if (!is_first) times.forget_times();
+        },
+        static_cast<int>(paths_.size()));
+    Outcome outcome = conductor.run({});
+    outcome.bytes_per_sample = 2 * paths_.size() * task_.probe.message_bytes;
+    return outcome;
+  }
+
+ private:
+  static void require_threads() {
+    int provided = MPI_THREAD_SINGLE;
+    MPI_Query_thread(&provided);
+    if (provided == MPI_THREAD_MULTIPLE) return;
+    throw Failure(FailureCode::unsupported,
+                  "MPI does not let several threads call it here (MPI_THREAD_MULTIPLE): either the library was built "
+                  "without, or fabricbench-probe was started without --threads, which asks for it");
+  }
 
   /// Do something with each path in a thread of its own, all at once.
   template <class Action>
@@ -82,61 +134,15 @@ class ThreadedPaths {
     }
   }
 
- private:
-  static void require_threads() {
-    int provided = MPI_THREAD_SINGLE;
-    MPI_Query_thread(&provided);
-    if (provided == MPI_THREAD_MULTIPLE) return;
-    throw Failure(FailureCode::unsupported,
-                  "MPI does not let several threads call it here (MPI_THREAD_MULTIPLE): either the library was built "
-                  "without, or fabricbench-probe was started without --threads, which asks for it");
-  }
-
+  MPI_Comm communicator_;
+  Task& task_;
   std::vector<std::unique_ptr<ThreadPath>> paths_;
 };
 
 }  // namespace
 
-void Threaded::verify(MPI_Comm communicator, Task& task) {
-  ThreadedPaths paths(communicator, task);
-  const std::uint64_t own = task.team.member();
-  for (std::uint64_t turn = 0; turn < task.probe.verify_messages; ++turn) {
-    std::vector<int> errors(paths.size());
-    paths.at_once([&](std::size_t i, ThreadPath& path) {
-      fill_block(path.sent(), {own, i, turn});
-      wipe(path.received());
-      errors[i] = own == 0 ? path.ask() : path.answer();
-    });
-    for (std::size_t i = 0; i < paths.size(); ++i) {
-      check_mpi(errors[i], "a message of a thread");
-      count_result(task.counters, is_block(paths[i].received(), {1 - own, i, turn}));
-    }
-  }
-}
-
-Outcome Threaded::run(MPI_Comm communicator, Task& task) {
-  ThreadedPaths paths(communicator, task);
-  const bool is_first = task.team.member() == 0;
-  Conductor conductor(
-      communicator, task,
-      [&](const CallOrder& order, CallTimes& times) {
-        std::vector<CallTimes> each(paths.size(), CallTimes(order.calls));
-        paths.at_once([&](std::size_t i, ThreadPath& path) {
-          const auto ask = [&] { return path.ask(); };
-          const auto answer = [&] { return path.answer(); };
-          if (is_first) {
-            take_calls(ask, order, task.clock, each[i]);
-          } else {
-            take_calls(answer, order, task.clock, each[i]);
-          }
-        });
-        for (const CallTimes& one : each) times.take_slowest(one);
-        if (!is_first) times.forget_times();
-      },
-      static_cast<int>(paths.size()));
-  Outcome outcome = conductor.run({});
-  outcome.bytes_per_sample = 2 * paths.size() * task.probe.message_bytes;
-  return outcome;
+std::unique_ptr<PreparedOperation> Threaded::prepare(MPI_Comm communicator, Task& task) {
+  return std::make_unique<ThreadedCell>(communicator, task);
 }
 
 }  // namespace fabricbench

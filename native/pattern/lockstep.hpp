@@ -119,8 +119,7 @@ class Lockstep {
 template <Transport T>
 class LinkVerification {
  public:
-  LinkVerification(std::span<LinkOver<T>> links, Task& task)
-      : links_(links), task_(task), turns_(links, task), scratch_(task.probe.message_bytes) {}
+  LinkVerification(std::span<LinkOver<T>> links, Task& task) : links_(links), task_(task), turns_(links, task) {}
 
   /// Failures: nothing came, or nothing as it was sent.
   void run() {
@@ -133,8 +132,7 @@ class LinkVerification {
     for (std::uint32_t turn = 0; turn < wanted; ++turn) {
       turns_.buffers().fill(turn);
       turns_.take();
-      const auto [same, all] =
-          turns_.buffers().compare(turn, scratch_, [&](std::size_t link) { return turns_.has_come(link); });
+      const auto [same, all] = turns_.buffers().compare(turn, [&](std::size_t link) { return turns_.has_come(link); });
       expected += all;
       task_.counters.verified += all;
       task_.counters.corrupted += all - same;
@@ -159,7 +157,6 @@ class LinkVerification {
   std::span<LinkOver<T>> links_;
   Task& task_;
   Turns<T> turns_;
-  std::vector<std::byte> scratch_;
 };
 
 }  // namespace fabricbench

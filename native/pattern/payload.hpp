@@ -12,13 +12,30 @@
 
 namespace fabricbench {
 
-/// A payload that every position and every message has its own part in.
-inline void fill_payload(std::span<std::byte> payload, std::uint64_t seed) {
-  std::uint64_t state = seed;
-  for (std::size_t i = 0; i < payload.size(); ++i) {
-    if (i % sizeof state == 0) state = state * 6364136223846793005U + 1442695040888963407U;
-    payload[i] = static_cast<std::byte>(state >> (8 * (i % sizeof state)));
+/// The bytes of a payload that every position and every message has its own part in, one after the other.
+class PayloadBytes {
+ public:
+  explicit PayloadBytes(std::uint64_t seed) : state_(seed) {}
+
+  std::byte next() {
+    if (position_ % sizeof state_ == 0) state_ = state_ * 6364136223846793005U + 1442695040888963407U;
+    return static_cast<std::byte>(state_ >> (8 * (position_++ % sizeof state_)));
   }
+
+ private:
+  std::uint64_t state_;
+  std::size_t position_ = 0;
+};
+
+inline void fill_payload(std::span<std::byte> payload, std::uint64_t seed) {
+  PayloadBytes bytes(seed);
+  for (std::byte& each : payload) each = bytes.next();
+}
+
+/// Whether it came as `fill_payload` made it. Takes no memory: who compares must not fail alone.
+inline bool is_payload(std::span<const std::byte> payload, std::uint64_t seed) {
+  PayloadBytes bytes(seed);
+  return std::ranges::all_of(payload, [&](std::byte each) { return each == bytes.next(); });
 }
 
 /// Follows the sequence numbers of a stream and counts what did not come as it was sent.

@@ -28,8 +28,19 @@ void Agreement::on(const std::function<void()>& action) const {
   } catch (const std::bad_alloc&) {
     own.failure = named(Failure(FailureCode::error, "out of memory: use smaller messages or fewer samples"));
   }
-  const Verdict all = team_.converge<Verdict>(std::move(own), cause_of);
+  const Verdict all = learn_of_all(std::move(own));
   if (all.failure) throw AgreedFailure{*all.failure};
+}
+
+Verdict Agreement::learn_of_all(Verdict own) const {
+  const std::optional<CellFailure> here = own.failure;
+  try {
+    return team_.converge<Verdict>(std::move(own), cause_of);
+  } catch (const ControlError& error) {
+    // Others may be held by the very call that failed here: a collective one of MPI ends on some ranks only.
+    if (here) throw ControlError(here->reason + "; then " + error.what());
+    throw;
+  }
 }
 
 std::int64_t Agreement::common_start(std::int64_t now_ns) const {

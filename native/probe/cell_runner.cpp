@@ -316,9 +316,15 @@ void CellRunner::run_operation(Cell& cell) {
   std::uint32_t unused_sequence = 0;
   Task task = task_of(cell, context_.plan.token, unused_sequence);
   const MPI_Comm communicator = communicator_of(cell.team);
-  cell.agreement.on([&] { verify_operation(communicator, task); });
+  std::unique_ptr<PreparedOperation> operation;
+  cell.agreement.on([&] { operation = prepare_operation(communicator, task); });
+  cell.agreement.on([&] { operation->open(); });
+  cell.agreement.on([&] {
+    operation->verify();
+    refuse_wrong(task.counters);
+  });
   task.start_ns = common_start(cell);
-  cell.agreement.on([&] { counted(cell, [&] { return fabricbench::run_operation(communicator, task); }); });
+  cell.agreement.on([&] { counted(cell, [&] { return operation->run(); }); });
 }
 
 MPI_Comm CellRunner::communicator_of(const CellTeam& team) {

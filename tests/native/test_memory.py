@@ -22,12 +22,12 @@ OUT_OF_MEMORY = "out of memory: use smaller messages or fewer samples"
 
 
 def launched(
-    folder: Path, probes: list[dict[str, Any]], *, limited: int, kib: int, ranks: int = 2
+    folder: Path, probes: list[dict[str, Any]], *, limited: int, kib: int, ranks: int = 2, patience_s: float = 20
 ) -> tuple[int, str, list[dict[str, Any]]]:
     """Run probes while one rank may have no more than so much address space; the exit code, stderr and the record's lines."""
     limit = f'[ "${{PMI_RANK:-$OMPI_COMM_WORLD_RANK}}" = {limited} ] && ulimit -v {kib}\nexec "$@"'
     plan, output = folder / "plan.json", folder / "records.jsonl"
-    plan.write_text(json.dumps({**plan_of(probes, output), "patience_seconds": 20}))
+    plan.write_text(json.dumps({**plan_of(probes, output), "patience_seconds": patience_s}))
     done = subprocess.run(
         command_of(plan, ranks, through=script(folder / "limited.sh", limit)),
         capture_output=True,
@@ -55,6 +55,12 @@ def reason_of(lines: list[dict[str, Any]], cell: int) -> str:
         ("tcp", "bistream", 256, 1),
         ("mpi", "stream", 256, 0),
         ("mpi", "incast", 96, 0),  # whose sender needs one buffer, and its receiver several
+        ("mpi", "allreduce", 256, 0),
+        ("mpi", "allreduce", 256, 1),
+        ("mpi", "reduce", 256, 0),  # whose root alone receives
+        ("mpi", "put", 256, 1),
+        ("mpi", "partitioned", 256, 0),
+        ("mpi", "threaded", 256, 1),
     ],
 )
 def test_a_rank_without_memory_for_messages_fails_its_cell_and_no_other(
@@ -76,6 +82,18 @@ def test_a_rank_without_memory_for_the_samples_of_a_matrix_fails_that_and_no_oth
     assert reason_of(lines, 0).endswith(OUT_OF_MEMORY)
     assert "rank 1 on " in reason_of(lines, 0)
     assert lines[-1] == {**lines[-1], "type": "footer", "cells": 1, "failed": 1}
+
+
+def test_a_rank_on_which_mpi_itself_lacks_memory_is_named_as_the_cause(tmp_path: Path):
+    """Its call fails there and holds the other rank, which the launch cannot wait for."""
+    large = {"layer": "mpi", "pattern": "allreduce", "message_bytes": 256 * MIB, "verify_messages": 1}
+    code, stderr, lines = launched(tmp_path, [large, SMALL], limited=1, kib=700_000, patience_s=3)
+    if code == 0:
+        assert reason_of(lines, 0).startswith("rank 1 on ")  # this MPI told every rank of it
+    else:
+        assert "rank 1 on " in stderr
+        assert "MPI_Allreduce failed" in stderr
+        assert stderr.index("MPI_Allreduce failed") < stderr.index("rank 1 heard nothing from rank 0")
 
 
 @pytest.mark.parametrize("kib", [120_000, 95_000, 80_000, 75_000, 70_000])

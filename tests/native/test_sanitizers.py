@@ -129,8 +129,10 @@ def cells(layers: Sequence[Layer], patterns: Sequence[Pattern] = tuple(Pattern))
     ]
 
 
-def measure(launcher: Launcher, fabric: Fabric, probes: Sequence[PlanProbe], directory: Path) -> Outcome:
-    """Measure cells in one launch."""
+def measure(
+    launcher: Launcher, fabric: Fabric, probes: Sequence[PlanProbe], directory: Path, starting: Sequence[str] = ()
+) -> Outcome:
+    """Measure cells in one launch; `starting` is what goes before the measurer."""
     plan = ProbePlan(
         launch_id=f"b00-{fabric.name}",
         token=0xFAB1,
@@ -139,7 +141,7 @@ def measure(launcher: Launcher, fabric: Fabric, probes: Sequence[PlanProbe], dir
         probes=tuple(probes),
     )
     (directory / PLAN_FILE).write_text(plan.model_dump_json(by_alias=True))
-    program = [str(native_file("fabricbench-probe")), *options_of(probes), str(directory / PLAN_FILE)]
+    program = [*starting, str(native_file("fabricbench-probe")), *options_of(probes), str(directory / PLAN_FILE)]
     ended = run_watched(launcher.command(fabric, program, directory, RANKS), limit_seconds=LIMIT_S)
     assert ended.exit_code == 0, ended.stderr_tail
     record = directory / "records.jsonl"
@@ -204,6 +206,19 @@ def test_a_fault_of_one_rank_ends_the_launch_and_is_reported(
 def test_every_pattern_through_every_door_over_the_loopback(tmp_path: Path):
     probes = cells(list(Layer) if IS_ROOT else OPEN_LAYERS)
     check_measured(LocalLauncher(find_starter(), yield_library()), LOOPBACK, probes, tmp_path)
+
+
+@pytest.mark.mpi
+@pytest.mark.timeout(LIMIT_S + 30)
+def test_the_threads_of_an_operation_share_nothing_unguarded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """They call MPI at once, each with memory and times of its own; what MPI itself does is not looked at."""
+    programs = Sanitized(Build.THREADS, tmp_path, monkeypatch)
+    monkeypatch.setenv("UCX_MEM_EVENTS", "n")  # its hooks into malloc and mmap end a program that has ThreadSanitizer's
+    probes = cells([Layer.MPI], [Pattern.THREADED])
+    launcher = LocalLauncher(find_starter(), yield_library())
+    outcome = measure(launcher, LOOPBACK, probes, tmp_path, programs.starting())
+    assert all(LATE in line.reason for line in check_done(outcome, probes).values())
+    assert programs.reports == []
 
 
 @pytest.mark.lab

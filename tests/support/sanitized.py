@@ -25,7 +25,7 @@ class Build(StrEnum):
     ADDRESSES = "native-tests"
     """All programs: wrong addresses, leaks, undefined behaviour."""
     THREADS = "native-threads"
-    """The switch: data races."""
+    """The switch and the measurer: data races."""
 
 
 class Sanitized:

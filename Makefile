@@ -52,8 +52,12 @@ test: all lint test-native test-python ## everything that proves it
 test-native: all
 	tools/test-native
 
+# What is timed has the machine to itself; the rest shares its processors.
+TIMED := lab or mpi or cluster or matrix
+
 test-python: all
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --maxprocesses 4 -m "not ($(TIMED))"
+	$(BIN)/pytest -m "$(TIMED)"
 
 lint: all ## formatting, style, types, clang-tidy
 	$(BIN)/ruff check .

@@ -202,3 +202,13 @@ def test_every_command_has_an_example_in_its_help(fabricbench: Call):
         assert code == 0
         assert f"fabricbench {command}" in out
         assert "Example" in out
+
+
+def test_the_gate_and_the_selfcheck_say_of_numbers_what_they_are(make_run: MakeRun, fabricbench: Call):
+    old, new = make_run(two(1.0), "old", blocks=8).path, make_run(two(1.0), "new", seed=2, blocks=8).path
+    mark = "emulated: one, other (the lab's switches, not hardware)"
+    for command in (("check", "--baseline", old, new), ("selfcheck", new)):
+        assert mark in fabricbench(*command)[1].splitlines()
+        assert json.loads(fabricbench(*command, "--format", "json")[1])["marks"] == {"emulated": ["one", "other"]}
+        rows = list(csv.DictReader(fabricbench(*command, "--format", "csv")[1].splitlines()))
+        assert {row["origin"] for row in rows} == {"emulated"}

@@ -136,3 +136,11 @@ def test_a_layer_without_a_stream_cannot_be_mapped(tmp_path: Path, measured: lis
     assert isinstance(result.exception, UsageError)
     assert "--layer udp cannot be mapped" in result.exception.message
     assert measured == []
+
+
+def test_every_form_says_that_the_links_are_emulated(tmp_path: Path):
+    write(tmp_path)
+    assert "emulated: net (the lab's switches, not hardware)" in show(tmp_path).stdout.splitlines()
+    assert {one["origin"] for one in json.loads(show(tmp_path, "--format", "json").stdout)} == {"emulated"}
+    rows = list(csv.DictReader(io.StringIO(show(tmp_path, "--format", "csv").stdout)))
+    assert {row["origin"] for row in rows} == {"emulated"}

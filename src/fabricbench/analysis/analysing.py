@@ -18,7 +18,6 @@ from fabricbench.analysis.findings import (
     Proof,
     Reference,
     Replication,
-    marks_of,
 )
 from fabricbench.analysis.headline import next_steps, write_headline
 from fabricbench.analysis.instrument import doubt_of, impossible, impossible_launches, tolerated
@@ -32,6 +31,7 @@ from fabricbench.chapters import find_all
 from fabricbench.errors import UsageError
 from fabricbench.quantity import count, with_ranges
 from fabricbench.record.decision_table import DecisionTable, decision_of
+from fabricbench.record.provenance import marks_of
 from fabricbench.record.store import Run, StoredLaunch
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -121,7 +121,13 @@ def analyse(
                 ),
                 "reproduce": tuple(line for run in every_run for line in reproduce(run)),
                 "conditions": _conditions(
-                    sides, pairings, len(launches), samples, margin, confidence, marks_of(fabrics)
+                    sides,
+                    pairings,
+                    len(launches),
+                    samples,
+                    margin,
+                    confidence,
+                    marks_of((one.name, one.mark) for one in fabrics),
                 ),
             }
         ),

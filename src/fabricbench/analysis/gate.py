@@ -28,6 +28,7 @@ from fabricbench.analysis.findings import CellKey, Replication
 from fabricbench.analysis.measured import Side, cell_name, clock_deviation, in_order, read_sides
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Model
+from fabricbench.record.provenance import Marks, marks_of
 from fabricbench.record.store import Run
 from fabricbench.statistics.correction import holm
 from fabricbench.statistics.gate_power import blocks_to_decide, caught_with_power, chance_to_pass, passed_with_power
@@ -115,6 +116,8 @@ class GateReport(Model):
     power: GatePower | None
     cells: tuple[GateCell, ...]
     unmatched: tuple[str, ...]
+    marks: Marks
+    """Which fabrics' numbers are emulated, simulated, predicted or imported, on either side."""
 
 
 def check_regressions(
@@ -151,6 +154,7 @@ def check_regressions(
         power=_power(cells, counts[0], maximum, of_look),
         cells=tuple(cells),
         unmatched=unmatched,
+        marks=marks_of((one.fabric, one.origin) for side in sides for one in side.launches),
     )
 
 

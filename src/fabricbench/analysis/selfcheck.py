@@ -28,6 +28,7 @@ from fabricbench.analysis.findings import CellKey
 from fabricbench.analysis.measured import Side, clock_deviation, in_order, read_sides
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Model
+from fabricbench.record.provenance import Marks
 from fabricbench.record.store import Run
 from fabricbench.statistics.correction import holm
 from fabricbench.statistics.decision import EQUIVALENT, UNDECIDED, corrected, decision_codes, p_values_of
@@ -122,6 +123,8 @@ class Selfcheck(Model):
     results: tuple[SelfcheckResult, ...]
     skipped: tuple[str, ...]
     """Fabrics that could not be checked, with the reason."""
+    marks: Marks
+    """Which fabrics' numbers are emulated, simulated, predicted or imported."""
 
     @property
     def wrong_trials(self) -> float:
@@ -184,6 +187,7 @@ def analyse_selfcheck(
             for side in sides
             if fabric in (None, side.name) and (reason := _reason_to_skip(side)) is not None
         ),
+        marks=run.marks,
     )
 
 

@@ -8,6 +8,7 @@ from fabricbench.analysis.wording import percent
 from fabricbench.cli.output import Format, as_csv, as_json, bounded_text, value_text
 from fabricbench.errors import GateFailed, Inconclusive
 from fabricbench.quantity import count, format_bytes
+from fabricbench.record.provenance import mark_words, origin_column
 from fabricbench.table import as_markdown, as_text, table
 
 COLUMNS = ("fabric", "what", "old", "new", "slowdown, interval unadjusted", "verdict")
@@ -20,7 +21,12 @@ def render(report: GateReport, form: Format) -> str:
         return as_json(report.model_dump(mode="json") | told_too)
     if form is Format.CSV:
         rows = [
-            {**one.key.model_dump(mode="json"), **one.model_dump(mode="json", exclude={"key"})} for one in report.cells
+            {
+                **one.key.model_dump(mode="json"),
+                **one.model_dump(mode="json", exclude={"key"}),
+                **origin_column(one.fabric, report.marks),
+            }
+            for one in report.cells
         ]
         return as_csv(rows, list(rows[0]) if rows else [])
     passed = sum(one.verdict is GateVerdict.PASSED for one in report.cells)
@@ -33,7 +39,7 @@ def render(report: GateReport, form: Format) -> str:
     shown = table(COLUMNS, [_row(one) for one in told], title=title)
     text = (as_markdown if form is Format.MARKDOWN else as_text)(shown) if told else title
     missing = [f"not in all runs: {name}" for name in report.unmatched]
-    return "\n".join([text, *missing, "", *decides(report), *limits(report)])
+    return "\n".join([text, *missing, "", *mark_words(report.marks), *decides(report), *limits(report)])
 
 
 def decides(report: GateReport) -> list[str]:

@@ -15,10 +15,12 @@ import typer
 from fabricbench.cli.arguments import NodesOption, SeedOption
 from fabricbench.cli.output import Format, as_csv, as_json, say, share_option, value_text, write_output
 from fabricbench.quantity import format_bytes
+from fabricbench.record.provenance import mark_words, origin_column
 from fabricbench.table import Table, as_markdown, as_text, table
 
 if TYPE_CHECKING:
     from fabricbench.analysis.findings import NetworkMap, Slow
+    from fabricbench.record.provenance import Marks
 
 
 def register(app: typer.Typer) -> None:
@@ -59,7 +61,7 @@ def register(app: typer.Typer) -> None:
                 _measure(testbed, nodes, layer, blocks, seed, second)
         opened = Run.open(run)
         maps = network_maps(opened, margin=share, confirmation=confirmation_of(opened))
-        write_output(render(maps, form) + "\n", output)
+        write_output(render(maps, form, opened.marks) + "\n", output)
 
 
 def _measure(testbed: str, nodes: int | None, layer: str, blocks: int, seed: int | None, directory: Path) -> None:
@@ -76,21 +78,22 @@ def _measure(testbed: str, nodes: int | None, layer: str, blocks: int, seed: int
     measure(Prepared(campaign, venue, plan, usual_noise(venue.testbed().launcher)), directory)
 
 
+PAIR_COLUMNS = ("fabric", "layer", "pattern", "message_bytes", "source", "destination", "value", "unit")
 NOTHING = "There is no matrix in this run: measure one with the campaign `map`, or give --testbed."
 
 
-def render(maps: Sequence[NetworkMap], form: Format) -> str:
-    """Return the maps in a format; JSON holds every field, CSV a row for each pair."""
+def render(maps: Sequence[NetworkMap], form: Format, marks: Marks) -> str:
+    """Return the maps in a format; JSON holds every field, CSV a row for each pair. `marks`: those of the run."""
     if form is Format.JSON:
-        return as_json([{"verdict": one.verdict.value} | one.model_dump(mode="json") for one in maps])
+        dumped = [one.model_dump(mode="json") | origin_column(one.fabric, marks) for one in maps]
+        return as_json([{"verdict": one.verdict.value} | row for one, row in zip(maps, dumped, strict=True)])
     if form is Format.CSV:
-        return as_csv(
-            _pairs(maps), ["fabric", "layer", "pattern", "message_bytes", "source", "destination", "value", "unit"]
-        )
+        rows = [row | origin_column(str(row["fabric"]), marks) for row in _pairs(maps)]
+        return as_csv(rows, [*PAIR_COLUMNS, *(["origin"] if marks else [])])
     if not maps:
         return NOTHING
     writer: Callable[[Table], str] = as_markdown if form is Format.MARKDOWN else as_text
-    return "\n\n".join(["\n".join(_verdict(maps)), *(writer(_table(one)) for one in maps)])
+    return "\n\n".join(["\n".join([*_verdict(maps), *mark_words(marks)]), *(writer(_table(one)) for one in maps)])
 
 
 def _verdict(maps: Sequence[NetworkMap]) -> list[str]:

@@ -17,6 +17,7 @@ from fabricbench.analysis.wording import percent
 from fabricbench.cli.output import Format, as_csv, as_json
 from fabricbench.errors import GateFailed, Inconclusive
 from fabricbench.quantity import count
+from fabricbench.record.provenance import mark_words, origin_column
 from fabricbench.table import Table, as_markdown, as_text, table
 
 PLAIN_COLUMNS = ("fabric", "against", "launches", "tests", "that differ", "largest difference", "finds with 80 %")
@@ -44,9 +45,10 @@ def render(found: Selfcheck, form: Format) -> str:
         extra = {"wrong_trials": found.wrong_trials, "outcome": outcome(found), "failures": failures(found)}
         return as_json(found.model_dump(mode="json") | extra)
     if form is Format.CSV:
-        return as_csv([one.model_dump(mode="json") for one in found.results], list(SelfcheckResult.model_fields))
+        rows = [one.model_dump(mode="json") | origin_column(one.fabric, found.marks) for one in found.results]
+        return as_csv(rows, [*SelfcheckResult.model_fields, *(["origin"] if found.marks else [])])
     write = as_markdown if form is Format.MARKDOWN else as_text
-    parts = ["\n".join([outcome(found), *(f"  {failure}" for failure in failures(found))])]
+    parts = ["\n".join([outcome(found), *(f"  {failure}" for failure in failures(found)), *mark_words(found.marks)])]
     if found.plain:
         parts.append(write(_plain_table(found)))
     if found.dependence:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -41,6 +42,33 @@ MARKS = {
     ),
 }
 """The one place that says how an origin reads. What fabricbench measured on hardware has no mark."""
+
+
+Marks = dict[Origin, tuple[str, ...]]
+"""What numbers are marked as: each origin with the names of its fabrics in their order."""
+
+
+def marks_of(origins: Iterable[tuple[str, Origin | None]]) -> Marks:
+    """Return the marks of fabrics, given their names and origins; a fabric with numbers of two origins has two."""
+    marks: Marks = {}
+    for name, origin in dict.fromkeys(origins):
+        if origin is not None and origin in MARKS:
+            marks[origin] = (*marks.get(origin, ()), name)
+    return marks
+
+
+def mark_words(marks: Mapping[Origin, Iterable[str]]) -> list[str]:
+    """Return for each mark a line such as `emulated: myrinet (the lab's switches, not hardware)`."""
+    return [f"{mark.value}: {', '.join(names)} ({MARKS[mark].remark})" for mark, names in marks.items()]
+
+
+def origin_column(fabric: str, marks: Marks) -> dict[str, str]:
+    """Return the column of a row that says where a fabric's numbers come from; nothing where all are measured on hardware."""
+    if not marks:
+        return {}
+    return {
+        "origin": ", ".join(mark.value for mark, names in marks.items() if fabric in names) or Origin.MEASURED.value
+    }
 
 
 class Proof(StrEnum):

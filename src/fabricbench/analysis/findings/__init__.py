@@ -54,7 +54,6 @@ from fabricbench.analysis.findings.whole import (
     Severity,
     SystemCost,
     WeighedTest,
-    marks_of,
 )
 from fabricbench.analysis.findings.workloads import (
     ApplicationFindings,
@@ -125,6 +124,5 @@ __all__ = [
     "WeighedTest",
     "WorkloadName",
     "is_basic",
-    "marks_of",
     "slowness_words",
 ]

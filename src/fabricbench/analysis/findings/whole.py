@@ -7,7 +7,6 @@ costs, where one fabric pays, and how sure it is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import StrEnum
 from typing import ClassVar
 
@@ -34,7 +33,7 @@ from fabricbench.analysis.findings.patterns import (
 )
 from fabricbench.analysis.findings.workloads import ApplicationFindings, KernelFindings
 from fabricbench.model import Layer, Metric, Model
-from fabricbench.record.provenance import Origin, Proof
+from fabricbench.record.provenance import Marks, Origin, Proof, marks_of
 
 
 class Grade(StrEnum):
@@ -291,12 +290,6 @@ class FabricFacts(Model):
         return self.origin or (Origin.EMULATED if self.is_emulated else None)
 
 
-def marks_of(fabrics: Sequence[FabricFacts]) -> dict[Origin, tuple[str, ...]]:
-    """Return what the numbers of some fabrics are marked as, each mark with the names of its fabrics in their order."""
-    marks = dict.fromkeys(fabric.mark for fabric in fabrics if fabric.mark is not None)
-    return {mark: tuple(fabric.name for fabric in fabrics if fabric.mark is mark) for mark in marks}
-
-
 class Findings(WithoutNone):
     """Everything that a report shows about a run, or about two runs set against each other."""
 
@@ -341,9 +334,9 @@ class Findings(WithoutNone):
     """`doctor`'s facts for each host: host -> what -> value."""
 
     @property
-    def marks(self) -> dict[Origin, tuple[str, ...]]:
+    def marks(self) -> Marks:
         """What numbers here are marked as, each mark with its fabrics in their order."""
-        return marks_of(self.fabrics)
+        return marks_of((fabric.name, fabric.mark) for fabric in self.fabrics)
 
     def __repr__(self) -> str:
         """Name the comparison in a line."""

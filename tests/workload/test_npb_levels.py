@@ -13,7 +13,10 @@ import pytest
 
 from fabricbench.native import build_info, built_for_levels, native_file
 from fabricbench.record.kernel_lines import KernelRecord, read_kernel_record
+from fabricbench.record.launch import KERNEL_RECORDS
+from fabricbench.workload.adapter import Output
 from fabricbench.workload.npb import PROGRAM
+from fabricbench.workload.npb_adapter import OWN, KernelStart
 
 VARIABLE = "FABRICBENCH_PROCESSOR_LEVEL"
 BASELINE = "x86-64"
@@ -92,6 +95,15 @@ def test_all_ranks_are_held_to_a_level_and_one_that_the_processor_lacks_is_refus
     assert record.header is not None
     assert record.header.processor_levels == (level, level)
     assert record.is_verified
+
+
+def test_the_level_of_a_launch_is_to_be_the_same_on_all_fabrics(program: Path, tmp_path: Path):
+    record_of(start(program, tmp_path, BASELINE), tmp_path)
+    (tmp_path / "record.jsonl").rename(tmp_path / KERNEL_RECORDS)
+    kernel = KernelStart(benchmark="IS", problem_class="S", ranks=2, program=OWN)
+    parsed = kernel.parse(Output(tmp_path, tmp_path / "stdout.log", tmp_path / "stderr.log"))
+    assert parsed is not None
+    assert parsed.fixed == {"instruction set": BASELINE}
 
 
 def test_a_level_that_there_is_not_is_refused_with_those_that_there_are_and_said_once(program: Path, tmp_path: Path):

@@ -229,6 +229,7 @@ class NpbTable(WorkloadTable):
 
 def _parsed(kernel: KernelRecord, interfaces: Mapping[str, InterfaceBytes] | None = None) -> Parsed:
     told = told_by_kernel(kernel, interfaces)
+    levels = kernel.header.processor_levels if kernel.header is not None else ()
     runs = kernel.runs if told.seconds and told.failed is None else []
     rates = {"Mop/s total": "mops_total", "Mop/s a process": "mops_per_process"}
     figures = [SECONDS.found(median(run.seconds for run in runs))] if runs else []
@@ -251,6 +252,7 @@ def _parsed(kernel: KernelRecord, interfaces: Mapping[str, InterfaceBytes] | Non
             for check in run.checks
         ),
         communication_share=told.values.get(COMMUNICATION_SHARE),
+        fixed={"instruction set": ", ".join(dict.fromkeys(levels))} if levels else {},
         kernel=kernel,
     )
 

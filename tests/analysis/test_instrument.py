@@ -226,8 +226,10 @@ def test_a_level_beyond_the_wire_by_what_buffers_explain_is_cautioned_where_it_s
     assert "beyond the wire" in render_markdown(findings).decode()
 
 
-def test_a_level_just_below_the_wire_gets_no_caution(make_run: MakeRun):
-    findings = analyse([make_run(streams(0.98), noise=Noise(launch=0.002, sample=0.002))])
+@pytest.mark.parametrize("share", [0.98, 1.0002])
+def test_a_level_at_the_wire_or_just_below_gets_no_caution(make_run: MakeRun, share: float):
+    """A wire is not known to four digits, and "100.0 %, beyond the wire" would contradict itself."""
+    findings = analyse([make_run(streams(share), noise=Noise(launch=0.00005, sample=0.00005))])
     assert findings.headline.effects[0].doubts == ()
     assert findings.cells[0].notes == ()
 

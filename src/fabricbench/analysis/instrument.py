@@ -49,6 +49,9 @@ TAIL_ONLY = "nine frames in ten were on time, so that the median stands and the 
 POSSIBLE_EXCESS = 0.03
 """A value may be better than the wire allows by this much: a short stream counts what was in buffers. It is told all the same."""
 
+NOMINAL = 5e-4
+"""A wire is known to this much: a link may be 100 ppm off its rate (IEEE 802.3), clocks err, and more digits are not printed."""
+
 TRIPS = (Pattern.PINGPONG, Pattern.ONEWAY, Pattern.PACED)
 """Patterns whose sample is one message there and one back between two ranks, and nothing else."""
 
@@ -165,13 +168,13 @@ class Excess:
 def excess_of(side: Side, cell: CellMeasured, value: float) -> Excess | None:
     """Return why a value of a cell cannot be quite true: a rate beyond the wire, a round trip shorter than its bits take."""
     share = wire_shares(side, cell, value)[1]
-    if share is not None and share > 1.0:
+    if share is not None and share >= 1.0 + NOMINAL:
         carried = "of the payload that the wire can carry"
         if share > 1.0 + POSSIBLE_EXCESS:
             return Excess(f"{percent(share)} {carried}", is_tolerated=False)
         return Excess(f"{100.0 * share:.1f} % {carried}: a short stream counts what was in buffers", is_tolerated=True)
     least_ns = least_round_trip_ns(side, cell)
-    if least_ns is not None and value < least_ns:
+    if least_ns is not None and value < least_ns * (1.0 - NOMINAL):
         text = (
             f"{format_seconds(value * 1e-9)}, where the bits alone take {format_seconds(least_ns * 1e-9)} on the wire"
         )

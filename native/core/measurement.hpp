@@ -88,6 +88,14 @@ class Series {
 struct Samples {
   Series warmup;
   Series measured;
+  std::vector<std::uint64_t> scratch;  // of the stopping rule: room for all samples of either phase
+
+  /// Make room for so many of each phase.
+  void prepare(std::size_t warmups, std::size_t most_measured, bool with_bytes) {
+    warmup.prepare(warmups, with_bytes);
+    measured.prepare(most_measured, with_bytes);
+    if (const std::size_t most = std::max(warmups, most_measured); scratch.size() < most) scratch.resize(most);
+  }
 };
 
 /// What the numbers of a channel are (record/lines.py, Quantity).

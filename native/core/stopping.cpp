@@ -114,7 +114,8 @@ double variance_inflation(std::span<const std::uint64_t> samples, std::uint64_t 
   return largest;
 }
 
-StoppingRule::StoppingRule(const Stopping& stopping) : stopping_(stopping), scratch_(stopping.maximum_samples) {}
+StoppingRule::StoppingRule(const Stopping& stopping, std::span<std::uint64_t> scratch)
+    : stopping_(stopping), scratch_(scratch) {}
 
 bool StoppingRule::is_within_width(const MedianInterval& interval) const {
   const double median = static_cast<double>(interval.median);
@@ -124,7 +125,7 @@ bool StoppingRule::is_within_width(const MedianInterval& interval) const {
 
 bool StoppingRule::is_narrow(std::span<const std::uint64_t> samples) {
   std::ranges::copy(samples, scratch_.begin());
-  const std::span<std::uint64_t> copied = std::span(scratch_).first(samples.size());
+  const std::span<std::uint64_t> copied = scratch_.first(samples.size());
   const auto independent = median_interval(copied, stopping_.confidence);
   if (!independent || !is_within_width(*independent)) return false;
   const double inflation = variance_inflation(samples, independent->median);

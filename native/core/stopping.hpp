@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "core/plan.hpp"
 
@@ -47,8 +46,9 @@ double variance_inflation(std::span<const std::uint64_t> samples, std::uint64_t 
 
 class StoppingRule {
  public:
-  /// Allocate what deciding needs, so that it costs no allocation between samples.
-  explicit StoppingRule(const Stopping& stopping);
+  /// `scratch` has room for all samples that there may be: deciding takes no memory, and none may lack while others
+  /// wait.
+  StoppingRule(const Stopping& stopping, std::span<std::uint64_t> scratch);
 
   /// Why the cell is to end now, or nothing. `samples` are all measured ones so far, in any unit.
   std::optional<StopReason> decide(std::span<const std::uint64_t> samples, double elapsed_seconds);
@@ -61,7 +61,7 @@ class StoppingRule {
   bool is_within_width(const MedianInterval& interval) const;
 
   Stopping stopping_;
-  std::vector<std::uint64_t> scratch_;
+  std::span<std::uint64_t> scratch_;
 };
 
 }  // namespace fabricbench

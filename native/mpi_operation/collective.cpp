@@ -34,10 +34,15 @@ std::size_t elements_of(std::size_t bytes, CollectiveKind kind) {
   return kind == CollectiveKind::sums ? bytes / sizeof(double) : bytes;
 }
 
-/// MPI counts and displaces in ints.
-void check_count(std::size_t elements, int blocks) {
+int most_blocks(const Shape& shape, const BlockCounts& blocks) {
+  return std::max({shape.ranks, blocks.sent, blocks.received});
+}
+
+/// MPI counts and displaces in ints: the blocks, where it can do so.
+BlockCounts checked_blocks(const Shape& shape, const BlockCounts& counts, std::size_t elements) {
+  const int blocks = most_blocks(shape, counts);
   const auto most = static_cast<std::size_t>(std::numeric_limits<int>::max());
-  if (elements <= most / static_cast<std::size_t>(std::max(blocks, 1))) return;
+  if (elements <= most / static_cast<std::size_t>(std::max(blocks, 1))) return counts;
   throw Failure(FailureCode::unsupported, std::to_string(blocks) + " blocks of " + std::to_string(elements) +
                                               " elements are more than MPI's int counts: use smaller messages");
 }
@@ -56,12 +61,11 @@ std::size_t bytes_of(int blocks, std::size_t block_bytes) { return static_cast<s
 CollectiveMemory::CollectiveMemory(MPI_Comm communicator, const Task& task, CollectiveKind kind, Sizes sizes)
     : block_bytes_(checked_block(task.probe, kind)),
       shape_(shape_of(communicator)),
-      blocks_(sizes(shape_)),
+      blocks_(checked_blocks(shape_, sizes(shape_), elements_of(block_bytes_, kind))),
       send_(task.allocate(bytes_of(blocks_.sent, block_bytes_))),
       receive_(task.allocate(bytes_of(blocks_.received, block_bytes_))) {
   const std::size_t elements = elements_of(block_bytes_, kind);
-  const int blocks = std::max({shape_.ranks, blocks_.sent, blocks_.received});
-  check_count(elements, blocks);
+  const int blocks = most_blocks(shape_, blocks_);
   for (int i = 0; i < blocks; ++i) {
     counts_.push_back(static_cast<int>(elements));
     displacements_.push_back(i * static_cast<int>(elements));

@@ -196,7 +196,7 @@ void Conductor::learn(CallPhase phase, std::int64_t window_ns, double most_late_
 }
 
 Outcome Conductor::lead_phase(const Stopping& stopping, CallPhase phase) {
-  StoppingRule rule(stopping);
+  StoppingRule rule(stopping, task_.samples.scratch);
   // What hides behind computing is a figure beside the cell's own, of which one sample is better than none.
   const bool is_measured = phase == CallPhase::measured;
   const std::size_t least =

@@ -78,27 +78,6 @@ struct Flush {
   }
 };
 
-/// An epoch of a window, closed on every rank however the calls within it ended: MPI_Win_free would wait for it.
-template <class Sync>
-class Epoch {
- public:
-  explicit Epoch(MPI_Win window) : window_(window) { check_mpi(Sync::open(window), "opening the epoch"); }
-  ~Epoch() {
-    if (is_open_) Sync::close(window_);
-  }
-  Epoch(const Epoch&) = delete;
-  Epoch& operator=(const Epoch&) = delete;
-
-  void close() {
-    is_open_ = false;
-    check_mpi(Sync::close(window_), "closing the epoch");
-  }
-
- private:
-  MPI_Win window_;
-  bool is_open_ = true;
-};
-
 inline std::size_t checked_bytes(const PlanProbe& probe, bool integer, bool of_doubles) {
   const std::size_t bytes = probe.message_bytes;
   const auto most = static_cast<std::size_t>(std::numeric_limits<int>::max());
@@ -138,9 +117,8 @@ class Memory {
     exposed_ = {static_cast<std::byte*>(memory), static_cast<std::size_t>(bytes)};
     std::ranges::fill(exposed_, std::byte{0});
   }
-  ~Memory() {
-    if (window_ != MPI_WIN_NULL) MPI_Win_free(&window_);
-  }
+  /// Collective.
+  void free_window() { MPI_Win_free(&window_); }
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
@@ -186,15 +164,25 @@ class OneSided : public PreparedOperation {
     for (std::uint64_t turn = 0; turn < task_.probe.verify_messages; ++turn) verify_turn(turn);
   }
 
+  /// The epoch is closed on every rank however the calls within it end, for MPI_Win_free would wait for it; but not
+  /// where the launch is over, or another rank is not heard of any more.
   Outcome run() override {
-    Epoch<Sync> epoch(access_.window);
-    Outcome outcome = Conductor(communicator_, task_, [this](const CallOrder& order, CallTimes& times) {
-                        take(order, times);
-                      }).run({});
-    epoch.close();
+    check_mpi(Sync::open(access_.window), "opening the epoch");
+    Outcome outcome;
+    try {
+      outcome = Conductor(communicator_, task_, [this](const CallOrder& order, CallTimes& times) {
+                  take(order, times);
+                }).run({});
+    } catch (const Failure&) {
+      Sync::close(access_.window);
+      throw;
+    }
+    check_mpi(Sync::close(access_.window), "closing the epoch");
     outcome.bytes_per_sample = task_.probe.message_bytes;
     return outcome;
   }
+
+  void close() override { memory_.free_window(); }
 
  private:
   void take(const CallOrder& order, CallTimes& times) {

@@ -18,8 +18,8 @@
 //   threaded                                    the message of each thread each way; counts both ways of all threads
 //
 // An operation is a type that says what the table does not: a collective (mpi_operation/collective.hpp, of which
-// rooted.hpp has the simplest), a one-sided access (one_sided.hpp), or anything else with prepare(communicator, task),
-// which is the function below for it.
+// rooted.hpp has the simplest), a one-sided access (one_sided.hpp), or anything else whose prepare(communicator, task)
+// makes a PreparedOperation of its own (threaded.cpp).
 #pragma once
 
 #include <mpi.h>
@@ -34,7 +34,9 @@
 namespace fabricbench {
 
 /// The operation of a cell on one rank. Making it checks what is asked and takes the memory, which one rank alone may
-/// lack; what follows is collective, and each step begins when no rank has failed in the one before.
+/// lack; what follows is collective, and each step begins when no rank has failed in the one before. Destroying it is
+/// this rank's affair alone again: what MPI frees collectively is left to `close`, and is lost where a rank never comes
+/// there.
 class PreparedOperation {
  public:
   PreparedOperation() = default;
@@ -48,6 +50,8 @@ class PreparedOperation {
   virtual void verify() = 0;
   /// Measure. Samples are nanoseconds on every rank.
   virtual Outcome run() = 0;
+  /// Collective: free what can only be freed together, once all ranks have left `run`, however it ended.
+  virtual void close() {}
 };
 
 /// The operation that the task's pattern names, over the communicator of the cell's ranks; both outlive it.

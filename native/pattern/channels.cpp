@@ -21,7 +21,10 @@ struct GroupEntry {
 template <class Each>
 constexpr GroupEntry entry_for() {
   GroupEntry entry{.links = Each::links};
-  if constexpr (requires { &Each::rounds; }) entry.rounds = Each::rounds;
+  if constexpr (requires { &Each::rounds; }) {
+    static_assert(facts_of(Each::pattern).family == Family::flood, "members that take turns have one round");
+    entry.rounds = Each::rounds;
+  }
   if constexpr (requires { &Each::channels; }) entry.channels = Each::channels;
   return entry;
 }

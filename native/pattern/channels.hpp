@@ -8,7 +8,8 @@
 //
 // and, where it needs them,
 //
-//   rounds(group)         how many rounds there are, each measured by itself with links of its own (group.round)
+//   rounds(group)         how many rounds there are, each measured by itself with links of its own (group.round); of
+//                         those that fill their channels
 //   channels(group)       logical channels in use at once, where counting what all members send takes long
 //
 // Whether its members take turns or fill their channels is its family in the table: pattern/lockstep.hpp, flood.hpp.

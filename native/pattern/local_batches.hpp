@@ -47,7 +47,7 @@ Outcome take_local_batches(Task& task, std::size_t bytes_per_operation, Operate 
   while (task.samples.warmup.size() < task.probe.warmup_samples && Clock::now() - warmup_begin < warmup_ticks) {
     task.samples.warmup.push(time_operations<Clock>(outcome.operations_per_sample, operate));
   }
-  StoppingRule rule(task.probe.stopping);
+  StoppingRule rule(task.probe.stopping, task.samples.scratch);
   Series& series = task.samples.measured;
   double seconds_per_sample = 0;
   const std::uint64_t begin = Clock::now();

@@ -23,7 +23,9 @@ struct TurnOrder {
 template <class Clock, Transport T>
 class Lockstep {
  public:
-  Lockstep(std::span<LinkOver<T>> links, Task& task) : turns_(links, task), task_(task) {}
+  Lockstep(std::span<LinkOver<T>> links, Task& task) : turns_(links, task), task_(task) {
+    task.findings.missed.reserve(task.probe.stopping.maximum_samples);
+  }
 
   Outcome run() {
     Outcome outcome;
@@ -91,7 +93,7 @@ class Lockstep {
   }
 
   Outcome lead_phase(const Stopping& stopping, Series& series, bool is_measured) {
-    StoppingRule rule(stopping);
+    StoppingRule rule(stopping, task_.samples.scratch);
     Outcome outcome;
     const std::uint64_t begin = Clock::now();
     double seconds_per_turn = 0;

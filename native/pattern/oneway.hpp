@@ -52,7 +52,7 @@ class StampHooks {
   void before() {}
   void led(std::uint32_t number, std::uint64_t begin, std::uint64_t end) { log_->add(number, begin, end); }
   void arrived(std::uint32_t) { arrival_ = KernelClock::now(); }
-  void departs(std::uint32_t number) { log_->add(number, arrival_, KernelClock::now()); }
+  void departs(std::uint32_t number, std::span<std::byte>) { log_->add(number, arrival_, KernelClock::now()); }
   double seconds_of(double round_trip) const { return round_trip; }
 
  private:

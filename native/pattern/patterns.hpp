@@ -2,9 +2,8 @@
 //
 //   timing_member                which of the two keeps the time
 //   runs_over<T>                 whether it runs over a transport: Transport<T>, LocalTransport<T> or either
-//   Over<Clock, T>               the pattern over one, built as Over(transport, task) with all buffers that it needs,
-//   lent
-//                                by task.allocate(); its run() measures on this rank, the other runs its own at the
+//   Over<Clock, T>               the pattern over one, built as Over(transport, task) with all its buffers, which
+//                                task.allocate() lends; its run() measures on this rank, the other runs its own at the
 //                                same time: fills task.samples, returns how it ended
 //
 // pattern/pingpong.hpp is the simplest. Everything else that is known of a pattern is in the table.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -36,6 +37,14 @@ inline void fill_payload(std::span<std::byte> payload, std::uint64_t seed) {
 inline bool is_payload(std::span<const std::byte> payload, std::uint64_t seed) {
   PayloadBytes bytes(seed);
   return std::ranges::all_of(payload, [&](std::byte each) { return each == bytes.next(); });
+}
+
+/// What an answer holds where messages are verified: every byte has moved on by one, and every bit within its byte, so
+/// that what both ways do alike to a message does not undo itself.
+inline void turn_payload(std::span<std::byte> payload) {
+  if (payload.empty()) return;
+  std::ranges::rotate(payload, payload.end() - 1);
+  for (std::byte& each : payload) each = std::byte{std::rotl(std::to_integer<std::uint8_t>(each), 1)};
 }
 
 /// Follows the sequence numbers of a stream and counts what did not come as it was sent.

@@ -29,12 +29,12 @@ struct RoundOrder {
 };
 
 /// What else happens at a round trip, beside its being timed: `before` it, outside the stamps, and with its number and
-/// stamps after it, on either side. Nothing for a ping-pong.
+/// stamps after it, on either side; `departs` has the answer in hand. Nothing for a ping-pong.
 struct NoHooks {
   void before() {}
   void led(std::uint32_t, std::uint64_t, std::uint64_t) {}
   void arrived(std::uint32_t) {}
-  void departs(std::uint32_t) {}
+  void departs(std::uint32_t, std::span<std::byte>) {}
   double seconds_of(double round_trip) const { return round_trip; }
 };
 
@@ -112,12 +112,13 @@ class ReliableRounds {
     sent_ += count;
   }
 
-  /// Send a known payload and compare what comes back; true if it is the same.
+  /// Send a known payload and compare what comes back, turned by AnswersTurned; true if it is that.
   std::optional<bool> lead_checked(std::uint64_t seed) {
     fill_payload(out_.span(), seed);
     expect(path_, in_.span());
     path_.send(out_.span());
     receive_expected(path_, in_.span());
+    turn_payload(out_.span());
     return std::ranges::equal(out_.span(), in_.span());
   }
 
@@ -132,7 +133,7 @@ class ReliableRounds {
       receive_expected(path_, message);
       hooks_.arrived(number_);
       if (PrepostingTransport<T> && i + 1 < order.count) expect(path_, next);
-      hooks_.departs(number_++);
+      hooks_.departs(number_++, message);
       path_.send(message);
       if constexpr (PrepostingTransport<T>) std::swap(message, next);
     }
@@ -190,8 +191,10 @@ class CountedRounds {
   }
 
   std::optional<bool> lead_checked(std::uint64_t seed) {
-    fill_payload(out_.span().subspan(sizeof(DatagramHeader)), seed);
+    const std::span<std::byte> payload = out_.span().subspan(sizeof(DatagramHeader));
+    fill_payload(payload, seed);
     if (!round_trip()) return std::nullopt;
+    turn_payload(payload);
     return std::ranges::equal(out_.span(), in_.span());
   }
 
@@ -207,7 +210,7 @@ class CountedRounds {
         const std::uint32_t position = header.sequence - order.first;
         if (header.token == task_.token && position < order.count) [[likely]] {
           hooks_.arrived(header.sequence);
-          hooks_.departs(header.sequence);
+          hooks_.departs(header.sequence, message);
           path_.send(message);
           if (position + 1 != order.count) [[likely]]
             continue;
@@ -328,7 +331,7 @@ inline void refuse_silence(const Series& series, const Counters& counters) {
 /// what is lost may take longer than the phase has.
 template <class Clock, class Rounds>
 Outcome lead_phase(Rounds& rounds, Task& task, const Stopping& stopping, Series& series, double& seconds_per_sample) {
-  StoppingRule rule(stopping);
+  StoppingRule rule(stopping, task.samples.scratch);
   Outcome outcome;
   const std::uint64_t most_lost = rounds.counters().lost + first_tries;
   const std::uint64_t limit = task.timebase.to_ticks(stopping.maximum_seconds);
@@ -376,6 +379,14 @@ Outcome run_rounds(Rounds& rounds, Task& task) {
   follow_orders(rounds, task.team);
   return {};
 }
+
+/// The follower of a verification turns what it answers.
+template <Transport T>
+struct AnswersTurned : NoHooks {
+  void departs(std::uint32_t, std::span<std::byte> message) {
+    turn_payload(message.subspan(T::traits.is_reliable ? 0 : sizeof(DatagramHeader)));
+  }
+};
 
 /// The untimed exchange before the timing: messages with a known payload go there and come back, and the leader
 /// compares.
@@ -433,7 +444,7 @@ class Verification {
   }
 
   Task& task_;
-  Rounds<KernelClock, T> rounds_;
+  Rounds<KernelClock, T, AnswersTurned<T>> rounds_;
   std::size_t tries_ = 0;
   std::size_t lost_first_ = 0;
 };

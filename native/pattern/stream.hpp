@@ -54,7 +54,10 @@ template <class Clock>
 class WindowLog {
  public:
   explicit WindowLog(Task& task)
-      : task_(task), rule_(task.probe.stopping), phase_begin_(Clock::now()), is_warm_(task.probe.warmup_samples == 0) {}
+      : task_(task),
+        rule_(task.probe.stopping, task.samples.scratch),
+        phase_begin_(Clock::now()),
+        is_warm_(task.probe.warmup_samples == 0) {}
 
   /// Note a window that ended at `now` after `ticks`; true when it was the last one that is wanted. Allocates nothing.
   bool add(std::uint64_t now, std::uint64_t ticks, std::uint32_t messages) {

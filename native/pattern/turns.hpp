@@ -62,7 +62,8 @@ class TurnBuffers {
     return message.subspan(sizeof(DatagramHeader));
   }
   static std::uint64_t seed(const LinkOver<T>& link, std::size_t sender, std::uint32_t turn) {
-    return (std::uint64_t{link.token} << 32U) ^ (std::uint64_t{turn} << 16U) ^ sender;
+    // Of a message of a byte only the lowest bits are seen: sender, turn and path each have a part in them.
+    return (std::uint64_t{link.token} << 32U) + (std::uint64_t{turn} << 16U) + sender * 5 + turn * 7 + link.token * 3;
   }
 
   std::span<LinkOver<T>> links_;

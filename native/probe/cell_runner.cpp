@@ -103,8 +103,7 @@ CellReport CellRunner::run(const PlanProbe& probe, int ordinal, const std::funct
   const HangAlarm alarm(alarm_after(context_.plan.patience_seconds), hanging(probe), hung_exit_code);
   CellReport report;
   Cell cell{.probe = probe, .team = team, .agreement = agreement, .report = report, .is_over = is_over};
-  samples_.warmup.prepare(0, false);
-  samples_.measured.prepare(0, false);
+  samples_.prepare(0, 0, false);
   try {
     run_or_fail(cell);
   } catch (const AgreedFailure& agreed) {
@@ -135,8 +134,9 @@ void CellRunner::prepare_samples(const Cell& cell) {
   // Each round of a flood has a warm-up of its own.
   const std::size_t rounds =
       is_flood ? rounds_of(probe.pattern, cell.team.size(), group_parameters(probe)) : std::size_t{1};
-  samples_.warmup.prepare(is_timing ? probe.warmup_samples * rounds : 0, with_bytes);
-  samples_.measured.prepare(is_timing ? std::max(probe.stopping.maximum_samples, rounds) : 0, with_bytes);
+  if (is_timing) {
+    samples_.prepare(probe.warmup_samples * rounds, std::max(probe.stopping.maximum_samples, rounds), with_bytes);
+  }
 }
 
 void CellRunner::run_or_fail(Cell& cell) {
@@ -315,8 +315,9 @@ void CellRunner::run_round(Cell& cell, const GroupParameters& parameters, std::s
 void CellRunner::run_operation(Cell& cell) {
   std::uint32_t unused_sequence = 0;
   Task task = task_of(cell, context_.plan.token, unused_sequence);
-  const MPI_Comm communicator = communicator_of(cell.team);
+  MPI_Comm communicator = MPI_COMM_NULL;
   std::unique_ptr<PreparedOperation> operation;
+  cell.agreement.on([&] { communicator = communicator_of(cell.team); });
   cell.agreement.on([&] { operation = prepare_operation(communicator, task); });
   cell.agreement.on([&] { operation->open(); });
   cell.agreement.on([&] {
@@ -324,7 +325,13 @@ void CellRunner::run_operation(Cell& cell) {
     refuse_wrong(task.counters);
   });
   task.start_ns = common_start(cell);
-  cell.agreement.on([&] { counted(cell, [&] { return operation->run(); }); });
+  try {
+    cell.agreement.on([&] { counted(cell, [&] { return operation->run(); }); });
+  } catch (const AgreedFailure&) {
+    operation->close();
+    throw;
+  }
+  operation->close();
 }
 
 MPI_Comm CellRunner::communicator_of(const CellTeam& team) {
@@ -334,9 +341,10 @@ MPI_Comm CellRunner::communicator_of(const CellTeam& team) {
   MPI_Group ours = MPI_GROUP_NULL;
   MPI_Comm_group(context_.data_communicator, &all);
   MPI_Group_incl(all, static_cast<int>(team.size()), team.world_ranks().data(), &ours);
-  MPI_Comm_create_group(context_.data_communicator, ours, 0, &communicator);
+  const int error = MPI_Comm_create_group(context_.data_communicator, ours, 0, &communicator);
   MPI_Group_free(&ours);
   MPI_Group_free(&all);
+  check_mpi(error, "MPI_Comm_create_group");
   return communicator;
 }
 

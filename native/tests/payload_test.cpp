@@ -2,8 +2,74 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <vector>
+
+#include "mpi_operation/contents.hpp"
+
 namespace fabricbench {
 namespace {
+
+TEST(Payload, IsKnownAgainAndNoOtherIsTakenForIt) {
+  for (const std::size_t size : {1U, 2U, 7U, 8U, 9U, 1000U}) {
+    std::vector<std::byte> payload(size);
+    fill_payload(payload, 42);
+    EXPECT_TRUE(is_payload(payload, 42)) << size;
+    for (std::size_t bit = 0; bit < 8 * size; ++bit) {
+      payload[bit / 8] ^= std::byte(1U << (bit % 8));
+      EXPECT_FALSE(is_payload(payload, 42)) << "bit " << bit << " of " << size;
+      payload[bit / 8] ^= std::byte(1U << (bit % 8));
+    }
+    EXPECT_FALSE(is_payload(payload, 43)) << size;
+  }
+}
+
+TEST(Payload, IsNotTakenForItselfMovedOnByABlockOfItsOwn) {
+  std::vector<std::byte> payload(1000);
+  fill_payload(payload, 42);
+  for (const std::ptrdiff_t shift : {1, 8, 64, 512}) {
+    std::vector<std::byte> moved = payload;
+    std::ranges::rotate(moved, moved.begin() + shift);
+    EXPECT_FALSE(is_payload(moved, 42)) << shift;
+  }
+}
+
+TEST(Payload, TurnedIsNotWhatItWasAndAChangeTurnedIsAnother) {
+  for (const std::size_t size : {1U, 2U, 100U}) {
+    std::vector<std::byte> payload(size);
+    fill_payload(payload, 42);
+    turn_payload(payload);
+    std::vector<std::byte> changed(size);
+    fill_payload(changed, 42);
+    for (int way = 0; way < 2; ++way) {  // there, and back
+      changed.back() ^= std::byte{1};
+      if (way == 0) turn_payload(changed);
+    }
+    EXPECT_NE(payload, changed) << size;
+  }
+}
+
+TEST(Blocks, OfAnotherSourcePlaceOrTurnAreTold) {
+  for (const std::size_t size : {1U, 64U}) {
+    std::vector<std::byte> block(size);
+    fill_block(block, {.source = 1, .block = 2, .turn = 3});
+    EXPECT_TRUE(is_block(block, {.source = 1, .block = 2, .turn = 3})) << size;
+    EXPECT_FALSE(is_block(block, {.source = 2, .block = 2, .turn = 3})) << size;
+    EXPECT_FALSE(is_block(block, {.source = 1, .block = 3, .turn = 3})) << size;
+    EXPECT_FALSE(is_block(block, {.source = 1, .block = 2, .turn = 4})) << size;
+  }
+}
+
+TEST(Sums, OfOtherRanksElementsOrTurnsAreTold) {
+  std::vector<double> sum(100);
+  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = weight_of_first(3) * element_value(i, 5);
+  EXPECT_TRUE(is_sum(sum, weight_of_first(3), 0, 5));
+  EXPECT_FALSE(is_sum(sum, weight_of_first(2), 0, 5));
+  EXPECT_FALSE(is_sum(sum, weight_of_first(3), 1, 5));
+  EXPECT_FALSE(is_sum(sum, weight_of_first(3), 0, 6));
+  sum[99] += 1;
+  EXPECT_FALSE(is_sum(sum, weight_of_first(3), 0, 5));
+}
 
 TEST(SequenceTracker, CountsNothingWhenAllComesInOrder) {
   SequenceTracker tracker(10);

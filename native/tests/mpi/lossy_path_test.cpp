@@ -110,7 +110,7 @@ class LossyPair : public testing::Test, protected TaskOfTwo {
   bool fails(LossyPath& lossy) {
     probe.warmup_samples = 0;
     probe.stopping = {.minimum_samples = 5, .maximum_samples = 5, .maximum_seconds = 0.05};
-    samples.measured.prepare(5, false);
+    samples.prepare(0, 5, false);
     try {
       typename Pattern::template Over<KernelClock, LossyPath>(lossy, task).run();
     } catch (const Failure&) {
@@ -171,6 +171,36 @@ TEST_F(LossyPair, APeerThatNeverAnswersIsGivenUpAfterAFewTries) {
   }
 }
 
+/// A bit of every message arrives changed, of those that come back as of those that go there.
+class ChangingPath : public LossyPath {
+ public:
+  using LossyPath::LossyPath;
+  void send(std::span<const std::byte> message) {
+    std::vector<std::byte> changed(message.begin(), message.end());
+    changed.back() ^= std::byte{4};
+    LossyPath::send(changed);
+  }
+};
+static_assert(Transport<ChangingPath>);
+
+TEST_F(LossyPair, APayloadThatBothWaysChangeAlikeIsFound) {
+  for (const std::size_t payload : {1U, 56U}) {
+    probe.message_bytes = sizeof(DatagramHeader) + payload;
+    ChangingPath changing(is_leader() ? 1U : 0U, all);
+    Verification<ChangingPath> verification(changing, task);
+    if (!is_leader()) {
+      verification.run();
+      continue;
+    }
+    try {
+      verification.run();
+      ADD_FAILURE() << "nothing was found in a payload of " << payload << " B";
+    } catch (const Failure& failure) {
+      EXPECT_EQ(failure.code(), FailureCode::corrupted);
+    }
+  }
+}
+
 TEST_F(LossyPair, ARetryIsAnsweredThoughTheFollowerReadsItBeforeItsOrder) {
   probe.verify_messages = 1;
   LossyPath lossy = path([](int number) { return number == 0 ? 0 : 1; }, all);
@@ -191,7 +221,7 @@ TEST_F(LossyPair, ABurstIsAnsweredThoughTheFollowerReadsItsFirstMessageBeforeIts
     EXPECT_EQ(lossy.sent(), 4) << "five bursts, of which one is not whole";
     return;
   }
-  samples.measured.prepare(3, false);
+  samples.prepare(0, 3, false);
   for (const std::size_t count : {1, 2}) {
     team.send(follower, bursts.order(count + 1));
     bursts.lead(count, samples.measured, KernelClock::now() + 1'000'000'000);
@@ -246,7 +276,7 @@ TEST_F(LossyPair, AReceiveThatIsPostedAheadStaysWhereItIsWhenItsMessageIsLost) {
   {
     CountedRounds<KernelClock, PrepostingLossyPath, NoHooks> rounds(lossy, task);
     if (!is_leader()) return follow_orders(rounds, team);
-    samples.measured.prepare(5, false);
+    samples.prepare(0, 5, false);
     team.send(follower, rounds.order(6));
     rounds.lead(5, samples.measured, KernelClock::now() + 1'000'000'000);
     team.send(follower, RoundOrder{});
@@ -269,7 +299,7 @@ TEST_F(LossyPair, BothEndsOfARoundTripPostTheirReceivesBeforeTheySend) {
   path.meet(others);
   Rounds<KernelClock, decltype(path)> rounds(path, task);
   if (is_leader()) {
-    samples.measured.prepare(round_trips - 1, false);
+    samples.prepare(0, round_trips - 1, false);
     team.send(follower, rounds.order(round_trips));
     rounds.lead(round_trips - 1, samples.measured, 0);
     team.send(follower, RoundOrder{});
@@ -293,7 +323,7 @@ TEST_F(LossyPair, InABurstADoubleDoesNotStandInForALostMessage) {
       all);
   CountedBursts<KernelClock, LossyPath> bursts(lossy, task, messages);
   if (!is_leader()) return follow_orders(bursts, team);
-  samples.measured.prepare(3, false);
+  samples.prepare(0, 3, false);
   team.send(follower, bursts.order(4));
   bursts.lead(3, samples.measured, KernelClock::now() + 1'000'000'000);
   team.send(follower, RoundOrder{});
@@ -305,7 +335,7 @@ TEST_F(LossyPair, ABurstOfWhichAMessageIsDoubledIsWhole) {
   LossyPath lossy = path([](int) { return 2; }, [](int) { return 2; });
   CountedBursts<KernelClock, LossyPath> bursts(lossy, task, 4);
   if (!is_leader()) return follow_orders(bursts, team);
-  samples.measured.prepare(3, false);
+  samples.prepare(0, 3, false);
   team.send(follower, bursts.order(4));
   bursts.lead(3, samples.measured, KernelClock::now() + 1'000'000'000);
   team.send(follower, RoundOrder{});

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +12,17 @@ import pytest
 
 from fabricbench.analysis import analyse
 from fabricbench.analysis.findings import Findings, Verdict
+from fabricbench.analysis.gate import check_regressions
 from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.specification import campaign_of
 from fabricbench.chapters.applications import application_ratio_table, application_table
+from fabricbench.cli.check_text import render as checked
+from fabricbench.cli.compare_text import render as compared
+from fabricbench.cli.output import Format as Form
+from fabricbench.cli.show import _text as shown
 from fabricbench.lab import parse_fabrics
 from fabricbench.lab.topology import plan_lab
+from fabricbench.record.export import sample_scans, summary_frame
 from fabricbench.record.launch import LaunchFacts, write_launch
 from fabricbench.record.manifest import Manifest, PlannedLaunch, write_manifest
 from fabricbench.record.store import Run
@@ -35,11 +42,23 @@ LU = {
 }
 
 
-def application_run(path: Path, *, wrong_on: str = "", energies: tuple[str, str] = ("1", "1")) -> Run:
-    """Blocks on two fabrics: 400 and 800 MFLOP/s, a solution in 0.3 and 0.1 s, half the time in MPI, one percent of noise."""
+def application_run(
+    path: Path,
+    *,
+    wrong_on: str = "",
+    energies: tuple[str, str] = ("1", "1"),
+    sizes: tuple[int, ...] = (800,),
+    of_it: float = 1.0,
+) -> Run:
+    """Blocks on two fabrics: 400 and 800 MFLOP/s, a solution in 0.3 and 0.1 s, half the time in MPI, one percent of noise.
+
+    At n = 800, that is: the rate grows with it. `of_it` is the share of all rates that is reached.
+    """
     testbed = plan_lab("four", 4, parse_fabrics("fast-ethernet,myrinet"), [0, 1]).testbed()
     weighed = {"decision": {"weight": [{"workload": "lu"}]}}
-    campaign = campaign_of({"campaign": {"blocks": BLOCKS}, "workload": [LU], **weighed}, "lu.toml")
+    campaign = campaign_of(
+        {"campaign": {"blocks": BLOCKS}, "workload": [LU | {"parameters": {"n": list(sizes)}}], **weighed}, "lu.toml"
+    )
     plan = plan_run(campaign, testbed, seed=1)
     random = np.random.default_rng(3)
     planned = tuple(PlannedLaunch(**one.model_dump(include=set(PlannedLaunch.model_fields))) for one in plan.launches)
@@ -51,6 +70,7 @@ def application_run(path: Path, *, wrong_on: str = "", energies: tuple[str, str]
         assert start is not None
         is_slow = launch.fabric == "fast-ethernet"
         rate = float((400.0 if is_slow else 800.0) * np.exp(random.normal(0.0, 0.01)))
+        rate *= of_it * float(dict(start.parameters)["n"]) / 800
         solve = float((0.3 if is_slow else 0.1) * np.exp(random.normal(0.0, 0.01)))
         told = Told(
             program="lu",
@@ -107,6 +127,41 @@ def test_the_first_screen_names_it_with_its_unit_and_the_sentence_says_who_is_fa
     assert "myrinet" in findings.headline.sentence
     assert findings.decision is not None
     assert findings.decision.tests[0].what == effect.what
+
+
+def test_the_sentence_says_of_a_rate_that_it_reaches_it_and_names_its_unit(findings: Findings):
+    sentence = findings.headline.sentence
+    found = re.fullmatch(r"myrinet is faster: lu reaches (\d+) instead of (\d+) MFLOP/s\.", sentence)
+    assert found, sentence
+    assert [float(one) for one in found.groups()] == pytest.approx([800, 400], rel=0.02)
+
+
+def test_the_sentence_names_the_parameter_that_differs(tmp_path: Path):
+    sentence = analyse([application_run(tmp_path / "run", sizes=(800, 1600))]).headline.sentence
+    phrase = r"lu n=(\d+) reaches (\d+) instead of (\d+) MFLOP/s"
+    found = re.fullmatch(rf"myrinet is faster: {phrase}, {phrase}\.", sentence)
+    assert found, sentence
+    assert {found[1], found[4]} == {"800", "1600"}
+    for n, better, worse in (found.groups()[:3], found.groups()[3:]):
+        assert [float(better), float(worse)] == pytest.approx([float(n), float(n) / 2], rel=0.02)
+
+
+def test_a_change_of_a_rate_is_told_with_its_unit(tmp_path: Path):
+    before, after = application_run(tmp_path / "before"), application_run(tmp_path / "after", of_it=0.5)
+    assert re.search(
+        r" slower: lu reached \d+ MFLOP/s before, \d+ MFLOP/s after\.",
+        analyse([before, after]).headline.sentence,
+    )
+    report = check_regressions([before], [after], maximum=0.05, confidence=0.95)
+    assert re.search(r" \d+ MFLOP/s +\d+ MFLOP/s ", checked(report, Form.TEXT))
+
+
+def test_compare_and_show_have_the_unit_of_the_program(tmp_path: Path, findings: Findings):
+    assert re.search(r" \d+ MFLOP/s \(\d+ MFLOP/s to \d+ MFLOP/s\)", compared(findings, Form.TEXT))
+    run = application_run(tmp_path / "run")
+    assert set(summary_frame(run)["unit"]) == {"MFLOP/s"}
+    assert {unit for scan in sample_scans(run) for unit in scan.collect()["unit"]} == {"MFLOP/s"}
+    assert re.search(r" \d+ MFLOP/s ", shown(run, summary_frame(run)))
 
 
 def test_tables_have_every_figure_with_its_unit_and_the_share_of_communication(findings: Findings):

@@ -108,8 +108,8 @@ def _row(one: GateCell) -> tuple[str, ...]:
     return (
         one.fabric,
         " ".join(word for word in words if word),
-        value_text(one.old, key.metric),
-        value_text(one.new, key.metric),
+        value_text(one.old, key.metric, one.unit),
+        value_text(one.new, key.metric, one.unit),
         bounded_text(f"{one.slowdown:.3f}", *bounds),
         "; ".join(filter(None, (one.verdict.value + (" (control)" if one.is_control else ""), one.gave_nothing))),
     )

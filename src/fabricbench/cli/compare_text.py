@@ -96,8 +96,8 @@ def _pattern(pattern: Pattern) -> str:
 def _median(one: Comparison, value: float | None, low: float | None, high: float | None) -> str:
     if value is None:
         return ""
-    texts = [None if bound is None else value_text(bound, one.metric) for bound in (low, high)]
-    return bounded_text(value_text(value, one.metric), *texts)
+    texts = [None if bound is None else value_text(bound, one.metric, one.unit) for bound in (low, high)]
+    return bounded_text(value_text(value, one.metric, one.unit), *texts)
 
 
 def verdict_text(one: Comparison) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from fabricbench.analysis import analyse
-from fabricbench.analysis.findings import Findings, Verdict
+from fabricbench.analysis.findings import Findings, Verdict, WorkloadName
 from fabricbench.analysis.gate import check_regressions
 from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.specification import campaign_of
@@ -27,7 +28,8 @@ from fabricbench.record.launch import LaunchFacts, write_launch
 from fabricbench.record.manifest import Manifest, PlannedLaunch, write_manifest
 from fabricbench.record.store import Run
 from fabricbench.record.workload_cells import Failed, LaunchOfWorkload, Told, WorkloadPart, record_of
-from fabricbench.report.comma_separated import findings_csv
+from fabricbench.report.comma_separated import findings_csv, flat
+from fabricbench.table import rows_csv
 
 BLOCKS = 12
 LU = {
@@ -154,6 +156,9 @@ def test_a_change_of_a_rate_is_told_with_its_unit(tmp_path: Path):
     )
     report = check_regressions([before], [after], maximum=0.05, confidence=0.95)
     assert re.search(r" \d+ MFLOP/s +\d+ MFLOP/s ", checked(report, Form.TEXT))
+    rows = rows_of(checked(report, Form.CSV))
+    assert {(row["ranks"], row["unit"], row["origin"]) for row in rows} == {("4", "MFLOP/s", "emulated")}
+    assert json.loads(rows[0]["parameters"]) == PARAMETERS
 
 
 def test_compare_and_show_have_the_unit_of_the_program(tmp_path: Path, findings: Findings):
@@ -176,12 +181,42 @@ def test_tables_have_every_figure_with_its_unit_and_the_share_of_communication(f
     assert [row[4] for row in application_ratio_table(findings).rows] == ["myrinet faster", "explains"]
 
 
-def test_csv_has_parameters_as_columns(findings: Findings):
+PARAMETERS = {"workload": "lu", "n": 800, "figure": "LU", "unit": "MFLOP/s"}
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_csv_has_parameters_as_an_object_in_one_column(findings: Findings):
     tables = findings_csv(findings)
-    (named,) = csv.DictReader(io.StringIO(tables["comparisons"]))
-    assert (named["ranks"], named["parameters"]) == ("4", "workload=lu;n=800;figure=LU;unit=MFLOP/s")
-    assert "lu" in tables["applications"]
+    (named,) = rows_of(tables["comparisons"])
+    assert (named["ranks"], json.loads(named["parameters"])) == ("4", PARAMETERS)
+    assert [json.loads(row["application_parameters"]) for row in rows_of(tables["applications"])] == [PARAMETERS] * 4
     assert "2." in tables["application-ratios"] or "1.9" in tables["application-ratios"]
+
+
+def test_whatever_a_parameter_holds_is_read_back():
+    name = WorkloadName(ranks=2, parameters=(("layer", "b=1;c"), ("n", 1), ("quoted", 'a "b", c')))
+    (row,) = rows_of(rows_csv([flat({"workload": name.model_dump(mode="json")})]))
+    assert row["ranks"] == "2"
+    assert json.loads(row["parameters"]) == dict(name.parameters)
+
+
+def test_compare_writes_the_csv_of_the_report(findings: Findings):
+    assert compared(findings, Form.CSV) + "\n" == findings_csv(findings)["comparisons"]
+
+
+def test_csv_says_of_every_fabric_that_a_row_names_that_it_is_emulated(findings: Findings):
+    columns = {
+        "comparisons": ("origin_a", "origin_b"),
+        "applications": ("origin",),
+        "application-ratios": ("origin_worse", "origin_better"),
+    }
+    for name, text in findings_csv(findings).items():
+        assert {row[column] for row in rows_of(text) for column in columns[name]} == {"emulated"}, name
+    (told,) = json.loads(compared(findings, Form.JSON))
+    assert (told["origin_a"], told["origin_b"]) == ("emulated", "emulated")
 
 
 def test_a_wrong_result_is_never_compared(tmp_path: Path):

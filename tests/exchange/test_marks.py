@@ -158,4 +158,15 @@ def test_what_was_measured_has_no_new_field(tmp_path: Path):
     findings = analyse([measured(tmp_path)])
     (fields,) = {tuple(one) for one in json.loads(rendered("json", findings))["fabrics"]}
     assert not {"origin", "proof"} & set(fields)
-    assert "origin_a" not in findings_csv(findings)["comparisons"].splitlines()[0]
+
+
+def test_csv_and_json_have_origins_of_all_that_is_not_of_hardware(tmp_path: Path):
+    emulated = analyse([measured(tmp_path)])
+    rows = list(csv.DictReader(io.StringIO(findings_csv(emulated)["comparisons"])))
+    assert {(row["origin_a"], row["origin_b"]) for row in rows} == {("emulated", "emulated")}
+    assert {one["origin_b"] for one in json.loads(compared(emulated, OutputFormat.JSON))} == {"emulated"}
+    real = emulated.model_copy(
+        update={"fabrics": tuple(one.model_copy(update={"is_emulated": False}) for one in emulated.fabrics)}
+    )
+    assert "origin_a" not in findings_csv(real)["comparisons"].splitlines()[0]
+    assert "origin_a" not in compared(real, OutputFormat.JSON)

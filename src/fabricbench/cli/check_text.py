@@ -5,11 +5,12 @@ from __future__ import annotations
 from fabricbench.analysis.findings import BASIC_PATTERNS, Replication
 from fabricbench.analysis.gate import GateCell, GateReport, GateVerdict
 from fabricbench.analysis.wording import percent
-from fabricbench.cli.output import Format, as_csv, as_json, bounded_text, value_text
+from fabricbench.cli.output import Format, as_json, bounded_text, value_text
 from fabricbench.errors import GateFailed, Inconclusive
 from fabricbench.quantity import count, format_bytes
 from fabricbench.record.provenance import mark_words, origin_column
-from fabricbench.table import as_markdown, as_text, table
+from fabricbench.report.comma_separated import flat
+from fabricbench.table import as_markdown, as_text, rows_csv, table
 
 COLUMNS = ("fabric", "what", "old", "new", "slowdown, interval unadjusted", "verdict")
 
@@ -21,14 +22,11 @@ def render(report: GateReport, form: Format) -> str:
         return as_json(report.model_dump(mode="json") | told_too)
     if form is Format.CSV:
         rows = [
-            {
-                **one.key.model_dump(mode="json"),
-                **one.model_dump(mode="json", exclude={"key"}),
-                **origin_column(one.fabric, report.marks),
-            }
+            flat(one.key.model_dump(mode="json") | one.model_dump(mode="json", exclude={"key"}))
+            | origin_column(one.fabric, report.marks)
             for one in report.cells
         ]
-        return as_csv(rows, list(rows[0]) if rows else [])
+        return rows_csv(rows).rstrip("\n")
     passed = sum(one.verdict is GateVerdict.PASSED for one in report.cells)
     title = (
         f"{report.verdict.value}: {passed} of {count(len(report.cells), 'test')} within "

@@ -8,7 +8,7 @@ from fabricbench.analysis.wording import percent
 from fabricbench.cli.output import Format, as_json, bounded_text, value_text
 from fabricbench.errors import GateFailed, Inconclusive
 from fabricbench.quantity import count, format_bytes
-from fabricbench.record.provenance import mark_words, origin_column
+from fabricbench.record.provenance import mark_words, origin_column, unproven_words
 from fabricbench.report.comma_separated import flat
 from fabricbench.table import as_markdown, as_text, rows_csv, table
 
@@ -37,7 +37,17 @@ def render(report: GateReport, form: Format) -> str:
     shown = table(COLUMNS, [_row(one) for one in told], title=title)
     text = (as_markdown if form is Format.MARKDOWN else as_text)(shown) if told else title
     missing = [f"not in all runs: {name}" for name in report.unmatched]
-    return "\n".join([text, *missing, "", *mark_words(report.marks), *decides(report), *limits(report)])
+    return "\n".join(
+        [
+            text,
+            *missing,
+            "",
+            *mark_words(report.marks),
+            *unproven_words(report.unproven),
+            *decides(report),
+            *limits(report),
+        ]
+    )
 
 
 def decides(report: GateReport) -> list[str]:

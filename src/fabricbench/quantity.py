@@ -118,9 +118,10 @@ def format_message_s(message_s: float, digits: int = 3) -> str:
     return f"{_significant(message_s, digits)} message/s"
 
 
-def format_work(rate: float, digits: int = 3) -> str:
-    """Write a rate of work whose unit stands elsewhere: `361`, `2.77e-05`."""
-    return f"{rate:.{digits}g}" if abs(rate) < 1e-3 or abs(rate) >= 1e6 else _significant(rate, digits)
+def format_work(rate: float, digits: int = 3, *, unit: str = "") -> str:
+    """Write a rate of work in a program's own unit, which may stand elsewhere: `361 GFLOP/s`, `2.77e-05`."""
+    number = f"{rate:.{digits}g}" if abs(rate) < 1e-3 or abs(rate) >= 1e6 else _significant(rate, digits)
+    return f"{number} {unit}".rstrip()
 
 
 def format_bytes(size: int) -> str:

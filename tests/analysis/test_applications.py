@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import csv
 import io
+import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from fabricbench.analysis import analyse
-from fabricbench.analysis.findings import Findings, Verdict
+from fabricbench.analysis.findings import Findings, Verdict, WorkloadName
+from fabricbench.analysis.gate import check_regressions
 from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.specification import campaign_of
 from fabricbench.chapters.applications import application_ratio_table, application_table
+from fabricbench.cli.check_text import render as checked
+from fabricbench.cli.compare_text import render as compared
+from fabricbench.cli.output import Format as Form
+from fabricbench.cli.show import _text as shown
 from fabricbench.lab import parse_fabrics
 from fabricbench.lab.topology import plan_lab
+from fabricbench.record.export import sample_scans, summary_frame
 from fabricbench.record.launch import LaunchFacts, write_launch
 from fabricbench.record.manifest import Manifest, PlannedLaunch, write_manifest
 from fabricbench.record.store import Run
 from fabricbench.record.workload_cells import Failed, LaunchOfWorkload, Told, WorkloadPart, record_of
-from fabricbench.report.comma_separated import findings_csv
+from fabricbench.report.comma_separated import findings_csv, flat
+from fabricbench.table import rows_csv
 
 BLOCKS = 12
 LU = {
@@ -35,11 +44,23 @@ LU = {
 }
 
 
-def application_run(path: Path, *, wrong_on: str = "", energies: tuple[str, str] = ("1", "1")) -> Run:
-    """Blocks on two fabrics: 400 and 800 MFLOP/s, a solution in 0.3 and 0.1 s, half the time in MPI, one percent of noise."""
+def application_run(
+    path: Path,
+    *,
+    wrong_on: str = "",
+    energies: tuple[str, str] = ("1", "1"),
+    sizes: tuple[int, ...] = (800,),
+    of_it: float = 1.0,
+) -> Run:
+    """Blocks on two fabrics: 400 and 800 MFLOP/s, a solution in 0.3 and 0.1 s, half the time in MPI, one percent of noise.
+
+    At n = 800, that is: the rate grows with it. `of_it` is the share of all rates that is reached.
+    """
     testbed = plan_lab("four", 4, parse_fabrics("fast-ethernet,myrinet"), [0, 1]).testbed()
     weighed = {"decision": {"weight": [{"workload": "lu"}]}}
-    campaign = campaign_of({"campaign": {"blocks": BLOCKS}, "workload": [LU], **weighed}, "lu.toml")
+    campaign = campaign_of(
+        {"campaign": {"blocks": BLOCKS}, "workload": [LU | {"parameters": {"n": list(sizes)}}], **weighed}, "lu.toml"
+    )
     plan = plan_run(campaign, testbed, seed=1)
     random = np.random.default_rng(3)
     planned = tuple(PlannedLaunch(**one.model_dump(include=set(PlannedLaunch.model_fields))) for one in plan.launches)
@@ -51,6 +72,7 @@ def application_run(path: Path, *, wrong_on: str = "", energies: tuple[str, str]
         assert start is not None
         is_slow = launch.fabric == "fast-ethernet"
         rate = float((400.0 if is_slow else 800.0) * np.exp(random.normal(0.0, 0.01)))
+        rate *= of_it * float(dict(start.parameters)["n"]) / 800
         solve = float((0.3 if is_slow else 0.1) * np.exp(random.normal(0.0, 0.01)))
         told = Told(
             program="lu",
@@ -109,6 +131,44 @@ def test_the_first_screen_names_it_with_its_unit_and_the_sentence_says_who_is_fa
     assert findings.decision.tests[0].what == effect.what
 
 
+def test_the_sentence_says_of_a_rate_that_it_reaches_it_and_names_its_unit(findings: Findings):
+    sentence = findings.headline.sentence
+    found = re.fullmatch(r"myrinet is faster: lu reaches (\d+) instead of (\d+) MFLOP/s\.", sentence)
+    assert found, sentence
+    assert [float(one) for one in found.groups()] == pytest.approx([800, 400], rel=0.02)
+
+
+def test_the_sentence_names_the_parameter_that_differs(tmp_path: Path):
+    sentence = analyse([application_run(tmp_path / "run", sizes=(800, 1600))]).headline.sentence
+    phrase = r"lu n=(\d+) reaches (\d+) instead of (\d+) MFLOP/s"
+    found = re.fullmatch(rf"myrinet is faster: {phrase}, {phrase}\.", sentence)
+    assert found, sentence
+    assert {found[1], found[4]} == {"800", "1600"}
+    for n, better, worse in (found.groups()[:3], found.groups()[3:]):
+        assert [float(better), float(worse)] == pytest.approx([float(n), float(n) / 2], rel=0.02)
+
+
+def test_a_change_of_a_rate_is_told_with_its_unit(tmp_path: Path):
+    before, after = application_run(tmp_path / "before"), application_run(tmp_path / "after", of_it=0.5)
+    assert re.search(
+        r" slower: lu reached \d+ MFLOP/s before, \d+ MFLOP/s after\.",
+        analyse([before, after]).headline.sentence,
+    )
+    report = check_regressions([before], [after], maximum=0.05, confidence=0.95)
+    assert re.search(r" \d+ MFLOP/s +\d+ MFLOP/s ", checked(report, Form.TEXT))
+    rows = rows_of(checked(report, Form.CSV))
+    assert {(row["ranks"], row["unit"], row["origin"]) for row in rows} == {("4", "MFLOP/s", "emulated")}
+    assert json.loads(rows[0]["parameters"]) == PARAMETERS
+
+
+def test_compare_and_show_have_the_unit_of_the_program(tmp_path: Path, findings: Findings):
+    assert re.search(r" \d+ MFLOP/s \(\d+ MFLOP/s to \d+ MFLOP/s\)", compared(findings, Form.TEXT))
+    run = application_run(tmp_path / "run")
+    assert set(summary_frame(run)["unit"]) == {"MFLOP/s"}
+    assert {unit for scan in sample_scans(run) for unit in scan.collect()["unit"]} == {"MFLOP/s"}
+    assert re.search(r" \d+ MFLOP/s ", shown(run, summary_frame(run)))
+
+
 def test_tables_have_every_figure_with_its_unit_and_the_share_of_communication(findings: Findings):
     rows = application_table(findings).rows
     assert [(row[0], row[1], row[2], row[4]) for row in rows] == [
@@ -121,12 +181,42 @@ def test_tables_have_every_figure_with_its_unit_and_the_share_of_communication(f
     assert [row[4] for row in application_ratio_table(findings).rows] == ["myrinet faster", "explains"]
 
 
-def test_csv_has_parameters_as_columns(findings: Findings):
+PARAMETERS = {"workload": "lu", "n": 800, "figure": "LU", "unit": "MFLOP/s"}
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_csv_has_parameters_as_an_object_in_one_column(findings: Findings):
     tables = findings_csv(findings)
-    (named,) = csv.DictReader(io.StringIO(tables["comparisons"]))
-    assert (named["ranks"], named["parameters"]) == ("4", "workload=lu;n=800;figure=LU;unit=MFLOP/s")
-    assert "lu" in tables["applications"]
+    (named,) = rows_of(tables["comparisons"])
+    assert (named["ranks"], json.loads(named["parameters"])) == ("4", PARAMETERS)
+    assert [json.loads(row["application_parameters"]) for row in rows_of(tables["applications"])] == [PARAMETERS] * 4
     assert "2." in tables["application-ratios"] or "1.9" in tables["application-ratios"]
+
+
+def test_whatever_a_parameter_holds_is_read_back():
+    name = WorkloadName(ranks=2, parameters=(("layer", "b=1;c"), ("n", 1), ("quoted", 'a "b", c')))
+    (row,) = rows_of(rows_csv([flat({"workload": name.model_dump(mode="json")})]))
+    assert row["ranks"] == "2"
+    assert json.loads(row["parameters"]) == dict(name.parameters)
+
+
+def test_compare_writes_the_csv_of_the_report(findings: Findings):
+    assert compared(findings, Form.CSV) + "\n" == findings_csv(findings)["comparisons"]
+
+
+def test_csv_says_of_every_fabric_that_a_row_names_that_it_is_emulated(findings: Findings):
+    columns = {
+        "comparisons": ("origin_a", "origin_b"),
+        "applications": ("origin",),
+        "application-ratios": ("origin_worse", "origin_better"),
+    }
+    for name, text in findings_csv(findings).items():
+        assert {row[column] for row in rows_of(text) for column in columns[name]} == {"emulated"}, name
+    (told,) = json.loads(compared(findings, Form.JSON))
+    assert (told["origin_a"], told["origin_b"]) == ("emulated", "emulated")
 
 
 def test_a_wrong_result_is_never_compared(tmp_path: Path):

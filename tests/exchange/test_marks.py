@@ -12,9 +12,13 @@ from tests.exchange.test_osu import ALLTOALL, LATENCY
 from tests.exchange.test_storing import texts
 
 from fabricbench.analysis import Findings, analyse
+from fabricbench.analysis.gate import check_regressions
+from fabricbench.analysis.selfcheck import analyse_selfcheck
 from fabricbench.chapters.operations import operation_table
+from fabricbench.cli.check_text import render as checked
 from fabricbench.cli.compare_text import render as compared
 from fabricbench.cli.output import Format as OutputFormat
+from fabricbench.cli.selfcheck_text import render as selfchecked
 from fabricbench.exchange.storing import Said, import_run
 from fabricbench.model import Layer, Pattern
 from fabricbench.record.export import summary_frame
@@ -158,4 +162,34 @@ def test_what_was_measured_has_no_new_field(tmp_path: Path):
     findings = analyse([measured(tmp_path)])
     (fields,) = {tuple(one) for one in json.loads(rendered("json", findings))["fabrics"]}
     assert not {"origin", "proof"} & set(fields)
-    assert "origin_a" not in findings_csv(findings)["comparisons"].splitlines()[0]
+
+
+def test_csv_and_json_have_origins_of_all_that_is_not_of_hardware(tmp_path: Path):
+    emulated = analyse([measured(tmp_path)])
+    rows = list(csv.DictReader(io.StringIO(findings_csv(emulated)["comparisons"])))
+    assert {(row["origin_a"], row["origin_b"]) for row in rows} == {("emulated", "emulated")}
+    assert {one["origin_b"] for one in json.loads(compared(emulated, OutputFormat.JSON))} == {"emulated"}
+    real = emulated.model_copy(
+        update={"fabrics": tuple(one.model_copy(update={"is_emulated": False}) for one in emulated.fabrics)}
+    )
+    assert "origin_a" not in findings_csv(real)["comparisons"].splitlines()[0]
+    assert "origin_a" not in compared(real, OutputFormat.JSON)
+
+
+UNPROVEN = "path unproven: ib, eth (no counter shows that the traffic took the fabric)"
+
+
+def test_check_and_selfcheck_say_that_nobody_knows_the_path(tmp_path: Path):
+    old, new = imported(tmp_path, "old"), imported(tmp_path, "new", factor=1.5)
+    gate = check_regressions([old], [new], maximum=0.05)
+    assert UNPROVEN in checked(gate, OutputFormat.TEXT).splitlines()
+    assert json.loads(checked(gate, OutputFormat.JSON))["unproven"] == ["ib", "eth"]
+    found = analyse_selfcheck(old)
+    assert UNPROVEN in selfchecked(found, OutputFormat.TEXT).splitlines()
+    assert json.loads(selfchecked(found, OutputFormat.JSON))["unproven"] == ["ib", "eth"]
+
+
+def test_check_and_selfcheck_say_nothing_of_a_proven_path(tmp_path: Path):
+    run = measured(tmp_path)
+    assert run.unproven == ()
+    assert "unproven:" not in selfchecked(analyse_selfcheck(run), OutputFormat.TEXT)

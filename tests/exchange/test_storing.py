@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import math
+import os
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,8 +15,8 @@ from tests.exchange.test_osu import ALLTOALL, BANDWIDTH, LATENCY
 
 from fabricbench.analysis import analyse
 from fabricbench.cli.import_ import _fabrics
-from fabricbench.errors import UsageError
-from fabricbench.exchange import importer
+from fabricbench.errors import EnvironmentLacks, UsageError
+from fabricbench.exchange import importer, storing
 from fabricbench.exchange.imported import Imported, ImportedCell
 from fabricbench.exchange.storing import Said, import_run
 from fabricbench.model import Layer, Pattern
@@ -141,3 +145,88 @@ def test_a_folder_that_is_used_stays_as_it_is(tmp_path: Path):
     with pytest.raises(UsageError, match="is not empty"):
         import_run(tmp_path / "run", {"ib": texts(tmp_path, LATENCY, 1.0)})
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["mine"]
+
+
+def once_and_again(folder: Path) -> tuple[Path, Path]:
+    one, copy = folder / "one.txt", folder / "copy.txt"
+    one.write_text(LATENCY)
+    copy.write_text(LATENCY)
+    return one, copy
+
+
+@pytest.mark.parametrize("second", ["ib", "eth"], ids=["in one fabric", "in two"])
+def test_a_text_that_is_there_twice_is_refused_with_both_paths(tmp_path: Path, second: str):
+    one, copy = once_and_again(tmp_path)
+    fabrics = {"ib": [one], "eth": []}
+    fabrics[second] = [*fabrics[second], copy]
+    with pytest.raises(UsageError, match=f"{one} and {copy} are the same text") as raised:
+        import_run(tmp_path / "run", fabrics)
+    assert "# launch 2" in str(raised.value.hint)
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(UsageError, match=f"{one} is given twice"):
+        import_run(tmp_path / "run", {"ib": [one, one]})
+
+
+def test_a_text_that_is_twice_in_the_folder_of_a_launch_is_refused(tmp_path: Path):
+    (tmp_path / "first").mkdir()
+    once_and_again(tmp_path / "first")
+    with pytest.raises(UsageError, match="are the same text"):
+        import_run(tmp_path / "run", {"ib": [tmp_path / "first"]})
+
+
+def test_two_launches_that_printed_the_same_are_told_apart_by_a_line(tmp_path: Path):
+    one, copy = once_and_again(tmp_path)
+    copy.write_text(f"{LATENCY}# launch 2\n")
+    import_run(tmp_path / "run", {"ib": [one, copy]})
+    assert len(Run.open(tmp_path / "run").launches) == 2
+
+
+def test_a_pipe_is_read_once_and_kept(tmp_path: Path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_text, args=(LATENCY,), daemon=True)
+    writer.start()
+    import_run(tmp_path / "run", {"ib": [path]})
+    writer.join(10)
+    assert (tmp_path / "run/launches/b00-ib/texts/pipe").read_text() == LATENCY
+    assert verify(tmp_path / "run").verdict is Verdict.WHOLE
+
+
+def altered(path: Path) -> None:
+    path.write_text(path.read_text().replace("2.50", "2.40"))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"), [(altered, "it was altered"), (Path.unlink, "it is gone")], ids=["altered", "gone"]
+)
+def test_a_kept_text_that_is_not_as_it_was_is_told_of(tmp_path: Path, change: Callable[[Path], None], said: str):
+    import_run(tmp_path / "run", {"ib": texts(tmp_path, LATENCY, 1.0)})
+    change(tmp_path / "run/launches/b00-ib/texts/0-1.0.txt")
+    found = verify(tmp_path / "run")
+    assert found.verdict is Verdict.ALTERED
+    assert [one.path for one in found.altered] == ["launches/b00-ib/texts/0-1.0.txt"]
+    assert found.altered[0].reason.startswith(said)
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_an_import_that_fails_while_it_writes_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_there: bool
+):
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    if is_there:
+        (tmp_path / "runs/run").mkdir(parents=True)
+    monkeypatch.setattr(storing, "write_manifest", full)
+    with pytest.raises(EnvironmentLacks, match="no space left"):
+        import_run(tmp_path / "runs/run", {"ib": texts(tmp_path, LATENCY, 1.0)})
+    left = [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.suffix != ".txt"]
+    assert left == (["runs", "runs/run"] if is_there else [])
+
+
+def test_a_file_is_no_folder_for_a_run(tmp_path: Path):
+    (path,) = texts(tmp_path, LATENCY, 1.0)
+    with pytest.raises(UsageError, match="is no folder"):
+        import_run(path, {"ib": [path]})
+    with pytest.raises(UsageError, match="cannot be written: Not a directory"):
+        import_run(path / "run", {"ib": [path]})

@@ -8,7 +8,7 @@ from math import log
 
 from fabricbench.analysis.change import is_change, name_of_change
 from fabricbench.analysis.effects import Compared, ErrorRates, layer_name
-from fabricbench.analysis.findings import Effect, Grade, PairEffect, Replication, Verdict
+from fabricbench.analysis.findings import Effect, Grade, PairEffect, Replication, Verdict, WorkloadName
 from fabricbench.analysis.single_sizes import depends_text, exception_of, exceptions, leading_crossing, reach
 from fabricbench.analysis.wording import enumeration, instead, percent, value_text
 from fabricbench.statistics.ratios import MINIMUM_LAUNCHES
@@ -64,11 +64,11 @@ def _two(compared: Compared, leading: Sequence[Effect], rates: ErrorRates) -> An
     quoted = _quotable(wins[winner])
     share = len(wins[winner]) / len(leading)
     if share < WINNING_SHARE and wins[other]:
-        return _split(compared, (winner, wins[winner]), (other, wins[other]), rates)
+        return _split(compared, leading, (winner, wins[winner]), (other, wins[other]), rates)
     extent = "" if share >= WINNING_SHARE else f" in {len(wins[winner])} of {len(leading)} effects"
     against = [exception_of(one, one.pairs[0]) for one in wins[other]]
     return Answer(
-        _sentence(f"{winner} {_seems(quoted)} faster{extent}", quoted),
+        _sentence(f"{winner} {_seems(quoted)} faster{extent}", leading, quoted),
         tuple(quoted[:2]),
         exceptions(compared, winner, rates, against),
         reach(compared, winner, rates),
@@ -103,10 +103,13 @@ def _seems(quoted: Sequence[Effect]) -> str:
 
 
 def _sentence(
-    lead: str, quoted: Sequence[Effect], pairs: Callable[[Effect], PairEffect] = lambda one: one.pairs[0]
+    lead: str,
+    leading: Sequence[Effect],
+    quoted: Sequence[Effect],
+    pairs: Callable[[Effect], PairEffect] = lambda one: one.pairs[0],
 ) -> str:
-    """Return the lead with as many of the first two rows as twenty words hold, the fuller phrase first."""
-    phrases = [_phrases(one, pairs(one)) for one in quoted[:2]]
+    """Return the lead with as many of the first two quoted rows as twenty words hold, the fuller phrase first."""
+    phrases = [_phrases(one, pairs(one), leading) for one in quoted[:2]]
     options = (
         [f"{lead}: {first}, {second}." for first in phrases[0] for second in phrases[1]] if len(phrases) > 1 else []
     )
@@ -114,21 +117,19 @@ def _sentence(
     return next((text for text in options if len(text.split()) <= MOST_WORDS), f"{lead}.")
 
 
-def _phrases(effect: Effect, pair: PairEffect) -> tuple[str, ...]:
+def _phrases(effect: Effect, pair: PairEffect, leading: Sequence[Effect]) -> tuple[str, ...]:
     """Return a row in words, the fuller first: `small TCP messages take 64.0 instead of 130 µs`."""
-    subject, verb = _subject(effect)
-    if pair.value_a is None or pair.value_b is None:
-        return ()
-    leads_a = pair.verdict.leader == "A"
-    better, worse = (pair.value_a, pair.value_b) if leads_a else (pair.value_b, pair.value_a)
-    numbers = instead(effect.metric, better, worse)
-    return f"{subject} {verb} {numbers}", f"{subject} {numbers}"
+    subject, verb = _subject(effect, leading)
+    numbers = _numbers(effect, pair)
+    return (f"{subject} {verb} {numbers}", f"{subject} {numbers}") if numbers else ()
 
 
-def _subject(effect: Effect) -> tuple[str, str]:
-    """Return the row as the subject of a sentence, and its verb."""
+def _subject(effect: Effect, leading: Sequence[Effect]) -> tuple[str, str]:
+    """Return the row as the subject of a sentence, and its verb; an application with what tells it from other leading rows."""
     name = effect.what.rpartition(": ")[2]  # without the fabric that was changed, which the sentence names
     what, _, size = name.partition(", ")
+    if effect.workload is not None and effect.workload.name:
+        return _application(effect.workload, leading), "takes" if effect.metric.is_time else "reaches"
     if effect.layer is None:
         return name.replace(" on ", ", ").split(",")[0], "takes"
     layer = layer_name(effect.layer)
@@ -140,12 +141,26 @@ def _subject(effect: Effect) -> tuple[str, str]:
     return name.replace(", ", " of "), "takes" if effect.metric.is_time else "reaches"
 
 
+def _application(one: WorkloadName, leading: Sequence[Effect]) -> str:
+    """Return `app`, or `app n=100` where another leading row is of the same program with another `n`."""
+    others = [row.workload.own for row in leading if row.workload is not None and row.workload.name == one.name]
+    differing = [f"{name}={value}" for name, value in one.own.items() if any(own.get(name) != value for own in others)]
+    return " ".join([one.name, *differing])
+
+
 def _split(
-    compared: Compared, first: tuple[str, Sequence[Effect]], second: tuple[str, Sequence[Effect]], rates: ErrorRates
+    compared: Compared,
+    leading: Sequence[Effect],
+    first: tuple[str, Sequence[Effect]],
+    second: tuple[str, Sequence[Effect]],
+    rates: ErrorRates,
 ) -> Answer:
     """Return the answer where rows speak for both: who is faster at what."""
     quoted = [_quotable(effects)[0] for _, effects in (first, second)]
-    parts = [(name, _subject(one)[0], _numbers(one)) for (name, _), one in zip((first, second), quoted, strict=True)]
+    parts = [
+        (name, _subject(one, leading)[0], _numbers(one, one.pairs[0]))
+        for (name, _), one in zip((first, second), quoted, strict=True)
+    ]
     lead = "Faster" if _seems(quoted) == "is" else "Seemingly faster"
     full = ", ".join(f"{name} for {subject} ({numbers})" for name, subject, numbers in parts)
     plain = ", ".join(f"{name} for {subject}" for name, subject, _ in parts)
@@ -153,9 +168,18 @@ def _split(
     return Answer(f"{lead}: {text}.", tuple(quoted), (), reach(compared, None, rates))
 
 
-def _numbers(effect: Effect) -> str:
-    """Return `64.0 instead of 130 µs` of a row that is decided."""
-    return effect.pairs[0].words.rpartition(": ")[2]
+def _numbers(effect: Effect, pair: PairEffect) -> str:
+    """Return `64.0 instead of 130 µs` of a pair that is decided; nothing where its values are not known."""
+    if pair.value_a is None or pair.value_b is None:
+        return ""
+    leads_a = pair.verdict.leader == "A"
+    better, worse = (pair.value_a, pair.value_b) if leads_a else (pair.value_b, pair.value_a)
+    return instead(effect.metric, better, worse, unit=_unit(effect))
+
+
+def _unit(effect: Effect) -> str:
+    """Return the unit of a rate that an application is judged by; empty of everything else."""
+    return effect.workload.unit if effect.workload is not None else ""
 
 
 def _unsettled(compared: Compared, leading: Sequence[Effect], rates: ErrorRates) -> Answer:
@@ -176,7 +200,7 @@ def _unsettled(compared: Compared, leading: Sequence[Effect], rates: ErrorRates)
     if len(names) == 1 and len(ahead) >= WINNING_SHARE * len(leading):
         quoted = _quotable(ahead)
         lead = f"{names.pop()} {_seems(quoted)} ahead, perhaps by less than {percent(compared.margin)}"
-        return Answer(_sentence(lead, quoted), tuple(quoted[:2]), (), far)
+        return Answer(_sentence(lead, leading, quoted), tuple(quoted[:2]), (), far)
     none = all(one.p_value is None for one in compared.cells)
     few = _least(compared) if none else ""
     return Answer(f"Not enough data to say whether {b} or {a} is faster{few}.", (), (), far)
@@ -196,13 +220,13 @@ def _many(compared: Compared, leading: Sequence[Effect], rates: ErrorRates) -> A
     if len(wins[champion]) >= WINNING_SHARE * len(leading):
         quoted = _quotable(wins[champion])
         lead = f"{champion} {_seems(quoted)} fastest of {len(names)}"
-        sentence = _sentence(lead, quoted, lambda one: _next_pair(one, champion))
+        sentence = _sentence(lead, leading, quoted, lambda one: _next_pair(one, champion))
         return Answer(sentence, tuple(quoted[:2]), exceptions(compared, champion, rates, ()), orders)
     if not any(len(one.ranks) > 1 for one in leading):
         few = _least(compared) if all(one.p_value is None for one in compared.cells) else ""
         return Answer(f"Not enough data to rank {enumeration(names)}{few}.", (), (), "")
     quoted = [one for one in leading if len(one.ranks) > 1 and one.grade is not Grade.VOID]
-    texts = [f"{_subject(one)[0]} on {enumeration(one.ranks[0])}" for one in quoted]
+    texts = [f"{_subject(one, leading)[0]} on {enumeration(one.ranks[0])}" for one in quoted]
     options = ("; ".join(texts[:number]) for number in (3, 2, 1))
     text = next((one for one in options if len(one.split()) <= MOST_WORDS - 2), texts[0])
     return Answer(f"No single fastest: {text} lead.", tuple(quoted[:2]), (), orders)
@@ -258,13 +282,13 @@ def _change(compared: Compared, leading: Sequence[Effect], rates: ErrorRates) ->
         )
         return Answer(f"{said}.", (), (), tail)
     effect, pair = chosen
-    subject, verb = _subject(effect)
+    subject, verb = _subject(effect, leading)
     past = {"take": "took", "takes": "took", "reach": "reached", "reaches": "reached"}[verb]
-    before, after = pair.value_a, pair.value_b
+    before, after, unit = pair.value_a, pair.value_b, _unit(effect)
     numbers = (
         ""
         if before is None or after is None
-        else f"{value_text(effect.metric, before)} before, {value_text(effect.metric, after)} after"
+        else f"{value_text(effect.metric, before, unit=unit)} before, {value_text(effect.metric, after, unit=unit)} after"
     )
     which = "slower" if pair.verdict.leader == "A" else "faster"
     name = name_of_change(compared.pairings, pair)

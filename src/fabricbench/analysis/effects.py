@@ -264,6 +264,7 @@ def effect_of(
     told += [note for one in known for note in one.notes]
     return Effect(
         what=row.what,
+        workload=row.key.workload,
         layer=None if row.key.workload is not None else row.key.layer,
         metric=row.key.metric,
         is_typical=not is_tail,

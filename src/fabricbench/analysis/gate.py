@@ -28,7 +28,7 @@ from fabricbench.analysis.findings import CellKey, Replication
 from fabricbench.analysis.measured import Side, cell_name, clock_deviation, in_order, read_sides
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Model
-from fabricbench.record.provenance import Marks, marks_of
+from fabricbench.record.provenance import Marks, marks_of, unproven_of
 from fabricbench.record.store import Run
 from fabricbench.statistics.correction import holm
 from fabricbench.statistics.gate_power import blocks_to_decide, caught_with_power, chance_to_pass, passed_with_power
@@ -118,6 +118,8 @@ class GateReport(Model):
     unmatched: tuple[str, ...]
     marks: Marks
     """Which fabrics' numbers are emulated, simulated, predicted or imported, on either side."""
+    unproven: tuple[str, ...] = ()
+    """Fabrics with launches, on either side, whose traffic nobody counted."""
 
 
 def check_regressions(
@@ -155,6 +157,7 @@ def check_regressions(
         cells=tuple(cells),
         unmatched=unmatched,
         marks=marks_of((one.fabric, one.origin) for side in sides for one in side.launches),
+        unproven=unproven_of((one.fabric, one.proof) for side in sides for one in side.launches),
     )
 
 

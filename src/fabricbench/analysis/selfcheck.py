@@ -125,6 +125,8 @@ class Selfcheck(Model):
     """Fabrics that could not be checked, with the reason."""
     marks: Marks
     """Which fabrics' numbers are emulated, simulated, predicted or imported."""
+    unproven: tuple[str, ...] = ()
+    """Fabrics with launches whose traffic nobody counted."""
 
     @property
     def wrong_trials(self) -> float:
@@ -188,6 +190,7 @@ def analyse_selfcheck(
             if fabric in (None, side.name) and (reason := _reason_to_skip(side)) is not None
         ),
         marks=run.marks,
+        unproven=run.unproven,
     )
 
 

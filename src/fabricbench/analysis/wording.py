@@ -55,22 +55,26 @@ def size_text(message_bytes: int) -> str:
     return format_bytes(message_bytes)
 
 
-def value_text(metric: Metric, value: float, digits: int = 3) -> str:
-    """Return a value in the unit that suits it: `71.2 µs`, `94.1 Mbit/s`."""
+def value_text(metric: Metric, value: float, digits: int = 3, *, unit: str = "") -> str:
+    """Return a value in the unit that suits it: `71.2 µs`, `94.1 Mbit/s`. `unit` is that of a rate of work."""
+    if metric is Metric.WORK_RATE:
+        return format_work(value, digits, unit=unit)
     if metric.is_time:
         return format_seconds(value * 1e-9, digits)
-    formats = {Metric.MESSAGE_RATE: format_message_s, Metric.WORK_RATE: format_work}
-    return formats.get(metric, format_bit_s)(value, digits)
+    return (format_message_s if metric is Metric.MESSAGE_RATE else format_bit_s)(value, digits)
 
 
-def instead(metric: Metric, better: float, worse: float) -> str:
-    """Return `64.0 instead of 130 µs`: one unit where both share it, and digits enough to tell them apart."""
+def instead(metric: Metric, better: float, worse: float, *, unit: str = "") -> str:
+    """Return `64.0 instead of 130 µs`: one unit where both share it, and digits enough to tell them apart.
+
+    `unit` is that of a rate of work, where it does not stand in the name of its row.
+    """
     texts = [value_text(metric, value) for value in (better, worse)]
     for digits in (4, 5):
         if texts[0] == texts[1]:
             texts = [value_text(metric, value, digits) for value in (better, worse)]
-    if metric is Metric.WORK_RATE:  # its unit stands in the name of its row
-        return " instead of ".join(texts)
+    if metric is Metric.WORK_RATE:
+        return f"{' instead of '.join(texts)} {unit}".rstrip()
     (first, unit), (_, other) = (text.rsplit(" ", 1) for text in texts)
     return f"{first if unit == other else texts[0]} instead of {texts[1]}"
 

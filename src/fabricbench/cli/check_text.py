@@ -5,11 +5,12 @@ from __future__ import annotations
 from fabricbench.analysis.findings import BASIC_PATTERNS, Replication
 from fabricbench.analysis.gate import GateCell, GateReport, GateVerdict
 from fabricbench.analysis.wording import percent
-from fabricbench.cli.output import Format, as_csv, as_json, bounded_text, value_text
+from fabricbench.cli.output import Format, as_json, bounded_text, value_text
 from fabricbench.errors import GateFailed, Inconclusive
 from fabricbench.quantity import count, format_bytes
-from fabricbench.record.provenance import mark_words, origin_column
-from fabricbench.table import as_markdown, as_text, table
+from fabricbench.record.provenance import mark_words, origin_column, unproven_words
+from fabricbench.report.comma_separated import flat
+from fabricbench.table import as_markdown, as_text, rows_csv, table
 
 COLUMNS = ("fabric", "what", "old", "new", "slowdown, interval unadjusted", "verdict")
 
@@ -21,14 +22,11 @@ def render(report: GateReport, form: Format) -> str:
         return as_json(report.model_dump(mode="json") | told_too)
     if form is Format.CSV:
         rows = [
-            {
-                **one.key.model_dump(mode="json"),
-                **one.model_dump(mode="json", exclude={"key"}),
-                **origin_column(one.fabric, report.marks),
-            }
+            flat(one.key.model_dump(mode="json") | one.model_dump(mode="json", exclude={"key"}))
+            | origin_column(one.fabric, report.marks)
             for one in report.cells
         ]
-        return as_csv(rows, list(rows[0]) if rows else [])
+        return rows_csv(rows).rstrip("\n")
     passed = sum(one.verdict is GateVerdict.PASSED for one in report.cells)
     title = (
         f"{report.verdict.value}: {passed} of {count(len(report.cells), 'test')} within "
@@ -39,7 +37,17 @@ def render(report: GateReport, form: Format) -> str:
     shown = table(COLUMNS, [_row(one) for one in told], title=title)
     text = (as_markdown if form is Format.MARKDOWN else as_text)(shown) if told else title
     missing = [f"not in all runs: {name}" for name in report.unmatched]
-    return "\n".join([text, *missing, "", *mark_words(report.marks), *decides(report), *limits(report)])
+    return "\n".join(
+        [
+            text,
+            *missing,
+            "",
+            *mark_words(report.marks),
+            *unproven_words(report.unproven),
+            *decides(report),
+            *limits(report),
+        ]
+    )
 
 
 def decides(report: GateReport) -> list[str]:
@@ -108,8 +116,8 @@ def _row(one: GateCell) -> tuple[str, ...]:
     return (
         one.fabric,
         " ".join(word for word in words if word),
-        value_text(one.old, key.metric),
-        value_text(one.new, key.metric),
+        value_text(one.old, key.metric, one.unit),
+        value_text(one.new, key.metric, one.unit),
         bounded_text(f"{one.slowdown:.3f}", *bounds),
         "; ".join(filter(None, (one.verdict.value + (" (control)" if one.is_control else ""), one.gave_nothing))),
     )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from fabricbench.analysis.findings import BASIC_PATTERNS, Comparison, Findings, Verdict
-from fabricbench.cli.output import Format, as_csv, as_json, bounded_text, value_text
+from fabricbench.cli.output import Format, as_json, bounded_text, value_text
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.quantity import format_bytes
-from fabricbench.report.comma_separated import ORIGIN_COLUMNS, origin_columns, origins_of
+from fabricbench.report.comma_separated import comparisons_csv, origin_columns, origins_of
 from fabricbench.report.first_screen import build_screen
 from fabricbench.report.words import counted, place_words
 from fabricbench.table import Table, as_markdown, as_text, table
@@ -16,15 +16,13 @@ from fabricbench.table import Table, as_markdown, as_text, table
 
 def render(findings: Findings, form: Format) -> str:
     """Return the comparisons in a format; JSON and CSV hold every field of `Comparison`, cells first, then curves."""
+    if form is Format.CSV:
+        return comparisons_csv(findings).rstrip("\n")
     comparisons, origins = [*findings.cells, *findings.curves], origins_of(findings)
     if form is Format.JSON:
-        return as_json([one.model_dump(mode="json") | origin_columns(one, origins) for one in comparisons])
-    if form is Format.CSV:
-        dumped = [
-            one.model_dump(mode="json") | {"notes": "; ".join(one.notes)} | origin_columns(one, origins)
-            for one in comparisons
-        ]
-        return as_csv(dumped, [*Comparison.model_fields, *(ORIGIN_COLUMNS if origins else ())])
+        return as_json(
+            [row | origin_columns(row, origins) for row in (one.model_dump(mode="json") for one in comparisons)]
+        )
     writer: Callable[[Table], str] = as_markdown if form is Format.MARKDOWN else as_text
     parts = ["\n".join(_head(findings, form))]
     pairs = list(dict.fromkeys((one.fabric_a, one.fabric_b) for one in comparisons))
@@ -96,8 +94,8 @@ def _pattern(pattern: Pattern) -> str:
 def _median(one: Comparison, value: float | None, low: float | None, high: float | None) -> str:
     if value is None:
         return ""
-    texts = [None if bound is None else value_text(bound, one.metric) for bound in (low, high)]
-    return bounded_text(value_text(value, one.metric), *texts)
+    texts = [None if bound is None else value_text(bound, one.metric, one.unit) for bound in (low, high)]
+    return bounded_text(value_text(value, one.metric, one.unit), *texts)
 
 
 def verdict_text(one: Comparison) -> str:

@@ -126,7 +126,7 @@ def _subject(one: NetworkMap) -> str:
 
 def _table(one: NetworkMap) -> Table:
     rows = [
-        (host, *("" if value is None else value_text(value, one.metric) for value in row))
+        (host, *("" if value is None else value_text(value, one.metric, one.metric.unit) for value in row))
         for host, row in zip(one.hosts, one.matrix, strict=True)
     ]
     return table(("from \\ to", *one.hosts), rows, title=f"{_subject(one)} (median of {one.launches} launches)")

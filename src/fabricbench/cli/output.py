@@ -99,12 +99,13 @@ def share_option(text: str, option: str) -> float:
         raise UsageError(f"{option}: {error}", hint=f"write {option} 2% say") from None
 
 
-def value_text(value: float, metric: Metric) -> str:
-    """Return a number of a metric with the unit that suits it."""
+def value_text(value: float, metric: Metric, unit: str) -> str:
+    """Return a number of a metric with the unit that suits it; `unit`, which it is stored in, is that of a rate of work."""
+    if metric is Metric.WORK_RATE:
+        return format_work(value, unit=unit)
     if metric.is_time:
         return format_seconds(value * 1e-9)
-    formats = {Metric.MESSAGE_RATE: format_message_s, Metric.WORK_RATE: format_work}
-    return formats.get(metric, format_bit_s)(value)
+    return (format_message_s if metric is Metric.MESSAGE_RATE else format_bit_s)(value)
 
 
 def bounded_text(value: str, low: str | None, high: str | None) -> str:

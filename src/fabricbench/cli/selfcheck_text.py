@@ -17,7 +17,7 @@ from fabricbench.analysis.wording import percent
 from fabricbench.cli.output import Format, as_csv, as_json
 from fabricbench.errors import GateFailed, Inconclusive
 from fabricbench.quantity import count
-from fabricbench.record.provenance import mark_words, origin_column
+from fabricbench.record.provenance import mark_words, origin_column, unproven_words
 from fabricbench.table import Table, as_markdown, as_text, table
 
 PLAIN_COLUMNS = ("fabric", "against", "launches", "tests", "that differ", "largest difference", "finds with 80 %")
@@ -48,7 +48,8 @@ def render(found: Selfcheck, form: Format) -> str:
         rows = [one.model_dump(mode="json") | origin_column(one.fabric, found.marks) for one in found.results]
         return as_csv(rows, [*SelfcheckResult.model_fields, *(["origin"] if found.marks else [])])
     write = as_markdown if form is Format.MARKDOWN else as_text
-    parts = ["\n".join([outcome(found), *(f"  {failure}" for failure in failures(found)), *mark_words(found.marks)])]
+    head = [outcome(found), *(f"  {failure}" for failure in failures(found))]
+    parts = ["\n".join([*head, *mark_words(found.marks), *unproven_words(found.unproven)])]
     if found.plain:
         parts.append(write(_plain_table(found)))
     if found.dependence:

@@ -177,7 +177,7 @@ def _row(row: dict[str, Any]) -> tuple[str, ...]:
     def shown(value: float | None) -> str:
         if value is None:
             return "-"
-        return value_text(value, Metric(row["metric"]))
+        return value_text(value, Metric(row["metric"]), row["unit"])
 
     names = (
         row["fabric"],

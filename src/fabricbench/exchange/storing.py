@@ -6,11 +6,15 @@ that it is compared with others of the same program alone. Nobody counted the tr
 
 from __future__ import annotations
 
+import hashlib
+import io
+import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from shutil import copy2
 from typing import TypeVar
 
 import numpy as np
@@ -21,7 +25,8 @@ from fabricbench.errors import UsageError
 from fabricbench.exchange.imported import Imported, ImportedCell
 from fabricbench.exchange.importer import read_text
 from fabricbench.model import Layer, Metric, Receive
-from fabricbench.record.integrity import LAUNCH, LAUNCHES, MANIFEST
+from fabricbench.record.atomic import explained, synced
+from fabricbench.record.integrity import JOURNAL, LAUNCH, LAUNCHES, MANIFEST
 from fabricbench.record.journal import Happened, Journal
 from fabricbench.record.launch import LaunchFacts, write_launch
 from fabricbench.record.lines import Cell, CellEnd, ClockInfo, Footer, Header, Phase, StopReason
@@ -57,9 +62,10 @@ class Said:
 
 @dataclass(frozen=True)
 class Source:
-    """A text, whose it is, and what it says."""
+    """A text as it was read, whose it is, and what it says."""
 
     path: Path
+    content: bytes
     importer: str
     imported: Imported
 
@@ -71,20 +77,22 @@ def import_run(
 
     Each path is one launch: a file, or a folder whose files are read together. The n-th launches of all fabrics are block n.
     The texts are kept beside what was read of them; `command` is what was typed. UsageError where the directory is used already, a
-    text cannot be read, or something is not told that must be; nothing has been written then.
+    text cannot be read or is given twice, or something is not told that must be. After any error nothing has been written.
     """
+    if directory.exists() and not directory.is_dir():
+        raise UsageError(f"{directory} is no folder", hint="give a new folder for the run")
     if directory.exists() and any(directory.iterdir()):
         raise UsageError(f"{directory} is not empty", hint="give a new folder: what is there is never overwritten")
     for fabric in fabrics:
         _check_name(fabric)
     told = said or Said()
     sources: dict[PlannedLaunch, list[Source]] = {}
-    records: dict[PlannedLaunch, Record] = {}
     for position, (fabric, paths) in enumerate(fabrics.items()):
         for block, path in enumerate(paths):
             launch = PlannedLaunch(launch_id=f"b{block:02d}-{fabric}", block=block, position=position, fabric=fabric)
             sources[launch] = [_source(one, told) for one in _files(path)]
-            records[launch] = _record(launch, sources[launch], told)
+    _check_told_once(one for found in sources.values() for one in found)
+    records = {launch: _record(launch, found, told) for launch, found in sources.items()}
     programs = {one.imported.program: one.imported for found in sources.values() for one in found}
     manifest = Manifest(
         campaign_name="imported",
@@ -94,30 +102,87 @@ def import_run(
         planned=tuple(sorted(records, key=lambda one: (one.block, one.position))),
         versions={"fabricbench": __version__} | {name: one.version for name, one in programs.items()},
     )
-    directory.mkdir(parents=True, exist_ok=True)
-    journal = Journal(directory)
-    for launch, record in records.items():
-        folder = directory / LAUNCHES / launch.launch_id
-        (folder / TEXTS).mkdir(parents=True)
-        for source in sources[launch]:
-            copy2(source.path, folder / TEXTS / source.path.name)
-        facts = LaunchFacts(
-            block=launch.block,
-            position=launch.position,
-            origin=Origin.IMPORTED,
-            proof=Proof.UNKNOWN,
-            exit_code=0,
-            outcome=LaunchOutcome.FINISHED,
-            conditions={
-                f"imported from {one.path.name}": f"{one.imported.program} {one.imported.version}: {one.imported.statistic}"
-                for one in sources[launch]
-            },
-        )
-        write_launch(folder, record, facts=facts)
-        journal.append(Happened.IMPORTED, launch.launch_id, sha256=journal.hashes(folder / LAUNCH))
-    journal.append_written(MANIFEST, manifest_text(manifest))
-    write_manifest(directory, manifest)
+    with _moved_into(directory) as aside:
+        journal = Journal(aside)
+        for launch, record in records.items():
+            _write(journal, aside / LAUNCHES / launch.launch_id, launch, record, sources[launch])
+        journal.append_written(MANIFEST, manifest_text(manifest))
+        write_manifest(aside, manifest)
     return manifest
+
+
+def _check_told_once(sources: Iterable[Source]) -> None:
+    """Refuse a text that is there twice: it is one measurement, and would count as two."""
+    first: dict[bytes, Source] = {}
+    for source in sources:
+        other = first.setdefault(hashlib.sha256(source.content).digest(), source)
+        if other is source:
+            continue
+        if other.path == source.path:
+            raise UsageError(f"{source.path} is given twice: it is one measurement", hint="give each text once")
+        raise UsageError(
+            f"{other.path} and {source.path} are the same text: it is one measurement",
+            hint="give it once; were it two that printed the same to the last digit, tell them apart by a line of their own, "
+            "`# launch 2` say",
+        )
+
+
+def _write(journal: Journal, folder: Path, launch: PlannedLaunch, record: Record, sources: Sequence[Source]) -> None:
+    """Write a launch and the texts that it was read from, and seal both."""
+    (folder / TEXTS).mkdir(parents=True)
+    texts = [folder / TEXTS / one.path.name for one in sources]
+    for path, source in zip(texts, sources, strict=True):
+        path.write_bytes(source.content)
+        synced(path)
+    facts = LaunchFacts(
+        block=launch.block,
+        position=launch.position,
+        origin=Origin.IMPORTED,
+        proof=Proof.UNKNOWN,
+        exit_code=0,
+        outcome=LaunchOutcome.FINISHED,
+        conditions={
+            f"imported from {one.path.name}": f"{one.imported.program} {one.imported.version}: {one.imported.statistic}"
+            for one in sources
+        },
+    )
+    write_launch(folder, record, facts=facts)
+    journal.append(Happened.IMPORTED, launch.launch_id, sha256=journal.hashes(folder / LAUNCH, *texts))
+
+
+@contextmanager
+def _moved_into(directory: Path) -> Iterator[Path]:
+    """Yield a folder within a new run directory; what is written there takes its place when all of it is, the manifest last.
+
+    After a failure nothing is left, the directory neither where it was made here. The folder lies within, for the directory may be
+    where somebody stands, or a disk of its own.
+    """
+    made = [path for path in (directory, *directory.parents) if not path.exists()]
+    aside = directory / f".import.{os.getpid()}.tmp"
+    try:
+        aside.mkdir(parents=True)
+        yield aside
+        for path in sorted(aside.iterdir(), key=lambda one: one.name == MANIFEST):
+            path.rename(directory / path.name)
+        aside.rmdir()
+        synced(directory)
+    except BaseException as error:
+        for name in (aside.name, MANIFEST, JOURNAL, LAUNCHES):
+            _remove(directory / name)
+        for path in made:
+            with suppress(OSError):
+                path.rmdir()
+        if isinstance(error, OSError):
+            raise explained(error, directory) from error
+        raise
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink()
 
 
 def _check_name(fabric: str) -> None:
@@ -143,12 +208,13 @@ def _files(path: Path) -> list[Path]:
 
 def _source(path: Path, said: Said) -> Source:
     try:
-        text = path.read_text(errors="replace")
+        content = path.read_bytes()  # once: a pipe has no more to give
     except OSError as error:
         raise UsageError(
             f"{path} cannot be read: {error.strerror}", hint="check the file and its permissions"
         ) from error
-    return Source(path, *read_text(text, str(path), said.importer))
+    text = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8", errors="replace").read()
+    return Source(path, content, *read_text(text, str(path), said.importer))
 
 
 def _testbed(fabrics: Iterable[str], programs: Iterable[Imported]) -> Testbed:

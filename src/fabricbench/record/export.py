@@ -25,7 +25,9 @@ def sample_scans(run: Run) -> Iterator[pl.LazyFrame]:
         yield (
             scan_samples(launch.directory)
             .join(
-                mine.select(*LAUNCH_NAMES, "cell", *CELL_NAMES, "operations_per_sample", "figure_of_merit"),
+                mine.select(
+                    *LAUNCH_NAMES, "cell", *CELL_NAMES, "parameters", "operations_per_sample", "figure_of_merit"
+                ),
                 on="cell",
                 maintain_order="left",
             )
@@ -65,8 +67,10 @@ def summary_frame(run: Run, probabilities: Sequence[float] = SUMMARY_PROBABILITI
     counted = (
         run.cells()
         .filter("is_valid")
+        .with_columns(unit=unit_name())
         .group_by(key, maintain_order=True)
         .agg(
+            pl.col("unit").drop_nulls().first(),
             pl.col("sent").sum(),
             pl.col("lost").sum(),
             pl.col("missed").sum(),
@@ -87,7 +91,7 @@ def summary_frame(run: Run, probabilities: Sequence[float] = SUMMARY_PROBABILITI
         )
         .select(
             *key,
-            unit_name(),
+            "unit",
             *(column for column in spread.columns if column not in key),
             "sent",
             "lost",
@@ -102,7 +106,8 @@ def summary_frame(run: Run, probabilities: Sequence[float] = SUMMARY_PROBABILITI
 
 
 def unit_name() -> pl.Expr:
-    """Return the unit of `metric`."""
+    """Return the unit of `metric`; of a rate of work the one that its program told, which is among the parameters."""
     units = {metric.value: metric.unit for metric in Metric}
-    dtype = pl.Enum(list(dict.fromkeys(units.values())))
-    return pl.col("metric").cast(pl.String).replace_strict(units, return_dtype=dtype).alias("unit")
+    usual = pl.col("metric").cast(pl.String).replace_strict(units, return_dtype=pl.String)
+    told = pl.when(IS_WORK).then(pl.col("parameters").str.json_path_match("$.unit"))
+    return pl.coalesce(told, usual).alias("unit")

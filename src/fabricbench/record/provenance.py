@@ -86,6 +86,17 @@ class Proof(StrEnum):
         return {Proof.PROVEN: "", Proof.REFUTED: "path refuted", Proof.UNKNOWN: "path unproven"}[self]
 
 
+def unproven_of(proofs: Iterable[tuple[str, Proof]]) -> tuple[str, ...]:
+    """Return the fabrics that have launches whose traffic nobody counted, given the name and the proof of each."""
+    return tuple(dict.fromkeys(name for name, proof in proofs if proof is Proof.UNKNOWN))
+
+
+def unproven_words(fabrics: Iterable[str]) -> list[str]:
+    """Return the line that says so of fabrics; none where all paths are proven."""
+    names = ", ".join(fabrics)
+    return [f"{Proof.UNKNOWN.doubt}: {names} (no counter shows that the traffic took the fabric)"] if names else []
+
+
 def origin_of(fabric: Fabric) -> Origin:
     """Return where the numbers come from that are measured on a fabric."""
     return Origin.EMULATED if fabric.is_emulated else Origin.MEASURED

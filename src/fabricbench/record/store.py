@@ -40,7 +40,7 @@ from fabricbench.record.launch import (
 )
 from fabricbench.record.lines import Phase
 from fabricbench.record.manifest import Manifest, PlannedLaunch, looks_of, paired_blocks, read_manifest, write_manifest
-from fabricbench.record.provenance import Marks, Origin, Proof, marks_of, origin_of
+from fabricbench.record.provenance import Marks, Origin, Proof, marks_of, origin_of, unproven_of
 from fabricbench.record.values import IS_TIME, IS_WORK, counted_samples, launch_value, rate
 
 __all__ = [
@@ -252,6 +252,11 @@ class Run:
     def marks(self) -> Marks:
         """What the numbers of this run are marked as, each origin with the fabrics that have launches of it."""
         return marks_of((launch.fabric, launch.origin) for launch in self.launches)
+
+    @property
+    def unproven(self) -> tuple[str, ...]:
+        """The fabrics that have launches of unproven path."""
+        return unproven_of((launch.fabric, launch.proof) for launch in self.launches)
 
     @property
     def is_final(self) -> bool:

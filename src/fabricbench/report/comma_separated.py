@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Mapping
 from typing import Any
 
 from fabricbench import chapters
@@ -12,40 +13,44 @@ from fabricbench.table import rows_csv
 
 COMPARISONS = "comparisons"
 
-ORIGIN_COLUMNS = ("origin_a", "origin_b")
-"""Beside `fabric_a` and `fabric_b`, in a report of numbers that were not all measured here."""
+PARAMETERS = "parameters"
+WORKLOAD_COLUMNS = ("ranks", PARAMETERS)
+"""What a cell's `workload` is in CSV."""
+NAMELESS = ("key", "workload")
+"""Fields whose own fields are columns under their own names."""
+
+ORIGIN_COLUMNS = {
+    "fabric": "origin",
+    **{name: f"origin_{name.removeprefix('fabric_')}" for name in ("fabric_a", "fabric_b")},
+    **{name: f"origin_{name}" for name in ("slower", "faster", "worse", "better")},
+}
+"""The columns that name a fabric, each with the one beside it in a report of numbers that were not all measured on hardware."""
 
 
 def comparisons_csv(findings: Findings) -> str:
     """Return a row for each test and size, then one for each curve; a column for each field of a comparison."""
-    names = [name for name in Comparison.model_fields if name != "workload"]
-    of_workload = ["ranks", "parameters"] if any(one.workload is not None for one in findings.cells) else []
+    comparisons = (*findings.cells, *findings.curves)
+    columns = [name for name in Comparison.model_fields if name != "workload"]
+    columns += WORKLOAD_COLUMNS if any(one.workload is not None for one in comparisons) else ()
     origins = origins_of(findings)
     rows = []
-    for comparison in (*findings.cells, *findings.curves):
-        row = comparison.model_dump(mode="json", exclude={"workload"}) | {"notes": "; ".join(comparison.notes)}
-        row |= origin_columns(comparison, origins)
-        if (workload := comparison.workload) is not None:
-            row |= {"ranks": workload.ranks, "parameters": _parameters(workload.parameters)}
-        rows.append(row)
-    return rows_csv(rows, [*names, *of_workload, *(ORIGIN_COLUMNS if origins else ())])
+    for one in comparisons:
+        row = flat(one.model_dump(mode="json")) | {"notes": "; ".join(one.notes)}
+        rows.append(row | origin_columns(row, origins))
+    columns += [ORIGIN_COLUMNS[name] for name in ("fabric_a", "fabric_b")] if origins else []
+    return rows_csv(rows, columns)
 
 
 def origins_of(findings: Findings) -> dict[str, str]:
-    """Return where each fabric's numbers come from, where any come from elsewhere than measurements; else nothing."""
-    if all(fabric.origin is None for fabric in findings.fabrics):
+    """Return where each fabric's numbers come from, where any come from elsewhere than measurements on hardware; else nothing."""
+    if not findings.marks:
         return {}
     return {fabric.name: (fabric.mark or Origin.MEASURED).value for fabric in findings.fabrics}
 
 
-def origin_columns(comparison: Comparison, origins: Mapping[str, str]) -> dict[str, str]:
-    """Return the columns of a comparison that say where the numbers of its fabrics come from."""
-    names = (comparison.fabric_a, comparison.fabric_b)
-    return {column: origins[name] for column, name in zip(ORIGIN_COLUMNS, names, strict=True) if name in origins}
-
-
-def _parameters(parameters: Iterable[Sequence[Any]]) -> str:
-    return ";".join(f"{name}={value}" for name, value in parameters)
+def origin_columns(row: Mapping[str, Any], origins: Mapping[str, str]) -> dict[str, str]:
+    """Return the columns of a row that say where the numbers of each fabric in it come from."""
+    return {column: origins[row[name]] for name, column in ORIGIN_COLUMNS.items() if row.get(name) in origins}
 
 
 def findings_csv(findings: Findings) -> dict[str, str]:
@@ -55,21 +60,24 @@ def findings_csv(findings: Findings) -> dict[str, str]:
     for chapter in chapters.CHAPTERS:
         for name, records in chapter.records_of(findings).items():
             rows = [flat(one.model_dump(mode="json") if isinstance(one, Model) else one) for one in records]
-            rows = [row | {"origin": origins[row["fabric"]]} if row.get("fabric") in origins else row for row in rows]
+            rows = [row | origin_columns(row, origins) for row in rows]
             if rows:
                 tables[name] = rows_csv(rows)
     return tables
 
 
 def flat(fields: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return nested fields as columns: `time`, `time_low`, `time_high` of an interval; those of a cell's key as they are."""
+    """Return nested fields as columns: `time`, `time_low`, `time_high` of an interval; those of a cell's key as they are.
+
+    A workload's parameters are a JSON object in one column: a value may hold any sign that would part them.
+    """
     row: dict[str, Any] = {}
     for name, value in fields.items():
-        if name == "parameters" and isinstance(value, list):
-            value = [f"{key}={one}" for key, one in value]  # noqa: PLW2901 - of a workload: pairs of a name and a value
         column = prefix if name == "value" and prefix else f"{prefix}_{name}" if prefix else name
         if isinstance(value, Mapping):
-            row |= flat(value, "" if name == "key" else column)
+            row |= flat(value, "" if name in NAMELESS else column)
+        elif name == PARAMETERS and isinstance(value, list):
+            row[column] = json.dumps(dict(value), ensure_ascii=False)
         else:
             row[column] = ";".join(map(str, value)) if isinstance(value, list) else value
     return row

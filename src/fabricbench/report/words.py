@@ -73,11 +73,12 @@ def value_words(metric: Metric, value: float | None) -> str:
     """Return `71.2 µs` or `94.1 Mbit/s`."""
     if value is None:
         return NOTHING
-    if metric.is_time:
+    if metric is Metric.WORK_RATE:  # its unit stands in the name of its row
+        text = format_work(value)
+    elif metric.is_time:
         text = format_seconds(value * 1e-9)
     else:
-        formats = {Metric.MESSAGE_RATE: format_message_s, Metric.WORK_RATE: format_work}
-        text = formats.get(metric, format_bit_s)(value)
+        text = (format_message_s if metric is Metric.MESSAGE_RATE else format_bit_s)(value)
     return text.replace("-", MINUS)
 
 

@@ -19,6 +19,7 @@ from fabricbench.analysis.findings.cells import (
     Distribution,
     Interval,
     LadderStep,
+    OfWorkload,
     Verdict,
     WithoutNone,
 )
@@ -88,8 +89,8 @@ class PairEffect(Model):
     more_blocks_needed: int | None = None
 
 
-class Effect(Model):
-    """One row of the first screen. `what` reads `TCP round trip, 64 B`; `layer` is None for an application."""
+class Effect(OfWorkload):
+    """One row of the first screen. `what` reads `TCP round trip, 64 B`; `layer` is None for an application, which `workload` is."""
 
     what: str
     layer: Layer | None

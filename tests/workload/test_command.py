@@ -52,6 +52,19 @@ def test_placeholders_are_filled_in_the_command_files_and_variables_and_other_br
     assert filled("{a}{b}", {"a": "{b}", "b": 1}) == "{b}1"
 
 
+def test_what_makes_it_this_test_is_told_as_it_was_written_and_not_as_a_fabric_fills_it_in():
+    asked = {"command": ["/builds/17/solve", "{interface}", "-n {n}"], "parameters": {"n": [7, 8]}}
+    asked |= {"environment": {"NET": "{interface}"}, "files": {"in.txt": "{n}"}}
+    one, other = starts(table(**asked, ranks=[2]))
+    assert one.definition == other.definition
+    assert one.definition["command"] == "solve '{interface}' '-n {n}'"
+    assert one.definition["variable NET"] == "'{interface}'"
+    assert one.definition["primary figure"] == r"time ('^time (\S+)$' in stdout, only, s, better lower)"
+    assert set(one.definition) == {"command", "variable NET", "input file in.txt", "primary figure"}
+    (edited,) = starts(table(**{**asked, "files": {"in.txt": "{n} "}, "parameters": {"n": [7]}}, ranks=[2]))
+    assert edited.definition["input file in.txt"] != one.definition["input file in.txt"]
+
+
 def test_input_files_are_written_into_the_directory_of_the_launch(tmp_path: Path):
     plan = plan_run(campaign(table(files={"in.txt": "{ranks}"}, ranks=[2])), lab_of(), seed=1)
     start_of(plan.launches[0], plan).stage(tmp_path)

@@ -22,7 +22,7 @@ from fabricbench.analysis.findings import (
     WorkloadName,
 )
 from fabricbench.analysis.material import Material
-from fabricbench.analysis.measured import CellMeasured, Floats, Side, log_of
+from fabricbench.analysis.measured import CellMeasured, Floats, Side, log_of, workload_of
 from fabricbench.chapters.chapter import Chapter, Found, Records
 from fabricbench.model import Pattern
 from fabricbench.quantity import SECONDS_OF
@@ -161,9 +161,7 @@ def _figures(sides: Sequence[Side]) -> Figures:
         for launch in side.launches:
             part = launch.summary.workload
             if part is not None and part.figures:
-                found.setdefault(
-                    WorkloadName(ranks=part.ranks, parameters=tuple(part.parameters.items())), part.figures
-                )
+                found.setdefault(workload_of(part), part.figures)
     return found
 
 

@@ -121,6 +121,14 @@ class Start(Model, ABC):
         """What tells its cell apart, besides the ranks: columns of every table, `workload` first. See `named`."""
 
     @property
+    def definition(self) -> Mapping[str, str]:
+        """What else makes it this test, as people wrote it and before a fabric's values are filled in: what -> text.
+
+        Runs of which it differs are compared by a report, which tells of it, and not by a gate.
+        """
+        return {}
+
+    @property
     @abstractmethod
     def figure(self) -> Figure:
         """The primary figure of merit: what fabrics are compared by."""

@@ -8,7 +8,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
+from shlex import join
 from statistics import fmean, median
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
@@ -34,6 +36,11 @@ MOST_INPUT_BYTES = 256 * 1024
 
 TAIL_LINES, MOST_OF_A_LINE = 6, 100
 """Of the output, shown where nothing was found in it."""
+
+MARK_DIGITS = 12
+"""Of a hash that people are shown: enough to tell any two texts apart."""
+
+NONE = "none"
 
 COMMUNICATION = "communication"
 """The name of the figure that tells the share of communication, in %."""
@@ -124,6 +131,10 @@ class FigureTable(Model):
             return math.inf
         return found * SECONDS_OF.get(self.unit, 1.0)
 
+    def __str__(self) -> str:
+        """Return `loop ('^loop (.*)$' in stdout, only, s, better lower)`."""
+        return f"{self.name} ('{self.regex}' in {self.file}, {self.select}, {self.unit}, better {self.better})"
+
 
 class SuccessTable(Model):
     """What a good run looks like."""
@@ -205,6 +216,27 @@ class Application(Model):
                     f"figure: {one.name!r} has the unit {one.unit!r}; needed of a time one of {', '.join(SECONDS_OF)}"
                 )
         return None
+
+    @property
+    def definition(self) -> dict[str, str]:
+        """What makes its time or rate what it is, as it was written: what a placeholder stands for may differ by fabric.
+
+        Of the program its name alone: where it lies is another place in each build, and what it is the hash in `fixed` tells.
+        """
+        program, *arguments = self.command
+        return {
+            "command": join((program.rpartition("/")[2], *arguments)),
+            **{f"variable {name}": repr(text) for name, text in sorted(self.environment.items())},
+            **{f"input file {name}": _mark(text) for name, text in sorted(self.files.items())},
+            "primary figure": str(self.figure[0]),
+        }
+
+    @property
+    def judged_by(self) -> dict[str, str]:
+        """What is read besides the primary figure, and what a good run looks like."""
+        further = "; ".join(map(str, self.figure[1:]))
+        checks = "".join((self.success.model_dump_json(), *(one.model_dump_json() for one in self.verify)))
+        return {"further figures": further or NONE, "success and verification": _mark(checks)}
 
     @property
     def searched(self) -> tuple[str, ...]:
@@ -324,7 +356,11 @@ class Reading:
 
     def _fixed(self) -> dict[str, str]:
         """Return what must be the same on all fabrics: the program, its MPI, and numbers of the result without a reference."""
-        facts = {"program sha256": self._around.program_sha256, "MPI": self._told.mpi_library or ""}
+        facts = {
+            "program sha256": self._around.program_sha256,
+            "MPI": self._told.mpi_library or "",
+            **self._application.judged_by,
+        }
         for one in self._application.verify:
             if one.reference is None:
                 facts[one.name] = " ".join(self._matches(one.regex, one.file))
@@ -352,6 +388,11 @@ class Reading:
         """Return the last lines that the program wrote, for people to read behind a reason."""
         lines = [line[:MOST_OF_A_LINE] for line in program_lines(self._text("stdout"))[-TAIL_LINES:]]
         return f"; stdout ends: {' | '.join(lines)}" if lines else "; stdout is empty"
+
+
+def _mark(text: str) -> str:
+    """Return what tells a text from another one, short enough for a sentence."""
+    return f"sha256 {sha256(text.encode()).hexdigest()[:MARK_DIGITS]}"
 
 
 def _number(text: str) -> float | None:

@@ -79,6 +79,8 @@ def test_a_workloads_preload_is_joined_behind_what_was_preloaded(
         ({"SLURM_PROCID": "0"}, {"SLURM_PROCID": "3"}, 3),
         ({"SLURM_PROCID": "0"}, {"SLURM_PROCID": "0"}, 0),
         ({"PMIX_RANK": "0", "PMI_RANK": "0"}, {"PMI_RANK": "2"}, 2),
+        ({}, {"PALS_RANKID": "2"}, 2),
+        ({"SLURM_PROCID": "0"}, {"MV2_COMM_WORLD_RANK": "1"}, 1),
         ({}, {"PMI_RANK": ""}, 0),
         ({}, {}, 0),
     ],

@@ -258,7 +258,7 @@ class Reading:
         self._output = output
         self._around = around
         self._texts: dict[str, str] = {}
-        self._told = told_around(self._text("stdout").splitlines())
+        self._told = told_around(read_output(output.stdout))
 
     def parsed(self) -> Parsed:
         """Return all of it; whatever is missing is the reason of a failed cell, never an exception."""
@@ -286,7 +286,7 @@ class Reading:
         )
         return Parsed(
             told=told,
-            figures=tuple(figures) if failed is None else (),
+            figures=tuple(figures) if told.failed is None else (),
             checks=tuple(checks),
             communication_share=share,
             fixed=self._fixed(),
@@ -371,9 +371,10 @@ class Reading:
         return [found[1] or "" for found in re.finditer(regex, self._text(file), re.MULTILINE)]
 
     def _text(self, file: str) -> str:
-        """Return a file's text; empty where there is none."""
+        """Return a file's text, of stdout what the program itself wrote; empty where there is none."""
+        path = self._path(file)
         if file not in self._texts:
-            self._texts[file] = read_output(self._path(file))
+            self._texts[file] = self._told.own if path == self._output.stdout else read_output(path)
         return self._texts[file]
 
     def _path(self, file: str) -> Path:
@@ -382,7 +383,7 @@ class Reading:
         return logs.get(file, self._output.directory / Path(file).name)
 
     def _absent(self, file: str) -> str:
-        return "" if self._text(file) else ", which is empty or not there"
+        return "" if self._text(file) or file == "stdout" else ", which is empty or not there"
 
     def _tail(self) -> str:
         """Return the last lines that the program wrote, for people to read behind a reason."""

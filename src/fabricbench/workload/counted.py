@@ -33,8 +33,18 @@ Counters = dict[str, tuple[int, ...]]
 BEGUN = "around.begun"
 """The file beside it that says that the program has been started, whatever becomes of it."""
 
-RANK_VARIABLES = ("PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
-"""Where a starter tells a process its rank before MPI_Init."""
+RANK_VARIABLES = (
+    "PMIX_RANK",
+    "PMI_RANK",
+    "OMPI_COMM_WORLD_RANK",
+    "MV2_COMM_WORLD_RANK",
+    "PALS_RANKID",
+    "ALPS_APP_PE",
+    "JSM_NAMESPACE_RANK",
+    "FLUX_TASK_RANK",
+    "SLURM_PROCID",
+)
+"""Where a starter tells a process its rank before MPI_Init; a batch job's own last, which is there beside another starter's."""
 
 PRELOAD = "LD_PRELOAD"
 

@@ -46,6 +46,7 @@ def application_run(
     wrong_on: str = "",
     energies: tuple[str, str] = ("1", "1"),
     is_of_earlier_version: bool = False,
+    without_time: tuple[int, ...] = (),
     **keys: Any,
 ) -> Run:
     """Blocks on two fabrics: 400 and 800 MFLOP/s, a solution in 0.3 and 0.1 s, half the time in MPI, one percent of noise."""
@@ -64,6 +65,8 @@ def application_run(
         is_slow = launch.fabric == "fast-ethernet"
         rate = float((400.0 if is_slow else 800.0) * np.exp(random.normal(0.0, 0.01)))
         solve = float((0.3 if is_slow else 0.1) * np.exp(random.normal(0.0, 0.01)))
+        if launch.block in without_time and is_slow:
+            solve = 0.0
         told = Told(
             program="lu",
             seconds=(5.0,),
@@ -205,3 +208,10 @@ def test_another_time_is_another_cell_and_the_same_one_of_an_earlier_version_is_
     assert report.verdict is GateVerdict.INCONCLUSIVE
     assert report.unmatched[0] == "fast-ethernet: mpi workload lu 4 ranks,n=800 (loop)"
     assert "lu: primary figure loop became total" in report.changed
+
+
+def test_a_further_figure_that_is_nothing_in_some_blocks_has_no_ratio_of_the_others(tmp_path: Path):
+    found = analyse([application_run(tmp_path / "run", without_time=(2,))]).applications
+    assert found is not None
+    assert [one.figure for one in found.ratios] == ["LU"]
+    assert {one.figure for one in found.results} == {"LU", "solve"}

@@ -206,6 +206,18 @@ def test_a_figure_that_is_not_there_is_a_failed_cell_with_what_was_searched(tmp_
 
 
 @pytest.mark.parametrize(
+    ("share", "said"), [("0", None), ("100", None), ("100.5", "is 100.5 %, needed a share"), ("-1", "is -1 %")]
+)
+def test_a_share_of_communication_is_from_nothing_to_all(tmp_path: Path, share: str, said: str | None):
+    of_time = {"name": "communication", "regex": r"^share (\S+)$", "unit": "%", "better": "lower"}
+    found = parsed(tmp_path, start(figure=[TIME, of_time]), f"time 1\nshare {share}\n")
+    assert (found.communication_share == float(share) / 100) == (said is None)
+    assert (found.told.failed is None) == (said is None)
+    if found.told.failed is not None:
+        assert str(said) in found.told.failed.reason
+
+
+@pytest.mark.parametrize(
     ("keys", "stdout", "said"),
     [
         ({"regex": r"^time (?:(\d+)|none)$"}, "time none\n", "matched '', which is no finite number"),

@@ -42,6 +42,8 @@ MARK_DIGITS = 12
 
 NONE = "none"
 
+WHOLE_PERCENT = 100
+
 COMMUNICATION = "communication"
 """The name of the figure that tells the share of communication, in %."""
 
@@ -272,7 +274,7 @@ class Reading:
             failed = Failed(f"wrong result: {wrong.name}: found {wrong.found}, needed {wrong.needed}{self._tail()}")
         elif problems:
             failed = Failed(f"{problems[0]}{self._tail()}", is_wrong=False)
-        share = next((one.value / 100 for one in figures if one.name == COMMUNICATION), None)
+        share = next((one.value / WHOLE_PERCENT for one in figures if one.name == COMMUNICATION), None)
         values = {f"{OF_FIGURE}{one.name}": one.value for one in figures[1:] if one.name != COMMUNICATION}
         primary = self._application.figure[0].figure
         told = told_outside(
@@ -299,6 +301,8 @@ class Reading:
             value = one.value(matches) if problem is None else math.nan
             if problem is None and one is self._application.figure[0] and (why := one.figure.why_not(value)):
                 problem = f"figure {one.name!r} is {why}"
+            if problem is None and one.name == COMMUNICATION and not 0 <= value <= WHOLE_PERCENT:
+                problem = f"figure {one.name!r} is {value:g} %, needed a share of the ranks' time, 0 to 100 %"
             if problem is None and not math.isfinite(value):
                 problem = f"figure {one.name!r}: its {one.select} is no finite number"
             if problem is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -412,7 +413,16 @@ def test_another_exit_code_than_those_allowed_makes_no_value(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{", '{"interfaces": {"a": {}}}', '{"exit_code": "0"}', '{"exit_code": 0, "other": 1}']
+    "text",
+    [
+        "",
+        "[]",
+        "{",
+        '{"interfaces": {"a": {}}}',
+        '{"exit_code": "0"}',
+        '{"exit_code": 0, "other": 1}',
+        '{"arguments_sha256": 3}',
+    ],
 )
 def test_what_was_written_around_a_program_and_is_not_ours_tells_nothing(tmp_path: Path, text: str):
     parsed(tmp_path, start(), "time 1\n")
@@ -425,6 +435,18 @@ def test_what_was_written_around_a_program_and_is_not_ours_tells_nothing(tmp_pat
 def test_a_number_without_a_reference_must_be_the_same_on_every_fabric(tmp_path: Path):
     one = start(verify=[{"name": "energy", "regex": r"E=(\S+)"}])
     assert parsed(tmp_path, one, "time 1\nE=-4.001\n").fixed["energy"] == "-4.001"
+
+
+def test_a_file_that_the_command_names_must_be_the_same_unless_its_name_is_the_fabrics(tmp_path: Path):
+    one = start(command=["echo", "solve.py", "{interface}.conf", "-v"])
+    parsed(tmp_path, one, "time 1\n")
+    around = json.loads((tmp_path / AROUND).read_text())
+    (tmp_path / AROUND).write_text(json.dumps({**around, "arguments_sha256": ["a1", "b2", ""]}))
+    found = one.parse(Output(tmp_path, tmp_path / "stdout.log", tmp_path / "stderr.log"))
+    assert found is not None
+    assert {what: text for what, text in found.fixed.items() if what.startswith("file")} == {
+        "file solve.py sha256": "a1"
+    }
 
 
 def test_an_output_of_a_file_is_read_there_and_a_program_that_nobody_saw_end_left_no_whole_record(tmp_path: Path):

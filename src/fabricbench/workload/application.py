@@ -42,6 +42,9 @@ MARK_DIGITS = 12
 
 NONE = "none"
 
+OF_FABRIC = re.compile(r"\{(interface|directory)\}")
+"""In an argument: another file on each fabric, or in each launch."""
+
 WHOLE_PERCENT = 100
 
 COMMUNICATION = "communication"
@@ -365,6 +368,8 @@ class Reading:
             "MPI": self._told.mpi_library or "",
             **self._application.judged_by,
         }
+        of_arguments = zip(self._application.command[1:], self._around.arguments_sha256, strict=False)
+        facts |= {f"file {text} sha256": digest for text, digest in of_arguments if not OF_FABRIC.search(text)}
         for one in self._application.verify:
             if one.reference is None:
                 facts[one.name] = " ".join(self._matches(one.regex, one.file))

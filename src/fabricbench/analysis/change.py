@@ -95,11 +95,12 @@ def _told(fabric: Fabric, left_out: Sequence[str]) -> dict[str, str]:
 def redefined(before: Side, after: Side) -> dict[CellKey, tuple[str, ...]]:
     """Return the cells of both sides that are another test than they were, whatever they are called, and what is another."""
     asked = [_facts_of(side, lambda part: part.definition) for side in (before, after)]
+    names = {workload_of(part): part.name for part in _parts(before)}
     found = {}
-    for part in _parts(before):
-        key = next((one for one in before.cells if one.workload == workload_of(part)), None)
-        old, new = (side.get(part.name, {}) for side in asked)
-        if key in after.cells and old and new and key is not None:
+    for key in before.cells:
+        name = names.get(key.workload, "") if key.workload is not None and key in after.cells else ""
+        old, new = (side.get(name, {}) for side in asked)
+        if old and new:
             found[key] = tuple(what for what, _, _ in _unlike(old, new, old | new))
     return {key: names for key, names in found.items() if names}
 

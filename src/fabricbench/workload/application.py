@@ -137,7 +137,7 @@ class FigureTable(Model):
         return found * SECONDS_OF.get(self.unit, 1.0)
 
     def __str__(self) -> str:
-        """Return `loop ('^loop (.*)$' in stdout, only, s, better lower)`."""
+        """Return `loop ('^loop (.*)$' in stdout, only, s, better lower)` as it is recorded: in other words it would be another."""
         return f"{self.name} ('{self.regex}' in {self.file}, {self.select}, {self.unit}, better {self.better})"
 
 

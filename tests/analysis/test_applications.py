@@ -7,20 +7,23 @@ import io
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from fabricbench.analysis import analyse
 from fabricbench.analysis.findings import Findings, Verdict, WorkloadName
-from fabricbench.analysis.gate import check_regressions
+from fabricbench.analysis.gate import GateVerdict, check_regressions
 from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.specification import campaign_of
 from fabricbench.chapters.applications import application_ratio_table, application_table
+from fabricbench.cli.check_text import conclude
 from fabricbench.cli.check_text import render as checked
 from fabricbench.cli.compare_text import render as compared
 from fabricbench.cli.output import Format as Form
 from fabricbench.cli.show import _text as shown
+from fabricbench.errors import Inconclusive
 from fabricbench.lab import parse_fabrics
 from fabricbench.lab.topology import plan_lab
 from fabricbench.record.export import sample_scans, summary_frame
@@ -51,6 +54,9 @@ def application_run(
     energies: tuple[str, str] = ("1", "1"),
     sizes: tuple[int, ...] = (800,),
     of_it: float = 1.0,
+    is_of_earlier_version: bool = False,
+    without_time: tuple[int, ...] = (),
+    **keys: Any,
 ) -> Run:
     """Blocks on two fabrics: 400 and 800 MFLOP/s, a solution in 0.3 and 0.1 s, half the time in MPI, one percent of noise.
 
@@ -58,9 +64,8 @@ def application_run(
     """
     testbed = plan_lab("four", 4, parse_fabrics("fast-ethernet,myrinet"), [0, 1]).testbed()
     weighed = {"decision": {"weight": [{"workload": "lu"}]}}
-    campaign = campaign_of(
-        {"campaign": {"blocks": BLOCKS}, "workload": [LU | {"parameters": {"n": list(sizes)}}], **weighed}, "lu.toml"
-    )
+    lu = {**LU, "parameters": {"n": list(sizes)}, **keys}
+    campaign = campaign_of({"campaign": {"blocks": BLOCKS}, "workload": [lu], **weighed}, "lu.toml")
     plan = plan_run(campaign, testbed, seed=1)
     random = np.random.default_rng(3)
     planned = tuple(PlannedLaunch(**one.model_dump(include=set(PlannedLaunch.model_fields))) for one in plan.launches)
@@ -74,10 +79,12 @@ def application_run(
         rate = float((400.0 if is_slow else 800.0) * np.exp(random.normal(0.0, 0.01)))
         rate *= of_it * float(dict(start.parameters)["n"]) / 800
         solve = float((0.3 if is_slow else 0.1) * np.exp(random.normal(0.0, 0.01)))
+        if launch.block in without_time and is_slow:
+            solve = 0.0
         told = Told(
             program="lu",
             seconds=(5.0,),
-            rate=rate,
+            rate=rate if start.figure.better == "higher" else None,
             metric=start.figure.metric,
             values={"figure.solve": solve, "communication_share": 0.5},
             failed=Failed("wrong result: residual") if launch.fabric == wrong_on else None,
@@ -98,6 +105,7 @@ def application_run(
                 parameters=start.parameters,
                 figures=(start.figure.found(rate), solved.found(solve)) if told.failed is None else (),
                 fixed={"energy": energies[is_slow]},
+                definition={} if is_of_earlier_version else dict(start.definition),
             ),
         )
     return Run.open(path)
@@ -234,3 +242,58 @@ def test_work_that_was_not_the_same_on_all_fabrics_is_a_warning(tmp_path: Path):
         or "its energy is not the same in all launches (-4.63 on fast-ethernet; -4.62 on myrinet)" in one.text
         for one in found.warnings
     )
+
+
+THREADS = {"environment": {"OMP_NUM_THREADS": "8", "NET": "{interface}"}}
+
+
+def test_another_variable_input_or_command_of_the_same_application_is_told_as_what_changed(tmp_path: Path):
+    before = application_run(tmp_path / "a", files={"in": "1"}, environment={"OMP_NUM_THREADS": "1"})
+    after = application_run(tmp_path / "b", files={"in": "2"}, command=["/opt/lu", "-x", "{n}"], **THREADS)
+    found = analyse(before=[before], after=[after])
+    assert found.headline.changes is not None
+    told = {text.split(" became")[0] for text in found.headline.changes.configuration}
+    assert {"lu: variable OMP_NUM_THREADS '1'", "lu: variable NET not set", "lu: command lu '{n}'"} <= told
+    assert sum(text.startswith("lu: input file in sha256 ") for text in found.headline.changes.configuration) == 1
+    assert len(found.cells) == 2
+
+
+def test_a_gate_passes_no_application_that_is_another_test_than_in_the_baseline(tmp_path: Path):
+    old = application_run(tmp_path / "a", environment={"OMP_NUM_THREADS": "1"})
+    new = application_run(tmp_path / "b", **THREADS)
+    report = check_regressions([old], [new], maximum=0.05)
+    assert (report.verdict, report.cells) == (GateVerdict.INCONCLUSIVE, ())
+    assert len(report.redefined) == 2
+    assert "fast-ethernet: mpi workload lu 4 ranks,n=800" in report.redefined[0]
+    assert "not the same variable" in report.redefined[0]
+    assert "lu: variable OMP_NUM_THREADS '1' became '8'" in checked(report, Form.TEXT)
+    with pytest.raises(Inconclusive, match="2 tests cannot be compared"):
+        conclude(report)
+
+
+def test_a_gate_tells_of_another_result_or_build_and_judges_as_before(tmp_path: Path):
+    old = application_run(tmp_path / "a", **THREADS)
+    new = application_run(tmp_path / "b", energies=("2", "2"), **THREADS)
+    report = check_regressions([old], [new], maximum=0.05)
+    assert report.verdict is GateVerdict.PASSED
+    assert (report.redefined, report.changed) == ((), ("lu: energy 1 became 2",))
+
+
+def test_another_time_is_another_cell_and_the_same_one_of_an_earlier_version_is_not(tmp_path: Path):
+    solve = {"name": "solve", "regex": "(x)", "unit": "s", "better": "lower"}
+    loop, total = ([{**solve, "name": name}, solve] for name in ("loop", "total"))
+    old = application_run(tmp_path / "a", figure=loop)
+    same = application_run(tmp_path / "b", figure=loop, is_of_earlier_version=True)
+    other = application_run(tmp_path / "c", figure=total, is_of_earlier_version=True)
+    assert check_regressions([old], [same], maximum=0.05).verdict is GateVerdict.PASSED
+    report = check_regressions([same], [other], maximum=0.05)
+    assert report.verdict is GateVerdict.INCONCLUSIVE
+    assert report.unmatched[0] == "fast-ethernet: mpi workload lu 4 ranks,n=800 (loop)"
+    assert "lu: primary figure loop became total" in report.changed
+
+
+def test_a_further_figure_that_is_nothing_in_some_blocks_has_no_ratio_of_the_others(tmp_path: Path):
+    found = analyse([application_run(tmp_path / "run", without_time=(2,))]).applications
+    assert found is not None
+    assert [one.figure for one in found.ratios] == ["LU"]
+    assert {one.figure for one in found.results} == {"LU", "solve"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,19 @@ def test_placeholders_are_filled_in_the_command_files_and_variables_and_other_br
     assert one.files() == {"in.txt": "size 7 ranks 4 ${other} {1}"}
     assert [grid(ranks) for ranks in (1, 2, 6, 7, 16)] == [(1, 1), (1, 2), (2, 3), (1, 7), (4, 4)]
     assert filled("{a}{b}", {"a": "{b}", "b": 1}) == "{b}1"
+
+
+def test_what_makes_it_this_test_is_told_as_it_was_written_and_not_as_a_fabric_fills_it_in():
+    asked = {"command": ["/builds/17/solve", "{interface}", "-n {n}"], "parameters": {"n": [7, 8]}}
+    asked |= {"environment": {"NET": "{interface}"}, "files": {"in.txt": "{n}"}}
+    one, other = starts(table(**asked, ranks=[2]))
+    assert one.definition == other.definition
+    assert one.definition["command"] == "solve '{interface}' '-n {n}'"
+    assert one.definition["variable NET"] == "'{interface}'"
+    assert one.definition["primary figure"] == r"time ('^time (\S+)$' in stdout, only, s, better lower)"
+    assert set(one.definition) == {"command", "variable NET", "input file in.txt", "primary figure"}
+    (edited,) = starts(table(**{**asked, "files": {"in.txt": "{n} "}, "parameters": {"n": [7]}}, ranks=[2]))
+    assert edited.definition["input file in.txt"] != one.definition["input file in.txt"]
 
 
 def test_input_files_are_written_into_the_directory_of_the_launch(tmp_path: Path):
@@ -193,6 +207,18 @@ def test_a_figure_that_is_not_there_is_a_failed_cell_with_what_was_searched(tmp_
 
 
 @pytest.mark.parametrize(
+    ("share", "said"), [("0", None), ("100", None), ("100.5", "is 100.5 %, needed a share"), ("-1", "is -1 %")]
+)
+def test_a_share_of_communication_is_from_nothing_to_all(tmp_path: Path, share: str, said: str | None):
+    of_time = {"name": "communication", "regex": r"^share (\S+)$", "unit": "%", "better": "lower"}
+    found = parsed(tmp_path, start(figure=[TIME, of_time]), f"time 1\nshare {share}\n")
+    assert (found.communication_share == float(share) / 100) == (said is None)
+    assert (found.told.failed is None) == (said is None)
+    if found.told.failed is not None:
+        assert str(said) in found.told.failed.reason
+
+
+@pytest.mark.parametrize(
     ("keys", "stdout", "said"),
     [
         ({"regex": r"^time (?:(\d+)|none)$"}, "time none\n", "matched '', which is no finite number"),
@@ -287,6 +313,76 @@ def test_what_must_be_absent_of_a_file_that_is_not_there_is_not_shown_to_be(tmp_
     assert parsed(tmp_path, one, "time 1\n", result_txt="").told.failed is None
 
 
+def test_what_was_written_around_a_program_is_not_searched(tmp_path: Path):
+    one = start(
+        figure=[{**RATE, "regex": r"(\d+\.?\d*)", "select": "first"}],
+        success={"absent": ["(?i)host", "MPICH"]},
+        verify=[{"name": "sum", "regex": r"(\d+)"}],
+    )
+    found = parsed(tmp_path, one, "42.5 done\n")
+    assert found.told.failed is None
+    assert (found.told.rate, found.fixed["sum"]) == (42.5, "42 5")
+
+
+@pytest.mark.parametrize(
+    "stdout",
+    [
+        f"ti{rank_line(1, 7)}me 3\n{rank_line(0, 6)}",
+        rank_line(0, 6).replace('"pid"', f'{rank_line(1, 7)}"pid"') + "time 3\n",
+        f"{MPI_LINE}{rank_line(1, 7)}MPICH\n{rank_line(0, 6)}time 3\n",
+        f"{rank_line(0, 6)}{rank_line(1, 7)}time 3",
+    ],
+)
+def test_lines_of_ranks_within_others_are_told_from_the_programs_own(stdout: str):
+    told = adapter.told_around(stdout)
+    assert [one.rank for one in told.all_of(2)] == [0, 1]
+    assert told.own.strip() == "time 3"
+    assert told.why_not(2, is_cut=False) is None
+
+
+def lines_of(*ranks: int) -> str:
+    return "".join(rank_line(rank, 100 + rank) for rank in ranks)
+
+
+@pytest.mark.parametrize(
+    ("around", "said"),
+    [
+        (lines_of(0, 0), "2 processes say that they are rank 0 of 2: copies that know nothing of each other"),
+        (lines_of(0, 1, 1), "2 processes say that they are rank 1 of 2"),
+        (lines_of(0), "rank 0 told on stdout that it runs, needed 0 to 1: the starter must start so many ranks"),
+        (lines_of(0, 1, 2), "ranks 0, 1, 2 told on stdout"),
+        ("", "no rank at all told on stdout"),
+        (lines_of(1, 0), None),
+        (lines_of(0) + 'fabricbench-rank: {"rank": 1, "ho\n', None),
+    ],
+)
+def test_processes_that_are_not_the_ranks_each_once_are_a_failed_cell(tmp_path: Path, around: str, said: str | None):
+    one = start()
+    parsed(tmp_path, one, "")
+    (tmp_path / "stdout.log").write_text(around + "time 1\n")
+    found = one.parse(Output(tmp_path, tmp_path / "stdout.log", tmp_path / "stderr.log"))
+    assert found is not None
+    if said is None:
+        assert found.told.failed is None
+        return
+    assert found.told.failed is not None
+    assert said in found.told.failed.reason
+    assert (found.told.failed.is_wrong, found.figures) == (False, ())
+
+
+def test_of_an_output_that_was_cut_ranks_may_lack_but_none_may_be_there_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(adapter, "MOST_OUTPUT_BYTES", 4096)
+    one = start()
+    for number, is_well in ((0, True), (1, False)):
+        parsed(tmp_path, one, "")
+        (tmp_path / "stdout.log").write_text(lines_of(0) * (number + 1) + "time 1\n" + "middle line\n" * 5000)
+        found = one.parse(Output(tmp_path, tmp_path / "stdout.log", tmp_path / "stderr.log"))
+        assert found is not None
+        assert (found.told.failed is None) == is_well
+
+
 def test_of_a_long_output_whole_lines_of_both_ends_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(adapter, "MOST_OUTPUT_BYTES", 4096)
     (tmp_path / "long").write_text("time 1\r\n" + "middle line\n" * 5000 + "last\n")
@@ -317,7 +413,16 @@ def test_another_exit_code_than_those_allowed_makes_no_value(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{", '{"interfaces": {"a": {}}}', '{"exit_code": "0"}', '{"exit_code": 0, "other": 1}']
+    "text",
+    [
+        "",
+        "[]",
+        "{",
+        '{"interfaces": {"a": {}}}',
+        '{"exit_code": "0"}',
+        '{"exit_code": 0, "other": 1}',
+        '{"arguments_sha256": 3}',
+    ],
 )
 def test_what_was_written_around_a_program_and_is_not_ours_tells_nothing(tmp_path: Path, text: str):
     parsed(tmp_path, start(), "time 1\n")
@@ -330,6 +435,18 @@ def test_what_was_written_around_a_program_and_is_not_ours_tells_nothing(tmp_pat
 def test_a_number_without_a_reference_must_be_the_same_on_every_fabric(tmp_path: Path):
     one = start(verify=[{"name": "energy", "regex": r"E=(\S+)"}])
     assert parsed(tmp_path, one, "time 1\nE=-4.001\n").fixed["energy"] == "-4.001"
+
+
+def test_a_file_that_the_command_names_must_be_the_same_unless_its_name_is_the_fabrics(tmp_path: Path):
+    one = start(command=["echo", "solve.py", "{interface}.conf", "-v"])
+    parsed(tmp_path, one, "time 1\n")
+    around = json.loads((tmp_path / AROUND).read_text())
+    (tmp_path / AROUND).write_text(json.dumps({**around, "arguments_sha256": ["a1", "b2", ""]}))
+    found = one.parse(Output(tmp_path, tmp_path / "stdout.log", tmp_path / "stderr.log"))
+    assert found is not None
+    assert {what: text for what, text in found.fixed.items() if what.startswith("file")} == {
+        "file solve.py sha256": "a1"
+    }
 
 
 def test_an_output_of_a_file_is_read_there_and_a_program_that_nobody_saw_end_left_no_whole_record(tmp_path: Path):

@@ -82,7 +82,8 @@ def test_an_application_runs_in_a_lab_and_its_rate_reaches_every_report(tmp_path
         assert isinstance(part, WorkloadPart)
         assert [(one.name, one.unit) for one in part.figures][:2] == [("rate", "Mop/s"), ("time", "s")]
         assert part.communication_share is not None
-        assert set(part.fixed) == {"program sha256", "MPI"}
+        assert set(part.fixed) == {"program sha256", "MPI", "further figures", "success and verification"}
+        assert set(part.definition) == {"command", "variable FABRICBENCH_TOLD", "primary figure"}
     conditions = [launch.summary.facts.conditions for launch in run.launches]
     assert {one["workload environment"] for one in conditions} == {"FABRICBENCH_TOLD=S"}
     findings = analyse([run])

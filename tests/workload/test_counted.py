@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ from fabricbench.workload.counted import (
     RANK_VARIABLES,
     _asked,
     carried_since,
+    main,
     rank,
+    read_around,
     read_traffic,
     set_variables,
     wrapped,
@@ -79,6 +82,8 @@ def test_a_workloads_preload_is_joined_behind_what_was_preloaded(
         ({"SLURM_PROCID": "0"}, {"SLURM_PROCID": "3"}, 3),
         ({"SLURM_PROCID": "0"}, {"SLURM_PROCID": "0"}, 0),
         ({"PMIX_RANK": "0", "PMI_RANK": "0"}, {"PMI_RANK": "2"}, 2),
+        ({}, {"PALS_RANKID": "2"}, 2),
+        ({"SLURM_PROCID": "0"}, {"MV2_COMM_WORLD_RANK": "1"}, 1),
         ({}, {"PMI_RANK": ""}, 0),
         ({}, {}, 0),
     ],
@@ -136,3 +141,17 @@ def test_a_port_without_counters_and_one_that_was_reset_are_there_and_uncounted(
     found = host.since(before)
     assert found["rxe0/1"] == InterfaceBytes(sent=0, received=0, above=("eth0",), is_counted=False)
     assert found["eth0"] == InterfaceBytes(sent=0, received=0, is_counted=False)
+
+
+def test_arguments_that_are_files_are_known_by_their_content_unless_the_program_writes_them(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)  # and back: what is run goes there for good
+    for name in ("in.txt", "out.txt"):
+        (tmp_path / name).write_text("before")
+    around = tmp_path / "around.json"
+    command = ["sh", "-c", 'echo more >> "$2"', "sh", "in.txt", "out.txt", "nonesuch"]
+    assert main([str(around), "--in", str(tmp_path), "--", *command]) == 0
+    capfd.readouterr()
+    digest = sha256(b"before").hexdigest()
+    assert list(read_around(around).arguments_sha256) == ["", "", "", digest, "", ""]

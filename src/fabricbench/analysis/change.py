@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from fabricbench.analysis.comparing import Pairing
-from fabricbench.analysis.findings import Changes, Comparison, PairEffect, Verdict
-from fabricbench.analysis.wording import enumeration
+from fabricbench.analysis.findings import CellKey, Changes, Comparison, PairEffect, Verdict
+from fabricbench.analysis.measured import Side, workload_of
+from fabricbench.analysis.wording import enumeration, named
 from fabricbench.model import Layer
+from fabricbench.record.manifest import Manifest
+from fabricbench.record.workload_cells import WorkloadPart
 from fabricbench.testbed.model import Fabric
 
 PLACES = ("interface", "subnet")
 """Two conditions in one run are two entries, each in its own place: that is not what was varied."""
 PASSING = ("load", "advice")
 """What an inventory tells of the moment, not of the configuration."""
+NOT_SET = "not set"
 UNTOLD = ("name", "description", "condition_of", "price_per_node", "currency", "is_emulated", "layers")
 """What a fabric is called or costs does not change what is measured; `wire` and `settings` are told part by part."""
 
@@ -55,15 +59,24 @@ def changes_of(
 
 
 def _differences(pairing: Pairing) -> Iterable[str]:
-    name = pairing.a.fabric.name if not _is_condition(pairing) else pairing.a.fabric.condition_of
-    unlike = PLACES if _is_condition(pairing) else ()
-    before, after = (_told(side.fabric, unlike) for side in (pairing.a, pairing.b))
+    if pairing.is_paired:
+        return _of_fabrics(changed_name(pairing), pairing.a, pairing.b, PLACES if _is_condition(pairing) else ())
+    return differences(pairing.a, pairing.b)
+
+
+def differences(before: Side, after: Side) -> Iterable[str]:
+    """Yield what differs between one fabric before and after, of itself, of the machines, and of the workloads on it."""
+    yield from _of_fabrics(after.fabric.name, before, after)
+    yield from _of_machines(before.run.manifest, after.run.manifest)
+    yield from _of_workloads(before, after)
+
+
+def _of_fabrics(name: str, a: Side, b: Side, unlike: Sequence[str] = ()) -> Iterable[str]:
+    before, after = (_told(side.fabric, unlike) for side in (a, b))
     for what in dict.fromkeys((*before, *after)):
-        old, new = before.get(what, "not set"), after.get(what, "not set")
+        old, new = before.get(what, NOT_SET), after.get(what, NOT_SET)
         if old != new:
             yield f"{name}: {what} {old} became {new}"
-    if not pairing.is_paired:
-        yield from _of_machines(pairing)
 
 
 def _told(fabric: Fabric, left_out: Sequence[str]) -> dict[str, str]:
@@ -79,8 +92,66 @@ def _told(fabric: Fabric, left_out: Sequence[str]) -> dict[str, str]:
     return told
 
 
-def _of_machines(pairing: Pairing) -> Iterable[str]:
-    before, after = pairing.a.run.manifest, pairing.b.run.manifest
+def redefined(before: Side, after: Side) -> dict[CellKey, tuple[str, ...]]:
+    """Return the cells of both sides that are another test than they were, whatever they are called, and what is another."""
+    asked = [_facts_of(side, lambda part: part.definition) for side in (before, after)]
+    names = {workload_of(part): part.name for part in _parts(before)}
+    found = {}
+    for key in before.cells:
+        name = names.get(key.workload, "") if key.workload is not None and key in after.cells else ""
+        old, new = (side.get(name, {}) for side in asked)
+        if old and new:
+            found[key] = tuple(what for what, _, _ in _unlike(old, new, old | new))
+    return {key: names for key, names in found.items() if names}
+
+
+def _of_workloads(before: Side, after: Side) -> Iterable[str]:
+    """Yield what of the workloads that both sides have is not what it was. What one side does not tell at all is no change."""
+    called = {part.name: str(part.parameters.get("workload", part.name)) for part in _parts(before)}
+    changed: dict[tuple[str, str, str], list[str]] = {}
+    for has_all, facts in ((True, lambda part: part.definition), (False, _found_by)):
+        asked, found = (_facts_of(side, facts) for side in (before, after))
+        for name, title in called.items():
+            old, new = asked.get(name, {}), found.get(name, {})
+            compared = old | new if has_all and old and new else [what for what in old if what in new]
+            for difference in _unlike(old, new, compared):
+                changed.setdefault(difference, []).append(title)
+    for (what, was, now), names in changed.items():
+        yield f"{enumeration(list(dict.fromkeys(names)))}: {what} {was} became {now}"
+
+
+def _parts(side: Side) -> list[WorkloadPart]:
+    return [part for launch in side.launches if (part := launch.summary.workload) is not None]
+
+
+def _found_by(part: WorkloadPart) -> dict[str, str]:
+    """Return what a launch found; in an earlier version's, which has no definition, the name of its primary figure as well."""
+    has_told = bool(part.definition or not part.figures)
+    return part.fixed if has_told else {**part.fixed, "primary figure": part.figures[0].name}
+
+
+Facts = dict[str, dict[str, None]]
+"""What -> every text that launches told of it, each once, in their order."""
+
+
+def _facts_of(side: Side, facts: Callable[[WorkloadPart], Mapping[str, str]]) -> dict[str, Facts]:
+    """Return what the launches of each workload of a side told, by its name."""
+    found: dict[str, Facts] = {}
+    for part in _parts(side):
+        for what, text in facts(part).items():
+            found.setdefault(part.name, {}).setdefault(what, {})[text] = None
+    return found
+
+
+def _unlike(before: Facts, after: Facts, compared: Iterable[str]) -> Iterable[tuple[str, str, str]]:
+    """Yield what differs, what it was and what it is."""
+    for what in compared:
+        old, new = (side.get(what, {NOT_SET: None}) for side in (before, after))
+        if old.keys() != new.keys():
+            yield what, named(list(old)), named(list(new))
+
+
+def _of_machines(before: Manifest, after: Manifest) -> Iterable[str]:
     for name, old in before.versions.items():
         if after.versions.get(name, old) != old:
             yield f"{name} {old} became {after.versions[name]}"

@@ -23,9 +23,11 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from fabricbench.analysis.change import differences, redefined
 from fabricbench.analysis.comparing import check_levels, error_of_look, number, survivors
 from fabricbench.analysis.findings import CellKey, Replication
 from fabricbench.analysis.measured import Side, cell_name, clock_deviation, in_order, read_sides
+from fabricbench.analysis.wording import enumeration
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Model
 from fabricbench.record.provenance import Marks, marks_of, unproven_of
@@ -102,6 +104,9 @@ class GatePower(Model):
 class GateReport(Model):
     """The gate's answer. `unmatched` names cells of one side that the other, or one of its runs, lacks: they count as inconclusive.
 
+    So do those of `redefined`, each with what is another: of the same name and yet another test. `changed` is all that differs
+    between the two sides of fabrics, machines and workloads.
+
     `old_count` and `new_count` are what `replication` says: launches of a fabric, or runs. Of 1 - `confidence` this look at the
     data spends 1 - `look_confidence`, at which intervals and tests stand. `power` is None where no cell has an interval.
     """
@@ -116,6 +121,8 @@ class GateReport(Model):
     power: GatePower | None
     cells: tuple[GateCell, ...]
     unmatched: tuple[str, ...]
+    redefined: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
     marks: Marks
     """Which fabrics' numbers are emulated, simulated, predicted or imported, on either side."""
     unproven: tuple[str, ...] = ()
@@ -139,14 +146,24 @@ def check_regressions(
     sides = read_sides(before=old, after=new)
     pairs = list(zip(sides[::2], sides[1::2], strict=True))
     replication = Replication.RUNS if min(len(old), len(new)) > 1 else Replication.LAUNCHES
-    keys = [(a, b, key) for a, b in pairs for key in sorted(set(a.cells) & set(b.cells), key=in_order)]
+    others = [redefined(a, b) for a, b in pairs]
+    keys = [
+        (a, b, key)
+        for (a, b), other in zip(pairs, others, strict=True)
+        for key in sorted((a.cells.keys() & b.cells.keys()) - other.keys(), key=in_order)
+    ]
     tested = sum(key.layer is not Layer.MEMORY for _, _, key in keys)
     cells = [_cell(a, b, key, replication, maximum, of_look, tested) for a, b, key in keys]
     cells = _corrected(cells, of_look)
     unmatched = tuple(name for a, b in pairs for name in _unmatched(a, b))
+    another = tuple(
+        f"{a.fabric.name}: {cell_name(key)}: not the same {enumeration(names)}"
+        for (a, _), other in zip(pairs, others, strict=True)
+        for key, names in other.items()
+    )
     counts = (len(old), len(new)) if replication is Replication.RUNS else _launches(pairs)
     return GateReport(
-        verdict=_overall(cells, unmatched),
+        verdict=_overall(cells, (*unmatched, *another)),
         maximum_regression=maximum,
         confidence=confidence,
         look_confidence=of_look,
@@ -156,6 +173,8 @@ def check_regressions(
         power=_power(cells, counts[0], maximum, of_look),
         cells=tuple(cells),
         unmatched=unmatched,
+        redefined=another,
+        changed=tuple(dict.fromkeys(text for a, b in pairs for text in differences(a, b))),
         marks=marks_of((one.fabric, one.origin) for side in sides for one in side.launches),
         unproven=unproven_of((one.fabric, one.proof) for side in sides for one in side.launches),
     )
@@ -166,8 +185,14 @@ def _launches(pairs: Sequence[tuple[Side, Side]]) -> tuple[int, int]:
     return min(len(a.blocks) for a, _ in pairs), min(len(b.blocks) for _, b in pairs)
 
 
+def _name(key: CellKey) -> str:
+    """Return what a cell is, with the time that an application is judged by: with another one it is another cell."""
+    time = key.workload.time if key.workload is not None else None
+    return cell_name(key) + (f" ({time})" if time else "")
+
+
 def _unmatched(a: Side, b: Side) -> list[str]:
-    missing = [f"{a.fabric.name}: {cell_name(key)}" for key in a.cells if key not in b.cells]
+    missing = [f"{a.fabric.name}: {_name(key)}" for key in a.cells if key not in b.cells]
     return missing + [f"{a.fabric.name}: {cell}" for cell in dict.fromkeys((*a.left_out, *b.left_out))]
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -26,12 +27,18 @@ from fabricbench.record.launch import CellLateness
 from fabricbench.record.probe_plan import PlanCongestor
 from fabricbench.record.store import Run, StoredLaunch
 from fabricbench.record.values import NO_VALUE, counted_samples, launch_value
+from fabricbench.record.workload_cells import WorkloadPart
 from fabricbench.statistics.dependence import effective_samples, side_autocorrelation
 from fabricbench.testbed.model import Fabric
 
 Floats = NDArray[np.float64]
 
 COUNTS = ("sent", "lost", "reordered", "duplicated", "corrupted", "verified", "warmup", "missed")
+
+Times = Mapping[WorkloadName, WorkloadName]
+"""Names of workloads as cells have them -> with the time that they are judged by."""
+
+NO_TIMES: Times = MappingProxyType({})
 
 TAILS = (0.99, 0.999)
 """How bad it gets, kept for each launch: as good or better are so many of its samples."""
@@ -313,12 +320,13 @@ def _read_side(run: Run, fabric: Fabric, name: str, table: pl.DataFrame) -> Side
     parts: dict[CellKey, _Parts] = defaultdict(lambda: _Parts(np.full(len(columns), np.nan)))
     mine = table.filter(pl.col("fabric").cast(pl.String) == fabric.name, pl.col("is_valid"))
     by_launch = {str(key[0]): rows for key, rows in mine.partition_by("launch_id", as_dict=True).items()}
+    times = _times_of(run)
     for launch in launches:
         if launch.launch_id in by_launch:
             rows = by_launch[launch.launch_id]
             for row in rows.filter(pl.col("metric").is_not_null()).iter_rows(named=True):
-                parts[key_of(row)].expected += 1
-            _read_launch(launch, columns[launch.block], rows.filter(pl.col("status") == "done"), parts)
+                parts[key_of(row, times)].expected += 1
+            _read_launch(launch, columns[launch.block], rows.filter(pl.col("status") == "done"), parts, times)
     cells = {key: _whole(key, parts[key]) for key in sorted(parts, key=in_order) if parts[key].has_value}
     without = {
         (cell_name(key), NO_VALUE, "no-value") for key, part in parts.items() if part.count and not part.has_value
@@ -336,7 +344,9 @@ def in_order(key: CellKey) -> tuple[int, str, str, str, str, int]:
     return layer, key.metric, key.pattern, key.receive, key.variant, key.message_bytes
 
 
-def _read_launch(launch: StoredLaunch, index: int, rows: pl.DataFrame, parts: dict[CellKey, _Parts]) -> None:
+def _read_launch(
+    launch: StoredLaunch, index: int, rows: pl.DataFrame, parts: dict[CellKey, _Parts], times: Times
+) -> None:
     samples = counted_samples(launch.directory, rows).collect()
     worth = dict(samples.group_by("cell").agg(launch_value().alias("worth")).iter_rows())
     cell, time_ns, moved, values = (samples[name].to_numpy() for name in ("cell", "time_ns", "bytes", "value"))
@@ -347,7 +357,7 @@ def _read_launch(launch: StoredLaunch, index: int, rows: pl.DataFrame, parts: di
         where[int(cell[start])].append(slice(int(start), int(end)))
     clock = launch.summary.header.clock if launch.summary.header else None
     for row in rows.iter_rows(named=True):
-        key = key_of(row)
+        key = key_of(row, times)
         part = parts[key]
         part.facts = part.facts or _facts(row)
         for name, value in json.loads(row["values"] or "{}").items():
@@ -387,8 +397,8 @@ def _add(
         part.tails.setdefault(tail, np.full_like(part.launch_values, np.nan))[index] = bad
 
 
-def key_of(row: dict[str, Any]) -> CellKey:
-    """Return the cell of a row of `Run.cells`."""
+def key_of(row: dict[str, Any], times: Times = NO_TIMES) -> CellKey:
+    """Return the cell of a row of `Run.cells`; `times` are those that the run's applications are judged by."""
     pattern = Pattern(str(row["pattern"]))
     return CellKey(
         layer=Layer(str(row["layer"])),
@@ -397,13 +407,27 @@ def key_of(row: dict[str, Any]) -> CellKey:
         message_bytes=int(str(row["message_bytes"])),
         metric=Metric(str(row["metric"])),
         variant=str(row["variant"]),
-        workload=_workload(row) if PATTERNS[pattern].family is Family.WORKLOAD else None,
+        workload=_workload(row, times) if PATTERNS[pattern].family is Family.WORKLOAD else None,
     )
 
 
-def _workload(row: dict[str, Any]) -> WorkloadName:
+def _workload(row: dict[str, Any], times: Times) -> WorkloadName:
     parameters: dict[str, str | int | float] = json.loads(row["parameters"] or "{}")
-    return WorkloadName(ranks=len(row["ranks"] or ()), parameters=tuple(parameters.items()))
+    name = WorkloadName(ranks=len(row["ranks"] or ()), parameters=tuple(parameters.items()))
+    return times.get(name, name)
+
+
+def workload_of(part: WorkloadPart) -> WorkloadName:
+    """Return which workload a launch was, as cells name it."""
+    time = next((figure.name for figure in part.figures[:1] if figure.better == "lower"), None)
+    return WorkloadName(ranks=part.ranks, parameters=tuple(part.parameters.items()), time=time)
+
+
+def _times_of(run: Run) -> Times:
+    """Return what the applications of a run are judged by where that is a time: a failed launch does not tell, others of it do."""
+    parts = [launch.summary.workload for launch in run.launches if launch.summary.kernel is None]
+    told = [workload_of(part) for part in parts if part is not None and part.figures]
+    return {name.model_copy(update={"time": None}): name for name in told}
 
 
 def _facts(row: dict[str, Any]) -> CellFacts:

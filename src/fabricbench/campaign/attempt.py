@@ -179,6 +179,7 @@ class WorkloadLaunch:
             checks=parsed.checks,
             communication_share=parsed.communication_share,
             fixed=dict(parsed.fixed),
+            definition=dict(self._workload.definition),
         )
 
 

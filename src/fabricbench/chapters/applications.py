@@ -22,7 +22,7 @@ from fabricbench.analysis.findings import (
     WorkloadName,
 )
 from fabricbench.analysis.material import Material
-from fabricbench.analysis.measured import CellMeasured, Floats, Side, log_of
+from fabricbench.analysis.measured import CellMeasured, Floats, Side, log_of, workload_of
 from fabricbench.chapters.chapter import Chapter, Found, Records
 from fabricbench.model import Pattern
 from fabricbench.quantity import SECONDS_OF
@@ -35,7 +35,7 @@ from fabricbench.table import Table, table
 METHOD = """
 Applications are judged by their own figure of merit, as they print it: a time, or a rate of which more is better. A launch counts
 with that figure; one whose result fails a check, or of which the figure cannot be found, is a failed test and counts nowhere.
-Further figures explain and enter no verdict.
+Further figures explain and enter no verdict; one that is 0 or less in any pair has no ratio.
 """
 
 
@@ -161,9 +161,7 @@ def _figures(sides: Sequence[Side]) -> Figures:
         for launch in side.launches:
             part = launch.summary.workload
             if part is not None and part.figures:
-                found.setdefault(
-                    WorkloadName(ranks=part.ranks, parameters=tuple(part.parameters.items())), part.figures
-                )
+                found.setdefault(workload_of(part), part.figures)
     return found
 
 
@@ -216,10 +214,11 @@ def _of_values(pairings: Sequence[Pairing], figures: Figures, confidence: float)
                 told = [side.cells[key].values.get(f"{OF_FIGURE}{figure.name}") for side in (pairing.a, pairing.b)]
                 if name is None or told[0] is None or told[1] is None:
                     continue
-                log_a, log_b = pairing.replicates(log_of(told[0]), log_of(told[1]))
-                ratios = paired_ratios((log_b - log_a)[np.newaxis, :], confidence)
-                if not ratios.launches[0]:
-                    continue
+                a, b = pairing.replicates(told[0], told[1])
+                is_pair = ~(np.isnan(a) | np.isnan(b))
+                if not is_pair.any() or min(a[is_pair].min(), b[is_pair].min()) <= 0:
+                    continue  # a ratio of the others would be one of the blocks in which it happened to be positive
+                ratios = paired_ratios((log_of(b) - log_of(a))[np.newaxis, :], confidence)
                 bounds = [None if np.isnan(end[0]) else float(end[0]) for end in (ratios.low, ratios.high)]
                 found = Interval(value=float(ratios.ratio[0]), low=bounds[0], high=bounds[1])
                 yield _ratio(name, figure, (pairing.a.name, pairing.b.name), found, int(ratios.launches[0]))

@@ -97,8 +97,9 @@ def _decide(look: Callable[[], GateReport], runs: list[Path], budget: str | None
     path, until = runs[0], time.monotonic() + budget_seconds(budget)
     while True:
         report, stored = look(), Run.open(path)
-        if report.verdict is not GateVerdict.INCONCLUSIVE:
-            return report
+        is_open = any(one.verdict is GateVerdict.INCONCLUSIVE and not one.is_control for one in report.cells)
+        if report.verdict is not GateVerdict.INCONCLUSIVE or (report.redefined and not is_open):
+            return report  # more blocks make no test the one that it was
         have = measured_blocks(stored)
         more = blocks_to_add(report, have, seconds_a_block(stored), until - time.monotonic())
         if more == 0:

@@ -37,17 +37,10 @@ def render(report: GateReport, form: Format) -> str:
     shown = table(COLUMNS, [_row(one) for one in told], title=title)
     text = (as_markdown if form is Format.MARKDOWN else as_text)(shown) if told else title
     missing = [f"not in all runs: {name}" for name in report.unmatched]
-    return "\n".join(
-        [
-            text,
-            *missing,
-            "",
-            *mark_words(report.marks),
-            *unproven_words(report.unproven),
-            *decides(report),
-            *limits(report),
-        ]
-    )
+    missing += [f"another test than in the baseline: {what}" for what in report.redefined]
+    changed = [f"changed between the two: {what}" for what in report.changed]
+    said = [*mark_words(report.marks), *unproven_words(report.unproven), *decides(report), *limits(report)]
+    return "\n".join([text, *missing, *changed, "", *said])
 
 
 def decides(report: GateReport) -> list[str]:
@@ -55,7 +48,9 @@ def decides(report: GateReport) -> list[str]:
     power, runs = report.power, report.replication is Replication.RUNS
     have = f"{report.old_count} and {count(report.new_count, 'run' if runs else 'launch')}"
     if power is None:
-        return [f"can decide: nothing, with {have}: three on each side are the least"]
+        is_none = not report.cells and (report.unmatched or report.redefined)
+        why = "no test is the same in both" if is_none else "three on each side are the least"
+        return [f"can decide: nothing, with {have}: {why}"]
     catches = (
         f"can decide: with {have} it catches a test that became {_slower(power.caught_typical)} slower with 80 % (the "
         f"noisiest, {power.noisiest}: {_slower(power.caught_worst)})"
@@ -135,7 +130,13 @@ def conclude(report: GateReport) -> None:
         hint = "memory, the control, became slower too: the machine changed, measure again" if control else None
         raise GateFailed(f"{count(len(of[GateVerdict.REGRESSED]), 'test')} slower by more than {allowed}", hint=hint)
     if report.verdict is GateVerdict.INCONCLUSIVE:
-        open_cells = len(of[GateVerdict.INCONCLUSIVE]) + len(report.unmatched)
+        if not of[GateVerdict.INCONCLUSIVE] and (report.unmatched or report.redefined):
+            raise Inconclusive(
+                f"{count(len(report.unmatched) + len(report.redefined), 'test')} cannot be compared: not in all runs, or another "
+                "test than in the baseline",
+                hint="measure a baseline of the tests as they are now; `fabricbench report --before OLD --after NEW` shows both",
+            )
+        open_cells = len(of[GateVerdict.INCONCLUSIVE]) + len(report.unmatched) + len(report.redefined)
         raise Inconclusive(
             (
                 f"{count(open_cells, 'test')} could be slower by more than {allowed} or not: the intervals are "

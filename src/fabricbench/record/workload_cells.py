@@ -96,6 +96,8 @@ class WorkloadPart(Model):
     """What a launch found of its workload, kept in `launch.json`: figures with their units, checks, and what must not differ.
 
     `fixed` are facts that are to be the same on all fabrics, else it is not the network alone that differs: what -> fact.
+    `definition` is what was asked for besides the parameters (command, variables, input, primary figure), as people wrote it:
+    with another one it is another test, whatever its name. Empty in earlier versions.
     """
 
     kind: str
@@ -106,6 +108,7 @@ class WorkloadPart(Model):
     checks: tuple[CheckFound, ...] = ()
     communication_share: float | None = None
     fixed: dict[str, str] = {}
+    definition: dict[str, str] = {}
 
 
 @dataclass(frozen=True)

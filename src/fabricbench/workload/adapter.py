@@ -20,7 +20,8 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -40,6 +41,11 @@ Parameters = dict[str, str | int | float]
 
 MOST_OUTPUT_BYTES = 64 * 1024 * 1024
 """Of a file that is searched: what is beyond it, in the middle, is not read."""
+
+OF_RANK, OF_MPI = re.compile(rf"{RANK_LINE}(\{{[^{{}}\n]*\}})[^\S\n]*\n?"), re.compile(rf"{MPI_LINE}(.*)\n?")
+"""Lines of `counted`, wherever they begin: another rank may have written half a line before."""
+
+BROKEN = re.compile(rf"^{RANK_LINE}.*\n?", re.MULTILINE)
 
 MOST_OF_A_NAME = 100
 """Letters of a start's name: it is part of the name of a launch's directory."""
@@ -119,6 +125,14 @@ class Start(Model, ABC):
     @abstractmethod
     def parameters(self) -> Parameters:
         """What tells its cell apart, besides the ranks: columns of every table, `workload` first. See `named`."""
+
+    @property
+    def definition(self) -> Mapping[str, str]:
+        """What else makes it this test, as people wrote it and before a fabric's values are filled in: what -> text.
+
+        Runs of which it differs are compared by a report, which tells of it, and not by a gate.
+        """
+        return {}
 
     @property
     @abstractmethod
@@ -286,16 +300,20 @@ def told_outside(
 ) -> Told:
     """Return what is known of a program that was `counted.wrapped` and whose primary figure is `value` (a time in seconds).
 
-    None, or a reason in `failed`, makes a failed cell; a program that nobody saw come to its end makes no whole record.
+    None, or a reason in `failed`, makes a failed cell, and so do processes that were not its ranks, each once; a program that
+    nobody saw come to its end makes no whole record.
     """
     around = read_around(output.directory / AROUND)
     text = read_output(output.stdout)
-    about = told_around(text.splitlines())
+    about = told_around(text)
+    apart = about.why_not(ranks, is_cut=output.stdout.exists() and output.stdout.stat().st_size > MOST_OUTPUT_BYTES)
     begin, end = around.started_unix_ns, around.finished_unix_ns
     lasted = max((end or 0) - (begin or 0), 1) * 1e-9
     is_time = figure.metric.is_time
     is_at_end = around.exit_code is not None
     why = f"it told no {figure.name}" if value is None else figure.why_not(value)
+    if apart is not None and (failed is None or around.exit_code == 0):
+        failed = Failed(apart, is_wrong=False)
     if why is not None:
         failed, value = failed or Failed(why, is_wrong=False), None
     return Told(
@@ -304,7 +322,7 @@ def told_outside(
         ranks=about.all_of(ranks),
         started_unix_ns=begin,
         finished_unix_ns=end,
-        has_started=is_at_end or (output.directory / BEGUN).exists() or bool(program_lines(text)),
+        has_started=is_at_end or (output.directory / BEGUN).exists() or bool(program_lines(about.own)),
         seconds=(value if is_time and value is not None else lasted,),
         rate=None if is_time else value,
         printed_seconds=value if is_time else None,
@@ -316,35 +334,64 @@ def told_outside(
     )
 
 
-def program_lines(stdout: str) -> list[str]:
-    """Return the lines that a program itself wrote, of a log that begins with those of `counted`."""
-    marks = (RANK_LINE, MPI_LINE)
-    return [one for line in stdout.splitlines() if (one := line.strip()) and not line.startswith(marks)]
+def program_lines(own: str) -> list[str]:
+    """Return the lines of what a program itself wrote, without the empty ones."""
+    return [one for line in own.splitlines() if (one := line.strip())]
 
 
 @dataclass(frozen=True)
 class ToldAround:
-    """What `counted` wrote around a program of its ranks and its MPI library."""
+    """What `counted` wrote around a program of its ranks, as often as they are told, and its MPI library; `own` is the program's.
+
+    `is_whole`: no line of a rank was one that others were written into.
+    """
 
     ranks: tuple[RankInfo, ...]
     mpi_library: str | None
+    own: str
+    is_whole: bool = True
 
     def all_of(self, number: int) -> tuple[RankInfo, ...]:
         """Return the ranks where so many are told, each once; else nothing: who is missing may be anywhere."""
         return self.ranks if [rank.rank for rank in self.ranks] == list(range(number)) else ()
 
+    def why_not(self, number: int, *, is_cut: bool) -> str | None:
+        """Return why these cannot be so many ranks of one launch; None if they can. Of an output that `is_cut` lines may lack."""
+        told = Counter(rank.rank for rank in self.ranks)
+        twice = next((rank for rank, times in told.items() if times > 1), None)
+        if twice is not None:
+            return (
+                f"{told[twice]} processes say that they are rank {twice} of {number}: copies that know nothing of each other; the "
+                "starter must start the ranks together and tell each its own"
+            )
+        missing = [rank for rank in range(number) if rank not in told]
+        beyond = [rank for rank in told if rank >= number]
+        if beyond or (missing and self.is_whole and not is_cut):
+            found = f"rank{'' if len(told) == 1 else 's'} {', '.join(map(str, told))}" if told else "no rank at all"
+            return (
+                f"{found} told on stdout that it runs, needed 0 to {number - 1}: the starter must start so many ranks and pass on "
+                "what each writes to stdout"
+            )
+        return None
 
-def told_around(lines: Iterable[str]) -> ToldAround:
-    """Read the lines that `counted` wrote to stdout before the program's own."""
-    ranks: dict[int, RankInfo] = {}
-    library = None
-    for line in lines:
-        if line.startswith(RANK_LINE):
-            try:
-                rank = RankInfo.model_validate_json(line.removeprefix(RANK_LINE))
-            except ValueError:
-                continue  # a line that others were written into; without it the ranks are not whole, and left out
-            ranks[rank.rank] = rank
-        elif line.startswith(MPI_LINE):
-            library = line.removeprefix(MPI_LINE).strip() or None
-    return ToldAround(tuple(ranks[number] for number in sorted(ranks)), library)
+
+def told_around(stdout: str) -> ToldAround:
+    """Part what `counted` wrote to stdout from what the program did."""
+    ranks: list[RankInfo] = []
+
+    def read(found: re.Match[str]) -> str:
+        try:
+            ranks.append(RankInfo.model_validate_json(found[1]))
+        except ValueError:
+            return found[0]
+        return ""
+
+    own, before = stdout, ""
+    while before != own:  # a line within another one leaves that one whole
+        before, own = own, OF_RANK.sub(read, own)
+    is_whole = RANK_LINE.strip() not in own
+    libraries = [found[1].strip() for found in OF_MPI.finditer(own)]
+    own = OF_MPI.sub("", BROKEN.sub("", own))
+    return ToldAround(
+        tuple(sorted(ranks, key=lambda one: one.rank)), next(filter(None, libraries), None), own, is_whole
+    )

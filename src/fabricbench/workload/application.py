@@ -8,7 +8,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
+from shlex import join
 from statistics import fmean, median
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
@@ -34,6 +36,16 @@ MOST_INPUT_BYTES = 256 * 1024
 
 TAIL_LINES, MOST_OF_A_LINE = 6, 100
 """Of the output, shown where nothing was found in it."""
+
+MARK_DIGITS = 12
+"""Of a hash that people are shown: enough to tell any two texts apart."""
+
+NONE = "none"
+
+OF_FABRIC = re.compile(r"\{(interface|directory)\}")
+"""In an argument: another file on each fabric, or in each launch."""
+
+WHOLE_PERCENT = 100
 
 COMMUNICATION = "communication"
 """The name of the figure that tells the share of communication, in %."""
@@ -124,6 +136,10 @@ class FigureTable(Model):
             return math.inf
         return found * SECONDS_OF.get(self.unit, 1.0)
 
+    def __str__(self) -> str:
+        """Return `loop ('^loop (.*)$' in stdout, only, s, better lower)` as it is recorded: in other words it would be another."""
+        return f"{self.name} ('{self.regex}' in {self.file}, {self.select}, {self.unit}, better {self.better})"
+
 
 class SuccessTable(Model):
     """What a good run looks like."""
@@ -207,6 +223,27 @@ class Application(Model):
         return None
 
     @property
+    def definition(self) -> dict[str, str]:
+        """What makes its time or rate what it is, as it was written: what a placeholder stands for may differ by fabric.
+
+        Of the program its name alone: where it lies is another place in each build, and what it is the hash in `fixed` tells.
+        """
+        program, *arguments = self.command
+        return {
+            "command": join((program.rpartition("/")[2], *arguments)),
+            **{f"variable {name}": repr(text) for name, text in sorted(self.environment.items())},
+            **{f"input file {name}": _mark(text) for name, text in sorted(self.files.items())},
+            "primary figure": str(self.figure[0]),
+        }
+
+    @property
+    def judged_by(self) -> dict[str, str]:
+        """What is read besides the primary figure, and what a good run looks like."""
+        further = "; ".join(map(str, self.figure[1:]))
+        checks = "".join((self.success.model_dump_json(), *(one.model_dump_json() for one in self.verify)))
+        return {"further figures": further or NONE, "success and verification": _mark(checks)}
+
+    @property
     def searched(self) -> tuple[str, ...]:
         """The files that are searched."""
         return (*(one.file for one in self.figure), self.success.file, *(one.file for one in self.verify))
@@ -226,7 +263,7 @@ class Reading:
         self._output = output
         self._around = around
         self._texts: dict[str, str] = {}
-        self._told = told_around(self._text("stdout").splitlines())
+        self._told = told_around(read_output(output.stdout))
 
     def parsed(self) -> Parsed:
         """Return all of it; whatever is missing is the reason of a failed cell, never an exception."""
@@ -240,7 +277,7 @@ class Reading:
             failed = Failed(f"wrong result: {wrong.name}: found {wrong.found}, needed {wrong.needed}{self._tail()}")
         elif problems:
             failed = Failed(f"{problems[0]}{self._tail()}", is_wrong=False)
-        share = next((one.value / 100 for one in figures if one.name == COMMUNICATION), None)
+        share = next((one.value / WHOLE_PERCENT for one in figures if one.name == COMMUNICATION), None)
         values = {f"{OF_FIGURE}{one.name}": one.value for one in figures[1:] if one.name != COMMUNICATION}
         primary = self._application.figure[0].figure
         told = told_outside(
@@ -254,7 +291,7 @@ class Reading:
         )
         return Parsed(
             told=told,
-            figures=tuple(figures) if failed is None else (),
+            figures=tuple(figures) if told.failed is None else (),
             checks=tuple(checks),
             communication_share=share,
             fixed=self._fixed(),
@@ -267,6 +304,8 @@ class Reading:
             value = one.value(matches) if problem is None else math.nan
             if problem is None and one is self._application.figure[0] and (why := one.figure.why_not(value)):
                 problem = f"figure {one.name!r} is {why}"
+            if problem is None and one.name == COMMUNICATION and not 0 <= value <= WHOLE_PERCENT:
+                problem = f"figure {one.name!r} is {value:g} %, needed a share of the ranks' time, 0 to 100 %"
             if problem is None and not math.isfinite(value):
                 problem = f"figure {one.name!r}: its {one.select} is no finite number"
             if problem is None:
@@ -324,7 +363,13 @@ class Reading:
 
     def _fixed(self) -> dict[str, str]:
         """Return what must be the same on all fabrics: the program, its MPI, and numbers of the result without a reference."""
-        facts = {"program sha256": self._around.program_sha256, "MPI": self._told.mpi_library or ""}
+        facts = {
+            "program sha256": self._around.program_sha256,
+            "MPI": self._told.mpi_library or "",
+            **self._application.judged_by,
+        }
+        of_arguments = zip(self._application.command[1:], self._around.arguments_sha256, strict=False)
+        facts |= {f"file {text} sha256": digest for text, digest in of_arguments if not OF_FABRIC.search(text)}
         for one in self._application.verify:
             if one.reference is None:
                 facts[one.name] = " ".join(self._matches(one.regex, one.file))
@@ -335,9 +380,10 @@ class Reading:
         return [found[1] or "" for found in re.finditer(regex, self._text(file), re.MULTILINE)]
 
     def _text(self, file: str) -> str:
-        """Return a file's text; empty where there is none."""
+        """Return a file's text, of stdout what the program itself wrote; empty where there is none."""
+        path = self._path(file)
         if file not in self._texts:
-            self._texts[file] = read_output(self._path(file))
+            self._texts[file] = self._told.own if path == self._output.stdout else read_output(path)
         return self._texts[file]
 
     def _path(self, file: str) -> Path:
@@ -346,12 +392,17 @@ class Reading:
         return logs.get(file, self._output.directory / Path(file).name)
 
     def _absent(self, file: str) -> str:
-        return "" if self._text(file) else ", which is empty or not there"
+        return "" if self._text(file) or file == "stdout" else ", which is empty or not there"
 
     def _tail(self) -> str:
         """Return the last lines that the program wrote, for people to read behind a reason."""
         lines = [line[:MOST_OF_A_LINE] for line in program_lines(self._text("stdout"))[-TAIL_LINES:]]
         return f"; stdout ends: {' | '.join(lines)}" if lines else "; stdout is empty"
+
+
+def _mark(text: str) -> str:
+    """Return what tells a text from another one, short enough for a sentence."""
+    return f"sha256 {sha256(text.encode()).hexdigest()[:MARK_DIGITS]}"
 
 
 def _number(text: str) -> float | None:

@@ -127,6 +127,11 @@ class CommandStart(Start):
         return named(self.application.name, self.figure, self.values)
 
     @property
+    def definition(self) -> Mapping[str, str]:
+        """The application's."""
+        return self.application.definition
+
+    @property
     def figure(self) -> Figure:
         """The first one."""
         return self.application.figure[0].figure

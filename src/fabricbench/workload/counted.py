@@ -17,6 +17,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
 import time
@@ -33,8 +34,18 @@ Counters = dict[str, tuple[int, ...]]
 BEGUN = "around.begun"
 """The file beside it that says that the program has been started, whatever becomes of it."""
 
-RANK_VARIABLES = ("PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
-"""Where a starter tells a process its rank before MPI_Init."""
+RANK_VARIABLES = (
+    "PMIX_RANK",
+    "PMI_RANK",
+    "OMPI_COMM_WORLD_RANK",
+    "MV2_COMM_WORLD_RANK",
+    "PALS_RANKID",
+    "ALPS_APP_PE",
+    "JSM_NAMESPACE_RANK",
+    "FLUX_TASK_RANK",
+    "SLURM_PROCID",
+)
+"""Where a starter tells a process its rank before MPI_Init; a batch job's own last, which is there beside another starter's."""
 
 PRELOAD = "LD_PRELOAD"
 
@@ -55,6 +66,9 @@ print(text.value.decode(errors="replace").splitlines()[0])
 """Run in a process of its own: a library that is loaded for this only must not be able to end the launch."""
 
 ASK_SECONDS = 10.0
+
+MOST_HASHED = 64 * 1024 * 1024
+"""Of a file that is an argument: a larger one would hold up the launch."""
 
 
 def rank(inherited: dict[str, str]) -> int:
@@ -203,6 +217,8 @@ class Around:
     finished_unix_ns: int | None = None
     program: str = ""
     program_sha256: str = ""
+    arguments_sha256: tuple[str, ...] = ()
+    """Of each argument that names a file which the program left as it was; empty of others."""
 
 
 def read_around(path: Path) -> Around:
@@ -210,12 +226,12 @@ def read_around(path: Path) -> Around:
     try:
         found = Around(**json.loads(path.read_text()))
         numbers = (found.exit_code, found.started_unix_ns, found.finished_unix_ns)
+        texts = (found.program, found.program_sha256, *found.arguments_sha256)
         counts = [count for each in found.interfaces.values() for count in (each["sent"], each["received"])]
     except (OSError, ValueError, TypeError, AttributeError, KeyError):
         return Around()
-    is_ours = all(type(one) is int and 0 <= one < 2**63 for one in (*numbers, *counts)) and all(
-        isinstance(one, str) for one in (found.program, found.program_sha256)
-    )
+    is_ours = all(type(one) is int and 0 <= one < 2**63 for one in (*numbers, *counts))
+    is_ours = is_ours and all(isinstance(one, str) for one in texts)
     return found if is_ours else Around()
 
 
@@ -225,6 +241,15 @@ def _sha256(path: str) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
         return ""
+
+
+def _stamp(name: str) -> tuple[int, int] | None:
+    """Return what changes where a file that can be hashed in no time is written; None of any other argument."""
+    try:
+        found = Path(name).stat()
+    except (OSError, ValueError):
+        return None
+    return (found.st_mtime_ns, found.st_size) if stat.S_ISREG(found.st_mode) and found.st_size <= MOST_HASHED else None
 
 
 @dataclass
@@ -266,7 +291,13 @@ def main(arguments: list[str]) -> int:
             os.execvp(command[0], command)  # noqa: S606 - tokens, never a shell string
         write_line(f"{MPI_LINE}{mpi_library(command[0]) or ''}\n")
         program = shutil.which(command[0]) or command[0]
-        about = {"program": program, "program_sha256": _sha256(program), "started_unix_ns": time.time_ns()}
+        stamps = [_stamp(name) for name in command[1:]]
+        hashes = [_sha256(name) if stamp else "" for name, stamp in zip(command[1:], stamps, strict=True)]
+        about: dict[str, Any] = {
+            "program": program,
+            "program_sha256": _sha256(program),
+            "started_unix_ns": time.time_ns(),
+        }
         before = read_traffic()
         child = os.posix_spawnp(command[0], command, os.environ)
         asked.file.with_name(BEGUN).touch()
@@ -276,6 +307,10 @@ def main(arguments: list[str]) -> int:
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     carried, finished = carried_since(before), time.time_ns()
     code = code if code >= 0 else 128 - code
+    about["arguments_sha256"] = [
+        digest if _stamp(name) == before_it else ""  # else it is what the program writes
+        for name, digest, before_it in zip(command[1:], hashes, stamps, strict=True)
+    ]
     asked.file.write_text(json.dumps({**about, "finished_unix_ns": finished, "exit_code": code, "interfaces": carried}))
     return code
 

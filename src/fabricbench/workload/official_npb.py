@@ -89,7 +89,10 @@ def parse_official(text: str, started_unix_ns: int | None = None) -> KernelRecor
     completed = COMPLETED.match(lines[begin])
     try:
         return _record(
-            completed["kernel"].lower() if completed else "", fields, told_around(lines[:begin]), started_unix_ns
+            completed["kernel"].lower() if completed else "",
+            fields,
+            told_around("".join(lines[:begin])),
+            started_unix_ns,
         )
     except ValueError as error:  # also what pydantic raises
         return _damaged(begin + 1, f"the block of results cannot be read: {error}")

@@ -79,16 +79,18 @@ def unproven_launches(material: Material) -> Iterator[Caution]:
 
 
 def unequal_work(material: Material) -> Iterator[Caution]:
-    """Tell of workloads that were not the same on all fabrics: another program, or another result where it must be one."""
-    facts: dict[tuple[str, str], dict[str, set[str]]] = {}
+    """Tell of workloads that were not the same on all fabrics: another program, or another result where it must be one.
+
+    Of sides of the same runs: what differs between one before and one after is told as the change.
+    """
+    facts: dict[tuple[tuple[str, ...], str, str], dict[str, set[str]]] = {}
     for side in material.sides:
-        for launch in side.launches:
-            part = launch.summary.workload
-            for what, fact in part.fixed.items() if part is not None else ():
-                facts.setdefault((part.name if part is not None else "", what), {}).setdefault(fact, set()).add(
-                    side.name
-                )
-    for (name, what), found in facts.items():
+        runs = tuple(str(run.path) for run in side.runs)
+        for part in (launch.summary.workload for launch in side.launches):
+            for what, fact in (*part.fixed.items(), *part.definition.items()) if part is not None else ():
+                name = part.name if part is not None else ""
+                facts.setdefault((runs, name, what), {}).setdefault(fact, set()).add(side.name)
+    for (_, name, what), found in facts.items():
         if len(found) > 1:
             told = "; ".join(f"{fact} on {enumeration(sorted(sides))}" for fact, sides in found.items())
             yield warn(

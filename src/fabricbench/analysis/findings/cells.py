@@ -64,11 +64,27 @@ class Interval(Model):
     high: float | None
 
 
-class WorkloadName(Model):
-    """Which workload a cell is: its parameters as they were planned, columns and no text to be read back."""
+class WithoutNone(Model):
+    """A finding of which some fields are not written where they are None: those that most runs have nothing of."""
 
+    not_written: ClassVar[tuple[str, ...]] = ()
+
+    @model_serializer(mode="wrap")
+    def _without_none(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields: dict[str, Any] = written(self)
+        return {name: value for name, value in fields.items() if value is not None or name not in self.not_written}
+
+
+class WorkloadName(WithoutNone):
+    """Which workload a cell is: its parameters as they were planned, columns and no text to be read back.
+
+    `time` is the name of the time that it is judged by, where the program told several or might have; a rate is a parameter.
+    """
+
+    not_written: ClassVar[tuple[str, ...]] = ("time",)
     ranks: int
     parameters: tuple[tuple[str, str | int | float], ...] = ()
+    time: str | None = None
 
     @property
     def name(self) -> str:
@@ -90,17 +106,6 @@ class WorkloadName(Model):
         own = "".join(f", {name}={value}" for name, value in self.own.items())
         rate = f" ({self.unit})" if self.unit else ""
         return f"{self.name}{own}{',' if own else ''} on {self.ranks} rank{'' if self.ranks == 1 else 's'}{rate}"
-
-
-class WithoutNone(Model):
-    """A finding of which some fields are not written where they are None: those that most runs have nothing of."""
-
-    not_written: ClassVar[tuple[str, ...]] = ()
-
-    @model_serializer(mode="wrap")
-    def _without_none(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        fields: dict[str, Any] = written(self)
-        return {name: value for name, value in fields.items() if value is not None or name not in self.not_written}
 
 
 class OfWorkload(WithoutNone):

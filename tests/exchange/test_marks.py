@@ -159,3 +159,9 @@ def test_what_was_measured_has_no_new_field(tmp_path: Path):
     (fields,) = {tuple(one) for one in json.loads(rendered("json", findings))["fabrics"]}
     assert not {"origin", "proof"} & set(fields)
     assert "origin_a" not in findings_csv(findings)["comparisons"].splitlines()[0]
+
+
+@pytest.mark.parametrize("name", ["round-trip", "round-trip-ratios", "verdict"])
+def test_an_imported_sweep_is_drawn_over_its_sizes_with_its_program_named(findings: Findings, name: str):
+    figure = figures.present(findings)[name]
+    assert "by=osu" in " ".join([*(panel.title for panel in figure.panels), str(figure.panels[0].spec)])

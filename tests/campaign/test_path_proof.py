@@ -442,3 +442,9 @@ def test_where_little_crossed_any_interface_nobody_knows_the_path_and_control_tr
 def test_what_ranks_print_proves_no_path_that_a_stray_packet_took():
     misled = record(Layer.MPI, Pattern.WORKLOAD, eth1=(43, 0), eth0=(100_000, 3_000_000))
     assert prove_path(misled, NETWORK, printed_bytes=2_500_000).verdict is Proof.UNKNOWN
+
+
+def test_a_lab_has_no_chatter_of_its_own_and_a_real_network_has_some_each_second():
+    little = {"eth1": (800, 900)}
+    assert of_unseen_program(NETWORK, **little) is Proof.UNKNOWN
+    assert of_unseen_program(NETWORK.model_copy(update={"is_emulated": True}), **little) is Proof.PROVEN

@@ -23,7 +23,7 @@ def is_it(text: str) -> bool:
 
 
 def _fits(size: int, megabit_s: float, seconds: float) -> bool:
-    return abs(megabit_s * seconds * 2**20 / (8 * size) - 1) < 0.01
+    return abs(megabit_s * seconds * 2**20 - 8 * size) < 0.01 * 8 * size
 
 
 def read(text: str) -> Imported:

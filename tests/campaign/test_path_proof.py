@@ -419,7 +419,32 @@ def test_a_program_of_unknown_payload_must_have_talked_over_the_fabric_more_than
     emulated = NETWORK.model_copy(update={"is_emulated": True})
     for fabric, misled in ((NETWORK, Proof.UNKNOWN), (emulated, Proof.REFUTED)):
         assert of_unseen_program(fabric, eth1=(900_000, 900_000), eth0=(20_000, 9_000)) is Proof.PROVEN
-        assert of_unseen_program(fabric, eth1=(2_000, 2_000), eth0=(20_000, 9_000)) is Proof.PROVEN
+        assert of_unseen_program(fabric, eth1=(20_000, 9_000), eth0=(9_000, 9_000)) is Proof.PROVEN
         assert of_unseen_program(fabric, eth1=(4_014, 3_854), eth0=(3_215_278, 2_645_881)) is misled
         assert of_unseen_program(fabric, eth1=(0, 0), eth0=(20_000, 9_000)) is misled
         assert of_unseen_program(fabric, eth1=(900, 900), eth0=(90_000_000, 0)) is Proof.REFUTED
+
+
+def test_where_little_crossed_any_interface_nobody_knows_the_path_and_control_traffic_refutes_nothing():
+    emulated = NETWORK.model_copy(update={"is_emulated": True})
+    for fabric in (NETWORK, emulated):
+        assert of_unseen_program(fabric, eth1=(43, 0), ctl0=(330, 810)) is Proof.UNKNOWN  # one broadcast
+        assert of_unseen_program(fabric, eth1=(43, 0)) is Proof.UNKNOWN
+        assert of_unseen_program(fabric, eth1=(2_000, 2_000), eth0=(20_000, 9_000)) is Proof.UNKNOWN
+        assert of_unseen_program(fabric, eth1=(8_000, 8_000), eth0=(20_000, 9_000)) is Proof.UNKNOWN
+        assert of_unseen_program(fabric, eth1=(40_000, 40_000), eth0=(60_000, 9_000)) is Proof.PROVEN
+    (why,) = prove_path(record(Layer.MPI, Pattern.WORKLOAD, eth1=(43, 0), ctl0=(330, 810)), emulated).unknown
+    assert why.endswith(
+        "eth1 carried 43 B and ctl0 1140 B: too little crossed any interface to tell by which its ranks talked"
+    )
+
+
+def test_what_ranks_print_proves_no_path_that_a_stray_packet_took():
+    misled = record(Layer.MPI, Pattern.WORKLOAD, eth1=(43, 0), eth0=(100_000, 3_000_000))
+    assert prove_path(misled, NETWORK, printed_bytes=2_500_000).verdict is Proof.UNKNOWN
+
+
+def test_a_lab_has_no_chatter_of_its_own_and_a_real_network_has_some_each_second():
+    little = {"eth1": (800, 900)}
+    assert of_unseen_program(NETWORK, **little) is Proof.UNKNOWN
+    assert of_unseen_program(NETWORK.model_copy(update={"is_emulated": True}), **little) is Proof.PROVEN

@@ -193,3 +193,9 @@ def test_check_and_selfcheck_say_nothing_of_a_proven_path(tmp_path: Path):
     run = measured(tmp_path)
     assert run.unproven == ()
     assert "unproven:" not in selfchecked(analyse_selfcheck(run), OutputFormat.TEXT)
+
+
+@pytest.mark.parametrize("name", ["round-trip", "round-trip-ratios", "verdict"])
+def test_an_imported_sweep_is_drawn_over_its_sizes_with_its_program_named(findings: Findings, name: str):
+    figure = figures.present(findings)[name]
+    assert "by=osu" in " ".join([*(panel.title for panel in figure.panels), str(figure.panels[0].spec)])

@@ -30,3 +30,9 @@ def test_a_text_of_another_program_becomes_a_run(tmp_path: Path, monkeypatch: py
         ("tcp", 2, "by=netpipe", 48_800.0),
         ("tcp", 64, "by=netpipe", 48_520.0),
     ]
+
+
+@pytest.mark.parametrize("text", ["       0 0.000000 0.00002559\n", "", "no table\n"])
+def test_another_text_is_not_taken_for_its_own(text: str):
+    """Each importer is asked of every text that is imported."""
+    assert not example("netpipe").is_it(text)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,31 +15,47 @@ from fabricbench.launch.mpi import LIBRARIES, STARTERS, MpiStarter
 from fabricbench.launch.starter import hydra, srun
 from fabricbench.launch.starter.prterun import ORTERUN, PRTERUN, OpenMpiStarter
 from fabricbench.launch.starter.template import Template
-from fabricbench.launch.starting import Library, Placement, Starter
+from fabricbench.launch.starting import Library, Placement, Selection, Starter
 from fabricbench.testbed.model import Fabric, Layout
+from support.extending import example
 
 YIELD = Path("/lib/yield.so")
-PLACEMENT = Placement(4, ("n0", "n1", "n2", "n3"), Layout(threads_per_rank=2), preload=YIELD)
+PLACEMENT = Placement(4, (), Layout(threads_per_rank=2), preload=YIELD)
 NET = Fabric(name="net", interface="eth1")
 PROGRAM = ["probe", "plan"]
 TEMPLATE = Template(("aprun", "-n", "{ranks}", "{arguments}", "{program}"))
+GFORKER: Any = example("starter")
+
+
+class AnotherLibrary:
+    """One more library, as CONTRIBUTING.md has it."""
+
+    NAME = "Another MPI"
+    WAITS_ASLEEP: Mapping[str, str] = {}
+    SLURM_PMI = "pmi9"
+
+    def is_it(self, version_text: str) -> bool:
+        return "another" in version_text
+
+    def selection(self, fabric: Fabric, *, shares_memory: bool) -> Selection:
+        return Selection({"ANOTHER_DEVICE": str(fabric.interface), "ANOTHER_MEMORY": str(shares_memory)})
+
 
 EVERY = [
     pytest.param(MpiStarter("prog", starter, "1.0", library, "2.0"), id=f"{starter.NAME}-{library.NAME}")
-    for starter, library in product((*STARTERS, TEMPLATE), LIBRARIES)
+    for starter, library in product((*STARTERS, TEMPLATE, GFORKER), (*LIBRARIES, AnotherLibrary()))
 ]
-SELECTED = {mpich: ("FI_PROVIDER", "tcp"), openmpi: ("OMPI_MCA_btl", "tcp,self")}
-"""A variable of each library's selection."""
 
 
 def setting(starter: Starter, name: str, value: str) -> tuple[str, ...]:
-    """The arguments with which a user of that starter would set a variable; none where it has no such."""
-    if starter is hydra:
+    """The arguments with which a user of that starter would set a variable; none where it is not known which do."""
+    if isinstance(starter, Template):
+        return ()
+    if starter.parse == hydra.parse:
         return ("-genv", name, value)
     if starter is srun:
         return (f"--export=ALL,{name}={value}",)
-    if not isinstance(starter, OpenMpiStarter):
-        return ()
+    assert isinstance(starter, OpenMpiStarter), f"tell here how a user of {starter.NAME} sets a variable"
     prefix = "OMPI_MCA_"
     return ("--mca", name.removeprefix(prefix), value) if name.startswith(prefix) else ("-x", f"{name}={value}")
 
@@ -58,7 +76,8 @@ def told(mpi: MpiStarter, **update: object) -> dict[str, list[str]]:
 
 
 def variable_of(library: Library) -> tuple[str, str]:
-    return SELECTED[library]  # type: ignore[index]
+    """A variable of what the library is told, with its value."""
+    return next(iter(library.selection(NET, shares_memory=False).environment.items()))
 
 
 @pytest.mark.parametrize("mpi", EVERY)
@@ -145,3 +164,54 @@ def test_hydras_ways_to_set_a_variable_are_known(arguments: tuple[str, ...], nam
 def test_sruns_ways_to_set_a_variable_are_known():
     assert srun.parse(("--export", "ALL,A=1", "--x")).arguments == ("--export=ALL", "--x")
     assert srun.parse(("--export=A=1,B=2",)) == srun.Given({"A": "1", "B": "2"}, ())
+
+
+CLASHING = [
+    (hydra, ("-bind-to", "core"), "-bind-to"),
+    (hydra, ("--binding=core",), "-bind-to"),
+    (PRTERUN, ("--bind-to", "core"), "--bind-to"),
+    (PRTERUN, ("--map-by", "core"), "--map-by"),
+    (ORTERUN, ("-bind-to", "core"), "--bind-to"),
+    (srun, ("--cpu-bind=cores",), "--cpu-bind=none"),
+]
+
+
+@pytest.mark.parametrize(("starter", "arguments", "ours"), CLASHING)
+def test_an_argument_that_binds_or_maps_takes_the_place_of_ours(
+    starter: Starter, arguments: tuple[str, ...], ours: str
+):
+    """hydra and prterun end every launch where an option stands twice."""
+    mpi, fabric = MpiStarter("prog", starter, "1.0", mpich, "2.0"), NET.model_copy(update={"mpi_arguments": arguments})
+    tokens = mpi.tokens(PLACEMENT, fabric, PROGRAM)
+    without = [token for token in tokens if token not in arguments]
+    assert [token for token in tokens if token in arguments] == list(arguments)
+    assert ours not in without
+    assert ours in mpi.tokens(PLACEMENT, NET, PROGRAM)
+    said = mpi.conditions(PLACEMENT, fabric)["binding"]
+    assert said == ("none" if "map-by" in ours else "as mpi_arguments say")
+
+
+REFUSED = [
+    *[
+        (hydra, arguments)
+        for arguments in (("-launcher", "ssh"), ("-bootstrap=ssh",), ("--wdir", "/tmp"), ("-np", "2"))
+    ],
+    *[(hydra, arguments) for arguments in (("-f", "file"), ("-hosts", "n5"))],
+    *[(one, arguments) for one in (PRTERUN, ORTERUN) for arguments in (("-np", "2"), ("--host", "n5"), ("-H", "n5"))],
+    *[(srun, arguments) for arguments in (("-n4",), ("--ntasks=4",), ("-w", "n5"), ("--chdir", "/tmp"))],
+]
+
+
+@pytest.mark.parametrize(("starter", "arguments"), REFUSED)
+def test_an_argument_that_says_what_a_launch_is_is_refused_with_who_says_it(
+    starter: Starter, arguments: tuple[str, ...]
+):
+    mpi = MpiStarter("prog", starter, "1.0", mpich, "2.0")
+    with pytest.raises(UsageError, match=r"mpi_arguments: .* is written by fabricbench itself: ") as raised:
+        mpi.tokens(PLACEMENT, NET.model_copy(update={"mpi_arguments": arguments}), PROGRAM)
+    assert arguments[0] in raised.value.message
+
+
+def test_values_and_other_options_that_begin_alike_are_nobodys_clash():
+    for starter, arguments in ((hydra, ("-genv", "A", "-n")), (PRTERUN, ("-nolocal", "--x")), (srun, ("--network=x",))):
+        assert not starter.parse(arguments).replaced

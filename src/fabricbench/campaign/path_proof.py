@@ -10,8 +10,8 @@ which is neither.
 What the payload on that host is, depends on the pattern. Two ranks: what the samples imply. Turns: a message to and from each
 neighbour in each. Floods and matrices: the channels that begin or end on that host. MPI operations choose their own algorithm, so
 that only something must have moved: half a message a call, which is less than any of them gets along with. Of a kernel that is
-what its rank 0 handed to MPI for others, if each rank has a host to itself; else, and of a program that does not tell, something,
-and more than went over any other.
+what its rank 0 handed to MPI for others, if each rank has a host to itself; else, and of a program that does not tell, more than
+strays onto any network, and more than went over any other, of which what ranks print is no part. Less tells nothing.
 A congestor may add to the fabric's interface whatever it likes, and to no other.
 """
 
@@ -35,6 +35,9 @@ CONTROL_BYTES = 64 * 1024
 
 BACKGROUND_BYTES_S = 512 * 1024
 """What a machine's own housekeeping (monitoring, a shared file system) may move meanwhile without casting doubt."""
+
+STRAY_BYTES, STRAY_BYTES_S = 1024, 256
+"""What a network carries of itself, at once and each second: asking for addresses, joining groups, broadcasts of its switches."""
 
 OF_PRINTED = 4
 """What a byte that ranks print may be on a network: starters carry it to the first node in messages of their own."""
@@ -155,10 +158,14 @@ def _prove_cell(
             unknown = f"{what}: {', '.join(counted)} did not carry it, and what {uncounted} carries cannot be counted"
         else:
             violations += missing
-            if payload.is_unknown and (doubt := _rather_elsewhere(what, ", ".join(counted), carried, others, printed)):
+            own_ways = f"{what}: {', '.join(counted)}"
+            if payload.is_unknown and (doubt := _rather_elsewhere(own_ways, carried, others, printed)):
                 # A lab has no housekeeping: what is elsewhere there is the program's.
                 violations += [doubt] if fabric.is_emulated and not violations else []
                 unknown = "" if violations else doubt
+            elif payload.is_unknown:
+                stray = STRAY_BYTES + (0 if fabric.is_emulated else STRAY_BYTES_S * _span_seconds(end))
+                unknown = _too_little(own_ways, carried, others, stray)
     return CellProof(
         cell=cell.id,
         layer=cell.layer,
@@ -258,15 +265,31 @@ def _missing(what: str, ways: Iterable[str], payload: Payload, carried: Interfac
             yield f"{what}: {', '.join(ways)} {direction} {found} B, but the payload is {least} B: it went another way"
 
 
-def _rather_elsewhere(what: str, interface: str, carried: InterfaceBytes, others: dict[str, int], printed: int) -> str:
+def _rather_elsewhere(own_ways: str, carried: InterfaceBytes, others: Mapping[str, int], printed: int) -> str:
     """Return why a program that nobody knows the payload of may have talked over another interface; empty if it has not."""
     mine = carried.sent + carried.received
     if not mine:
-        return f"{what}: {interface} carried nothing"
-    name, most = max(others.items(), key=lambda each: each[1], default=("", 0))
-    if most <= max(mine, CONTROL_BYTES) + printed:
+        return f"{own_ways} carried nothing"
+    name, most = _most(others)
+    return f"{own_ways} carried only {mine} B and {name} {most} B" if most > max(mine, CONTROL_BYTES) + printed else ""
+
+
+def _too_little(own_ways: str, carried: InterfaceBytes, others: Mapping[str, int], stray: float) -> str:
+    """Return why nobody can tell over which interface such a program has talked; empty if over the fabric's.
+
+    What that carried must be more than a network's own, and more than any other's: beyond control traffic only what ranks print
+    may be more there (`_rather_elsewhere`).
+    """
+    mine = carried.sent + carried.received
+    name, most = _most(others)
+    if mine > max(stray, min(most, CONTROL_BYTES)):
         return ""
-    return f"{what}: {name} carried {most} B and {interface} only {mine} B"
+    beside = f" and {name} {most} B" if most else ""
+    return f"{own_ways} carried {mine} B{beside}: too little crossed any interface to tell by which its ranks talked"
+
+
+def _most(others: Mapping[str, int]) -> tuple[str, int]:
+    return max(others.items(), key=lambda each: each[1], default=("", 0))
 
 
 def _elsewhere(what: str, others: dict[str, int], moved: int, seconds: float, printed: int) -> Iterable[str]:

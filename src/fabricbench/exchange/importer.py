@@ -23,10 +23,10 @@ class Importer(Protocol):
     """The program, in words."""
 
     def is_it(self, text: str) -> bool:
-        """Tell whether this program wrote the text."""
+        """Tell whether this program wrote the text, which may be any text: all importers are asked of each."""
 
     def read(self, text: str) -> Imported:
-        """Return what the text says; UsageError names the line that cannot be read."""
+        """Return what the text says; ValueError names the line that cannot be read (`read_text` says of which text)."""
 
 
 # One line for each.

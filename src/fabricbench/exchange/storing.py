@@ -32,7 +32,7 @@ from fabricbench.record.launch import LaunchFacts, write_launch
 from fabricbench.record.lines import Cell, CellEnd, ClockInfo, Footer, Header, Phase, StopReason
 from fabricbench.record.manifest import Manifest, PlannedLaunch, manifest_text, write_manifest
 from fabricbench.record.outcome import LaunchOutcome
-from fabricbench.record.provenance import Origin, Proof
+from fabricbench.record.provenance import BY, Origin, Proof
 from fabricbench.record.reading import Batch, CellRecord, Record
 from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
 
@@ -40,9 +40,6 @@ Told = TypeVar("Told", Layer, int)
 
 TEXTS = "texts"
 """The folder of a launch that keeps what was imported: a text may have the name of any file of ours."""
-
-BY = "by"
-"""The parameter that names the program whose number it is."""
 
 OPERATIONS = 1000
 """A time is stored as that of so many operations: a sample is a whole number of nanoseconds, and texts tell 10 ns and less."""

@@ -25,6 +25,7 @@ from fabricbench.launch.starter import hydra, srun
 from fabricbench.launch.starter.prterun import ORTERUN, PRTERUN
 from fabricbench.launch.starter.template import Template
 from fabricbench.launch.starting import (
+    BINDING,
     PRELOAD,
     WAITING_ASLEEP,
     Given,
@@ -46,12 +47,16 @@ VERSION_SECONDS = 20
 
 @dataclass(frozen=True)
 class Merged:
-    """What the ranks and the starter of a launch are told. `replaced`: what of ours the testbed set otherwise, in words."""
+    """What the ranks and the starter of a launch are told. `replaced`: what of ours the testbed set otherwise, in words.
+
+    `options`: what of ours the testbed's arguments say themselves (`Given.replaced`).
+    """
 
     environment: dict[str, str]
     by_subnet: dict[str, str]
     arguments: tuple[str, ...]
     replaced: tuple[str, ...]
+    options: frozenset[str]
 
 
 def merged(ours: Selection, preload: Path | None, fabric: Fabric, given: Given) -> Merged:
@@ -84,6 +89,7 @@ def merged(ours: Selection, preload: Path | None, fabric: Fabric, given: Given) 
             for name, setter in setters.items()
             if setter is not None and theirs[setter] != told[name]
         ),
+        given.replaced,
     )
 
 
@@ -103,7 +109,8 @@ class MpiStarter:
         behind = list(program)
         for name, subnet in told.by_subnet.items():
             behind = [sys.executable, "-I", "-S", on_subnet.__file__, name, subnet, *behind]
-        job = Job(tuple(behind), placement, told.environment, told.arguments, self.library.SLURM_PMI)
+        pmi = self.library.SLURM_PMI
+        job = Job(tuple(behind), placement, told.environment, told.arguments, pmi, told.options)
         return self.starter.tokens(self.program, job)
 
     def conditions(self, placement: Placement, fabric: Fabric) -> dict[str, str]:
@@ -113,7 +120,7 @@ class MpiStarter:
         found = {
             "mpi": f"{self.library.NAME} {self.library_version}",
             "starter": f"{self.starter.NAME} {self.version}".strip(),
-            "binding": str(layout.binding),
+            "binding": "as mpi_arguments say" if BINDING in told.options else str(layout.binding),
             "ranks per node": "" if layout.ranks_per_node is None else str(layout.ranks_per_node),
             "threads per rank": "" if layout.threads_per_rank is None else str(layout.threads_per_rank),
             "mpi environment": shlex.join(f"{name}={value}" for name, value in told.environment.items()),

@@ -10,7 +10,8 @@
 1. What the testbed sets wins by name. A variable that its arguments set (`--mca btl ...`, `-genv FI_PROVIDER ...`) counts as set,
    and wins over the same in `mpi_environment`. Ours is left out.
 2. `LD_PRELOAD` is joined: ours first, then that of `mpi_environment`, then that of `mpi_arguments`.
-3. All other arguments follow ours, in their order.
+3. All other arguments follow ours, in their order. One that binds or maps ranks takes the place of ours; one that says what a
+   launch is (its ranks, nodes, directory, how nodes are reached) is refused: `Options`.
 4. A workload's own variables are set last, in each rank (`workload/counted.py`): they win by name, and its `LD_PRELOAD` is joined
    behind all others.
 5. What was in force and which of ours were left out stands in the launch's conditions.
@@ -119,10 +120,47 @@ class Given:
     """A testbed's `mpi_arguments`, taken apart: the variables that they set, and all others as they are.
 
     None: the variable is set by one of the others, with a value that is not known here (`-x NAME` hands on the caller's).
+    `replaced`: which of the options that we write as well (`Options.yielding`) are among them.
     """
 
     environment: Mapping[str, str | None]
     arguments: tuple[str, ...]
+    replaced: frozenset[str] = frozenset()
+
+
+RANKS = "the campaign says how many ranks there are"
+NODES = "`nodes` of the testbed say where ranks run, and rank i is on node i modulo the nodes"
+REACHING = "`launcher` of the testbed says how nodes are reached"
+DIRECTORY = "ranks start where every node has a directory"
+BINDING, MAPPING, RANKING, CONTROL, AGENT = "binding", "mapping", "ranking", "control interface", "agent"
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of a starter that we write as well, each in all its spellings, without dashes. Each takes one value.
+
+    `ours`: those that nobody else may write, by the reason why. `yielding`: those of which the testbed's take the place of ours,
+    by what they are for. `joins_values`: `-n4` means `-n 4`.
+    """
+
+    ours: Mapping[str, tuple[str, ...]]
+    yielding: Mapping[str, tuple[str, ...]]
+    joins_values: bool = False
+
+    def replaced_by(self, arguments: Sequence[str]) -> frozenset[str]:
+        """Return for what the testbed's arguments have an option of theirs; UsageError for one that only we may write."""
+        written = {self._name(token): token for token in arguments if token.startswith("-")}
+        for reason, spellings in self.ours.items():
+            if strange := next((token for name, token in written.items() if name in spellings), None):
+                raise UsageError(
+                    f"mpi_arguments: {strange} is written by fabricbench itself: {reason}",
+                    hint="leave it out of the testbed's `mpi_arguments` (docs/starting.md)",
+                )
+        return frozenset(what for what, spellings in self.yielding.items() if not written.keys().isdisjoint(spellings))
+
+    def _name(self, token: str) -> str:
+        is_short = self.joins_values and not token.startswith("--")
+        return token[1:2] if is_short else token.lstrip("-").partition("=")[0]
 
 
 @dataclass(frozen=True)
@@ -134,6 +172,8 @@ class Job:
     environment: Mapping[str, str] = field(default_factory=dict)
     arguments: tuple[str, ...] = ()
     slurm_pmi: str = "none"
+    replaced: frozenset[str] = frozenset()
+    """What the arguments say themselves (`Given.replaced`): ours of that are left out."""
 
     @property
     def program_in_environment(self) -> tuple[str, ...]:
@@ -158,7 +198,7 @@ class Starter(Protocol):
         """Tell from what `PROGRAM --version` prints whether it is this one."""
 
     def parse(self, arguments: Sequence[str]) -> Given:
-        """Take arguments of this starter apart."""
+        """Take arguments of this starter apart; UsageError for one that would end every launch (`Options`)."""
 
     def tokens(self, program: str, job: Job) -> list[str]:
         """Return the tokens that start the job, `program` being where the starter was found."""

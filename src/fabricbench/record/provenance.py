@@ -8,6 +8,9 @@ from enum import StrEnum
 
 from fabricbench.testbed.model import Fabric
 
+BY = "by"
+"""The parameter of a cell that names the program whose number it is, where that is not ours."""
+
 
 class Origin(StrEnum):
     """How the numbers of a launch came about."""

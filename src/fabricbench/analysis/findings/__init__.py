@@ -20,6 +20,7 @@ from fabricbench.analysis.findings.cells import (
     Verdict,
     WorkloadName,
     is_basic,
+    is_sweep,
 )
 from fabricbench.analysis.findings.patterns import (
     Coefficient,
@@ -124,5 +125,6 @@ __all__ = [
     "WeighedTest",
     "WorkloadName",
     "is_basic",
+    "is_sweep",
     "slowness_words",
 ]

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import SerializerFunctionWrapHandler, model_serializer
 
 from fabricbench.model import Layer, Metric, Model, Pattern, Receive
+from fabricbench.record.provenance import BY
 from fabricbench.statistics.crossing import CLOSE
 
 BASIC_PATTERNS = (Pattern.PINGPONG, Pattern.STREAM)
@@ -258,6 +259,14 @@ def is_basic(one: CellKey | Comparison | Crossover) -> bool:
     Over a network a variant is another thing: beside a congestor, say. Over memory it is the kernel.
     """
     return one.pattern in BASIC_PATTERNS and (not one.variant or one.layer is Layer.MEMORY)
+
+
+def is_sweep(one: CellKey | Comparison | Crossover) -> bool:
+    """Whether it belongs into the figures over message size: a basic one, or what another program measured of the same.
+
+    No answer and no ladder is made of the latter: its number has a definition of its own.
+    """
+    return is_basic(one) or (one.pattern in BASIC_PATTERNS and one.variant.startswith(f"{BY}="))
 
 
 class LadderStep(Model):

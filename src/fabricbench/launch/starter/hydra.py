@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fabricbench.launch.starting import WORKING_DIRECTORY, Given, Job, Placement
+from fabricbench.launch.starting import (
+    AGENT,
+    BINDING,
+    CONTROL,
+    DIRECTORY,
+    NODES,
+    RANKS,
+    REACHING,
+    WORKING_DIRECTORY,
+    Given,
+    Job,
+    Options,
+    Placement,
+)
 from fabricbench.testbed.model import Binding
 
 NAME = "hydra"
@@ -13,6 +26,16 @@ REACHES_NODES = False
 
 SETTING = ("genv", "env")
 HANDING_ON = ("genvlist", "envlist")
+OPTIONS = Options(
+    ours={
+        RANKS: ("n", "np"),
+        NODES: ("hosts", "host", "f", "hostfile", "machinefile", "ppn", "rankmap"),
+        REACHING: ("launcher", "bootstrap"),
+        DIRECTORY: ("wdir",),
+    },
+    yielding={BINDING: ("bind-to", "binding"), CONTROL: ("iface",), AGENT: ("launcher-exec", "bootstrap-exec")},
+)
+"""It takes none of them twice."""
 
 
 def is_it(version_text: str) -> bool:
@@ -38,29 +61,29 @@ def parse(arguments: Sequence[str]) -> Given:
             rest.append(word)
             if option in HANDING_ON and left:
                 environment |= dict.fromkeys(left[0].split(","))
-    return Given(environment, tuple(rest))
+    return Given(environment, tuple(rest), OPTIONS.replaced_by(rest))
 
 
 def tokens(program: str, job: Job) -> list[str]:
     """Return the tokens that start the job."""
     return [
         program,
-        *_where(job.placement),
+        *_where(job.placement, job.replaced),
         *("-n", str(job.placement.ranks)),
-        *("-bind-to", _bound_to(job.placement)),
+        *(("-bind-to", _bound_to(job.placement)) if BINDING not in job.replaced else ()),
         *(token for name, value in job.environment.items() for token in ("-genv", name, value)),
         *job.arguments,
         *job.program,
     ]
 
 
-def _where(placement: Placement) -> list[str]:
+def _where(placement: Placement, replaced: frozenset[str]) -> list[str]:
     if not placement.hosts:
         return ["-launcher", "fork"]
     where = ["-launcher", "ssh"]
-    if placement.agent is not None:
+    if placement.agent is not None and AGENT not in replaced:
         where += ["-launcher-exec", str(placement.agent)]
-    if placement.control_interface is not None:
+    if placement.control_interface is not None and CONTROL not in replaced:
         where += ["-iface", placement.control_interface]
     # With one slot a host, hydra goes around the hosts again where there are more ranks: rank i on host i modulo the hosts.
     return [*where, "-wdir", WORKING_DIRECTORY, "-hosts", ",".join(f"{host}:1" for host in placement.hosts)]

@@ -9,11 +9,33 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from fabricbench.launch.starting import WORKING_DIRECTORY, Given, Job, Placement, version_in
+from fabricbench.launch.starting import (
+    BINDING,
+    DIRECTORY,
+    MAPPING,
+    NODES,
+    RANKING,
+    RANKS,
+    WORKING_DIRECTORY,
+    Given,
+    Job,
+    Options,
+    Placement,
+    version_in,
+)
 from fabricbench.testbed.model import Binding
 
 FIRST_WITH_PRRTE = 5
 SETTING, OF_ALL = "-x", "--gmca"
+OPTIONS = Options(
+    ours={
+        RANKS: ("n", "np", "c"),
+        NODES: ("host", "H", "hostfile", "machinefile", "N", "npernode"),
+        DIRECTORY: ("wdir", "wd"),
+    },
+    yielding={BINDING: ("bind-to",), MAPPING: ("map-by",), RANKING: ("rank-by",)},
+)
+"""prterun takes none of the yielding ones twice."""
 
 
 @dataclass(eq=False)
@@ -55,7 +77,7 @@ class OpenMpiStarter:
                 rest.append(word)
                 if word == SETTING and left:
                     environment[left[0]] = None
-        return Given(environment, tuple(rest))
+        return Given(environment, tuple(rest), OPTIONS.replaced_by(rest))
 
     def tokens(self, program: str, job: Job) -> list[str]:
         """Return the tokens that start the job."""
@@ -64,7 +86,7 @@ class OpenMpiStarter:
             "--allow-run-as-root",
             *self._where(job.placement),
             *("-n", str(job.placement.ranks)),
-            *("--bind-to", str(job.placement.layout.binding)),
+            *_placing(job.placement, job.replaced),
             *(token for name, value in job.environment.items() for token in self._setting(name, value)),
             *job.arguments,
             *job.program,
@@ -78,18 +100,25 @@ class OpenMpiStarter:
 
     def _where(self, placement: Placement) -> list[str]:
         if not placement.hosts:
-            return ["--map-by", f"{_mapped(placement, '')}:OVERSUBSCRIBE"]
+            return []
         slots = placement.ranks_on_each_host
         where = ["--wdir", WORKING_DIRECTORY, "--host", ",".join(f"{host}:{slots}" for host in placement.hosts)]
-        if slots > 1:  # else the first host is filled before the next one gets a rank
-            where += ["--map-by", _mapped(placement, "node"), "--rank-by", "node"]
-        elif mapped := _mapped(placement, ""):
-            where += ["--map-by", mapped]
         if placement.agent is not None:
             where += [*self.AGENT, str(placement.agent)]
         if placement.control_interface is not None:
             where += [*self.CONTROL_INTERFACE, placement.control_interface]
         return where
+
+
+def _placing(placement: Placement, replaced: frozenset[str]) -> list[str]:
+    """Return how ranks are mapped, ranked and bound, but for what the testbed's arguments say."""
+    ours = {MAPPING: ("--map-by", _mapped(placement, "")), BINDING: ("--bind-to", str(placement.layout.binding))}
+    if not placement.hosts:
+        ours[MAPPING] = ("--map-by", f"{_mapped(placement, '')}:OVERSUBSCRIBE")
+    elif placement.ranks_on_each_host > 1:  # else the first host is filled before the next one gets a rank
+        ours[MAPPING] = ("--map-by", _mapped(placement, "node"))
+        ours[RANKING] = ("--rank-by", "node")
+    return [token for what, option in ours.items() if what not in replaced and option[1] for token in option]
 
 
 def _mapped(placement: Placement, by: str) -> str:

@@ -9,7 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fabricbench.launch.starting import WORKING_DIRECTORY, Given, Job, Placement
+from fabricbench.launch.starting import (
+    BINDING,
+    DIRECTORY,
+    NODES,
+    RANKS,
+    WORKING_DIRECTORY,
+    Given,
+    Job,
+    Options,
+    Placement,
+)
 from fabricbench.testbed.model import Binding
 
 NAME = "srun"
@@ -17,6 +27,16 @@ PROGRAMS: tuple[str, ...] = ("srun",)
 REACHES_NODES = True
 
 EXPORT = "--export"
+OPTIONS = Options(
+    ours={
+        RANKS: ("ntasks", "n"),
+        NODES: ("nodes", "N", "nodelist", "w", "nodefile", "F", "ntasks-per-node"),
+        DIRECTORY: ("chdir", "D"),
+    },
+    yielding={BINDING: ("cpu-bind",)},
+    joins_values=True,
+)
+"""Of what is written twice it takes the last."""
 BOUND_TO = {Binding.NONE: "none", Binding.CORE: "cores", Binding.SOCKET: "sockets"}
 
 
@@ -41,7 +61,7 @@ def parse(arguments: Sequence[str]) -> Given:
                 rest.append(f"{EXPORT}={','.join(handed_on)}")
         else:
             rest.append(word)
-    return Given(environment, tuple(rest))
+    return Given(environment, tuple(rest), OPTIONS.replaced_by(rest))
 
 
 def tokens(program: str, job: Job) -> list[str]:
@@ -52,7 +72,7 @@ def tokens(program: str, job: Job) -> list[str]:
         f"--mpi={job.slurm_pmi}",
         *_where(placement),
         f"--ntasks={placement.ranks}",
-        f"--cpu-bind={BOUND_TO[placement.layout.binding]}",
+        *([f"--cpu-bind={BOUND_TO[placement.layout.binding]}"] if BINDING not in job.replaced else []),
         *([f"--cpus-per-task={threads}"] if (threads := placement.layout.threads_per_rank) is not None else []),
         "--overlap",
         f"{EXPORT}=ALL",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fabricbench.analysis.findings import CellSummary, Crossover, Findings, is_basic
+from fabricbench.analysis.findings import CellSummary, Crossover, Findings, is_sweep
 from fabricbench.model import Layer, Metric
 from fabricbench.report.drawing.axes import (
     CHOSEN,
@@ -63,11 +63,11 @@ def throughput_curves(findings: Findings, *, is_interactive: bool = False) -> Fi
 
 
 def _curves(findings: Findings, metric: Metric, name: str, is_interactive: bool) -> Figure | None:
-    summaries = [one for one in findings.summaries if one.key.metric is metric and is_basic(one.key)]
+    summaries = [one for one in findings.summaries if one.key.metric is metric and is_sweep(one.key)]
     groups: dict[tuple[Layer, str], list[CellSummary]] = {}
     for summary in sorted(summaries, key=lambda item: (list(Layer).index(item.key.layer), item.key.variant)):
         groups.setdefault((summary.key.layer, summary.key.variant), []).append(summary)
-    crossovers = [one for one in findings.crossovers if one.metric is metric and is_basic(one)]
+    crossovers = [one for one in findings.crossovers if one.metric is metric and is_sweep(one)]
     curves = [group for group in groups.values() if len({summary.key.message_bytes for summary in group}) > 1]
     points = [group[0].key for group in groups.values() if group not in curves]
     alike: dict[str, list[CellSummary]] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fabricbench.analysis.findings import Comparison, Findings, Replication, Verdict, is_basic
+from fabricbench.analysis.findings import Comparison, Findings, Replication, Verdict, is_sweep
 from fabricbench.model import Layer, Metric
 from fabricbench.report.drawing.axes import HAS_INTERVAL, TIMES_LABELS, colour_channel, ratio_domain, ratio_ticks, zoom
 from fabricbench.report.drawing.figure import (
@@ -54,7 +54,7 @@ READING = (
 def verdict_forest(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
     """Return the whole comparison at a glance: a row for each layer, the ratio over all its sizes."""
     groups: dict[tuple[str, ...], list[Comparison]] = {}
-    basic = [curve for curve in findings.curves if is_basic(curve)]
+    basic = [curve for curve in findings.curves if is_sweep(curve)]
     for curve in sorted(basic, key=lambda curve: _place(findings, curve)):
         groups.setdefault((*_pair(curve), curve.metric), []).append(curve)
     if not groups:
@@ -82,7 +82,7 @@ def throughput_forest(findings: Findings, *, is_interactive: bool = False) -> Fi
 
 
 def _cells(findings: Findings, metric: Metric, name: str, is_interactive: bool) -> Figure | None:
-    cells = [cell for cell in findings.cells if cell.metric is metric and is_basic(cell)]
+    cells = [cell for cell in findings.cells if cell.metric is metric and is_sweep(cell)]
     cells.sort(key=lambda cell: _place(findings, cell))
     groups: dict[tuple[str, ...], list[Comparison]] = {}
     for cell in cells:

@@ -100,7 +100,7 @@ def test_pairs_that_failed_are_named_with_the_reason_in_the_map_and_among_the_wa
     (one,) = network_maps(run)
     words = "n1 with n3 could not be measured in 2 of 3 launches: rank 3 on n3: nothing came for 10 s"
     assert one.failed_words == (words,)
-    assert words in render([one], Format.TEXT)
+    assert words in render([one], Format.TEXT, {})
     assert any(words in warning.text and warning.severity is Severity.WARNING for warning in analyse([run]).warnings)
 
 

@@ -161,7 +161,7 @@ def test_small_p_values_are_bounded_and_units_are_set_with_their_signs():
 )
 def test_each_metric_has_its_own_units(metric: Metric, value: float, words: str):
     assert value_words(metric, value) == words
-    assert value_text(value, metric) == words
+    assert value_text(value, metric, metric.unit) == words
     unit = words.split(" ")[1]
     assert range_words(metric, 0.99 * value, 1.01 * value).endswith(unit)
 

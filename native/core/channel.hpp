@@ -125,10 +125,21 @@ class CellTeam {
   int world_rank(std::size_t member) const { return ranks_[member]; }
 
   /// One message for all members: each joins its own with those of the members below it in a binary tree, and the first
-  /// member's result goes back down. No member holds more than three. Collective over the members.
+  /// member's result goes back down. No member holds more than three. Collective over the members. What has come from
+  /// below is joined also where ControlError is thrown because another one is silent.
   template <Message M>
   M converge(M own, const std::function<M(M, M)>& join) const {
-    for (const std::size_t child : children()) own = join(std::move(own), hear<M>(child));
+    const std::vector<std::size_t> below = children();
+    for (auto child = below.begin(); child != below.end(); ++child) {
+      try {
+        own = join(std::move(own), hear<M>(*child));
+      } catch (const ControlError&) {
+        for (++child; child != below.end(); ++child) {
+          if (auto message = agreement_.try_receive<M>(ranks_[*child])) own = join(std::move(own), *std::move(message));
+        }
+        throw;
+      }
+    }
     if (member_ > 0) tell(parent(), own);
     return broadcast(std::move(own));
   }

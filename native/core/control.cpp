@@ -17,7 +17,16 @@ constexpr double longest_sleep_seconds = 20e-3;
 constexpr double share_of_waiting = 0.125;
 
 // Who sleeps over the control plane hears of the end within 20 ms; who is in a call that has a bound of its own, later.
-constexpr double hearing_seconds = 3;
+// Where the patience is short, less, so that a launch which waits in vain has ended before its HangAlarms.
+constexpr double longest_hearing_seconds = 3;
+constexpr double shortest_hearing_seconds = 1;
+constexpr double share_for_hearing = 0.25;
+
+// Who is silent is asked when the patience is over, and answers within 20 ms where it waits, too; on a busy machine a
+// little later. One that does has so much of the patience, in all, to say for whom: less than a HangAlarm leaves it.
+constexpr double longest_answer_seconds = 0.5;
+constexpr double share_for_answer = 0.125;
+constexpr double share_where_it_waits = 1.25;
 
 double seconds_since(std::uint64_t begin_ns) { return static_cast<double>(KernelClock::now() - begin_ns) * 1e-9; }
 
@@ -42,9 +51,9 @@ Control::Control(std::size_t part_bytes) : part_bytes_(part_bytes) {
 }
 
 Control::~Control() {
-  // Once the launch has ended, messages are left that nobody takes, on which MPICH would abort with an exit code of its
-  // own: they go with MPI.
-  if (!ended_) MPI_Comm_free(&communicator_);
+  // Once the launch has ended, or one has asked whether another waits, messages are left that nobody takes, on which
+  // MPICH would abort with an exit code of its own: they go with MPI.
+  if (!ended_ && !has_asked_ && !take_told()) MPI_Comm_free(&communicator_);
 }
 
 bool Control::is_finished(MPI_Request& request, std::optional<double> patience_seconds) const {
@@ -69,7 +78,8 @@ void Control::finish(MPI_Request request, std::shared_ptr<const void> buffers, s
   set_aside(request, std::move(buffers));
   look_for_end();
   throw ControlError("rank " + std::to_string(rank_) + " waited " + std::to_string(std::lround(*patience_seconds_)) +
-                     " s for " + std::string(awaited) + ", longer than a cell of this plan takes: that rank hangs");
+                     " s for " + std::string(awaited) +
+                     ", longer than a cell of this plan takes: that rank hangs, or waits for one that does");
 }
 
 void Control::send(int to, int tag, std::string_view message) const {
@@ -112,6 +122,11 @@ bool Control::has_ended() const {
     if (!told) return false;
     if (const auto* end = std::get_if<EndNotice>(&told->message))
       ended_.emplace(told->from, end->exit_code, end->cause);
+    if (std::holds_alternative<Asked>(told->message)) {
+      has_asked_ = true;
+      tell(told->from, Waits{});
+    }
+    if (std::holds_alternative<Waits>(told->message)) answered_ = told->from;
   }
   return true;
 }
@@ -131,6 +146,10 @@ std::optional<Control::Told> Control::take_told() const {
     const Envelope envelope = open_envelope(bytes);
     if (envelope.type == MessageType::heard) {
       told.message = decode<EndHeard>(envelope);
+    } else if (envelope.type == MessageType::asked) {
+      told.message = Asked{};
+    } else if (envelope.type == MessageType::waits) {
+      told.message = Waits{};
     } else if (envelope.type != MessageType::over) {
       told.message = decode<EndNotice>(envelope);
     }
@@ -159,18 +178,60 @@ std::optional<std::string> Control::try_receive(int from, int tag) const {
   return message;
 }
 
+/// That of one rank while another waits for it.
+class Control::Silence {
+ public:
+  Silence(const Control& control, int of, double patience_seconds)
+      : control_(control),
+        of_(of),
+        answer_seconds_(std::min(longest_answer_seconds, patience_seconds * share_for_answer)),
+        // Going up a tree of ranks, where lower ones wait for higher ones, comes before going down.
+        first_seconds_(patience_seconds + (of < control.rank_ ? answer_seconds_ : 0)),
+        last_seconds_(patience_seconds * share_where_it_waits) {}
+
+  /// Throws ControlError where it has lasted too long.
+  void look() {
+    const double waited = seconds_since(begin_ns_);
+    if (waited < first_seconds_) return;
+    if (!asked_at_) {
+      asked_at_ = waited;
+      control_.has_asked_ = true;
+      control_.answered_.reset();
+      control_.tell(of_, Asked{});
+      return;
+    }
+    if (control_.answered_ == of_) {
+      if (waited > last_seconds_) blame(waited, "though it answers: it waits for a rank that hangs");
+    } else if (waited - *asked_at_ > answer_seconds_) {
+      blame(waited, "and it does not answer: that rank hangs, or is held in a call by one that does");
+    }
+  }
+
+ private:
+  [[noreturn]] void blame(double waited, const std::string& why) const {
+    throw ControlError("rank " + std::to_string(control_.rank_) + " heard nothing from rank " + std::to_string(of_) +
+                       " for " + std::to_string(std::lround(waited)) + " s, longer than a cell of this plan takes, " +
+                       why);
+  }
+
+  const Control& control_;
+  int of_;
+  double answer_seconds_;
+  double first_seconds_;
+  double last_seconds_;
+  std::uint64_t begin_ns_ = KernelClock::now();
+  std::optional<double> asked_at_;
+};
+
 std::string Control::wait_for(int from, int tag, std::optional<double> patience_seconds) const {
   Pause pause;
-  std::uint64_t begin_ns = 0;
+  std::optional<Silence> silence;
   for (;;) {
     if (auto message = try_receive(from, tag)) return *std::move(message);
     pause.sleep();
     if (!patience_seconds) continue;
-    if (begin_ns == 0) begin_ns = KernelClock::now();
-    if (seconds_since(begin_ns) < *patience_seconds) continue;
-    throw ControlError("rank " + std::to_string(rank_) + " heard nothing from rank " + std::to_string(from) + " for " +
-                       std::to_string(std::lround(seconds_since(begin_ns))) +
-                       " s, longer than a cell of this plan takes: that rank hangs");
+    if (!silence) silence.emplace(*this, from, *patience_seconds);
+    silence->look();
   }
 }
 
@@ -190,11 +251,14 @@ void Control::end_all(int exit_code, std::string_view cause) {
   ended_.emplace(rank_, exit_code, end.cause);
   bool is_clean = true;
   int first_to_end = rank_;
+  const double hearing = hearing_seconds();
   const std::uint64_t begin_ns = KernelClock::now();
-  for (Pause pause; !silent.empty() && seconds_since(begin_ns) < hearing_seconds; pause.sleep()) {
+  for (Pause pause; !silent.empty() && seconds_since(begin_ns) < hearing; pause.sleep()) {
     while (const std::optional<Told> told = take_told()) {
       if (std::holds_alternative<EndOver>(told->message)) return;
-      if (std::erase(silent, told->from) == 0) continue;
+      const bool is_of_waiting =
+          std::holds_alternative<Asked>(told->message) || std::holds_alternative<Waits>(told->message);
+      if (is_of_waiting || std::erase(silent, told->from) == 0) continue;
       if (const auto* heard = std::get_if<EndHeard>(&told->message)) {
         is_clean = is_clean && heard->is_clean;
       } else {  // it ends the launch itself
@@ -204,19 +268,24 @@ void Control::end_all(int exit_code, std::string_view cause) {
   }
   // Of several the lowest rank decides for all: each knows of the others, who answered by their own end.
   if (first_to_end != rank_) {
-    if (!is_let_go(2 * hearing_seconds)) MPI_Abort(MPI_COMM_WORLD, exit_code);
+    if (!is_let_go(2 * hearing)) MPI_Abort(MPI_COMM_WORLD, exit_code);
     return;
   }
   if (!silent.empty() || !is_clean || has_set_aside()) MPI_Abort(MPI_COMM_WORLD, exit_code);
   for (int other = 0; other < size_; ++other) {
     if (other != rank_) tell(other, EndOver{});
   }
-  for (Pause pause; has_set_aside() && seconds_since(begin_ns) < 2 * hearing_seconds;) pause.sleep();
+  for (Pause pause; has_set_aside() && seconds_since(begin_ns) < 2 * hearing;) pause.sleep();
 }
 
 void Control::confirm(const LaunchEnded& ended) const {
   tell_heard(ended.rank());
-  is_let_go(hearing_seconds);  // if not, the rank that ended the launch has died
+  is_let_go(hearing_seconds());  // if not, the rank that ended the launch has died
+}
+
+double Control::hearing_seconds() const {
+  if (!patience_seconds_) return longest_hearing_seconds;
+  return std::clamp(*patience_seconds_ * share_for_hearing, shortest_hearing_seconds, longest_hearing_seconds);
 }
 
 bool Control::is_let_go(double within_seconds) const {

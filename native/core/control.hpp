@@ -36,9 +36,14 @@ class LaunchEnded : public std::runtime_error {
   int rank() const { return rank_; }
   int exit_code() const { return exit_code_; }
 
+  /// What had failed on this rank before, where the cause does not say it.
+  const std::optional<std::string>& failure_here() const { return failure_here_; }
+  void set_failure_here(std::string failure) { failure_here_ = std::move(failure); }
+
  private:
   int rank_;
   int exit_code_;
+  std::optional<std::string> failure_here_;
 };
 
 /// What the ranks say to one another when a launch ends.
@@ -57,13 +62,17 @@ struct EndHeard {
 };
 using EndOver = Signal<MessageType::over>;
 
+/// To a rank that is silent; answered in every wait of the control plane.
+using Asked = Signal<MessageType::asked>;
+using Waits = Signal<MessageType::waits>;
+
 /// How long a message may be before it goes in parts: MPI counts in int, and what a rank that ends leaves unsent stays
 /// in memory.
 inline constexpr std::size_t largest_part_bytes = std::size_t{64} << 20U;
 
 /// The tag of what rank 0 and the others say to each other.
 inline constexpr int launch_tag = 0;
-/// Of what is said about the launch's end: the largest that MPI guarantees, above all others.
+/// Of what is heard in every wait: the largest that MPI guarantees, above all others.
 inline constexpr int end_tag = 32767;
 
 /// Bytes between the ranks of a launch. Collective to make and to destroy.
@@ -81,7 +90,9 @@ class Control {
 
   /// Returns when the message is under way or the launch has ended; never throws, for destructors let others go.
   void send(int to, int tag, std::string_view message) const;
-  /// The next message. Throws LaunchEnded, and ControlError once the other rank has been silent for the patience.
+  /// The next message. Throws LaunchEnded, and ControlError once the other rank has been silent for the patience. It is
+  /// asked then, and one that answers waits in vain as well: it knows better for whom, and is left some more time to
+  /// say it.
   std::string receive(int from, int tag) const;
   /// The next message, however long it takes: an order, from who waits for others. Throws LaunchEnded.
   std::string receive_patiently(int from, int tag) const;
@@ -110,21 +121,23 @@ class Control {
 
  private:
   std::optional<std::string> take_part(int from, int tag) const;
-  /// What has come about the launch's end, and from whom; nothing where nothing has. Never throws: what cannot be
-  /// understood ends the launch, too.
+  /// What has come for whoever waits, and from whom; nothing where nothing has. Never throws: what cannot be understood
+  /// ends the launch.
   struct Told {
     int from;
-    std::variant<EndNotice, EndHeard, EndOver> message;
+    std::variant<EndNotice, EndHeard, EndOver, Asked, Waits> message;
   };
   std::optional<Told> take_told() const;
-  /// Whether some rank has ended the launch; look_for_end() throws LaunchEnded then.
+  /// Whether some rank has ended the launch; look_for_end() throws LaunchEnded then. Both answer who asks.
   bool has_ended() const;
   void look_for_end() const;
-  /// Say something about the launch's end, for whose arrival nobody waits.
+  /// Say something for whose arrival nobody waits.
   template <Message M>
   void tell(int to, const M& message) const;
   /// Answer who ended the launch.
   void tell_heard(int to) const;
+  /// How long who ends the launch waits until all have heard.
+  double hearing_seconds() const;
   /// Whether this rank was let go in time; until then it answers who ends the launch as well.
   bool is_let_go(double within_seconds) const;
   /// Sleep until the request is complete; false once the launch has ended or the patience is over.
@@ -132,6 +145,8 @@ class Control {
   /// Sleep until the request is complete, or set it aside with its text once the launch has ended.
   void finish_or_set_aside(MPI_Request request, std::shared_ptr<std::string> text) const;
   std::string wait_for(int from, int tag, std::optional<double> patience_seconds) const;
+  class Silence;
+  friend class Silence;
 
   MPI_Comm communicator_ = MPI_COMM_NULL;
   std::size_t part_bytes_;
@@ -139,6 +154,8 @@ class Control {
   int size_ = 1;
   std::optional<double> patience_seconds_;
   mutable std::optional<LaunchEnded> ended_;
+  mutable std::optional<int> answered_;  // by whom, since this rank asked last
+  mutable bool has_asked_ = false;       // or was asked
 };
 
 }  // namespace fabricbench

@@ -29,6 +29,9 @@ enum class MessageType : std::uint32_t {
   end,
   heard,
   over,
+  // Whether a rank that is silent waits as well.
+  asked,
+  waits,
   // How it begins.
   beginning,
   rank_info,
@@ -65,9 +68,11 @@ enum class MessageType : std::uint32_t {
   call_order
 };
 template <>
-inline constexpr std::array<std::string_view, 33> names_of<MessageType>{"end of the launch",
+inline constexpr std::array<std::string_view, 35> names_of<MessageType>{"end of the launch",
                                                                         "end heard",
                                                                         "all have heard",
+                                                                        "question whether it waits",
+                                                                        "answer that it waits",
                                                                         "beginning",
                                                                         "rank's surroundings",
                                                                         "clock's identity",

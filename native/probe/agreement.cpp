@@ -33,12 +33,22 @@ void Agreement::on(const std::function<void()>& action) const {
 }
 
 Verdict Agreement::learn_of_all(Verdict own) const {
+  // Others may be held by the very call that failed: a collective one of MPI ends on some ranks only.
   const std::optional<CellFailure> here = own.failure;
+  std::optional<CellFailure> known = here;
+  const auto join = [&known](Verdict one, Verdict other) {
+    Verdict both = cause_of(std::move(one), std::move(other));
+    known = both.failure;
+    return both;
+  };
   try {
-    return team_.converge<Verdict>(std::move(own), cause_of);
+    return team_.converge<Verdict>(std::move(own), join);
   } catch (const ControlError& error) {
-    // Others may be held by the very call that failed here: a collective one of MPI ends on some ranks only.
-    if (here) throw ControlError(here->reason + "; then " + error.what());
+    if (known) throw ControlError(known->reason + "; then " + error.what());
+    throw;
+  } catch (LaunchEnded& ended) {
+    if (here && std::string_view(ended.what()).find(here->reason) == std::string_view::npos)
+      ended.set_failure_here(here->reason);
     throw;
   }
 }

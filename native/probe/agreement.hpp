@@ -65,7 +65,8 @@ class Agreement {
 
  private:
   CellFailure named(const Failure& failure) const;
-  /// Throws ControlError where another does not say how it went; it tells of a failure here first.
+  /// Throws ControlError where another does not say how it went; it tells first of a failure here or below in the tree
+  /// of ranks. A LaunchEnded has the failure here.
   Verdict learn_of_all(Verdict own) const;
   /// Keep what both ends have open, and go to a new generation of what they have not.
   void compare_states(PathCache& paths, const std::vector<Link>& links, const std::vector<PathCache::Key>& keys) const;

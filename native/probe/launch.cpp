@@ -342,6 +342,10 @@ ExitCode launch(const std::string& plan_path, std::uint64_t start_up_ns) {
   try {
     return read_and_follow_plan(control, plan_path, start_up_ns);
   } catch (const LaunchEnded& ended) {
+    if (ended.failure_here()) {
+      std::fprintf(stderr, "fabricbench-probe: %s; then rank %d ended the launch\n", ended.failure_here()->c_str(),
+                   ended.rank());
+    }
     control.confirm(ended);
     return static_cast<ExitCode>(ended.exit_code());
   } catch (const OutputError& error) {

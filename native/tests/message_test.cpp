@@ -149,10 +149,11 @@ struct MessageList {
 };
 
 // All of the list.
-using Messages = MessageList<EndNotice, EndHeard, EndOver, Beginning, RankInfo, ClockIdentity, ClockModel, ClockCheck,
-                             Measure, Congest, CheckClocks, Finish, Begun, Stop, CellReport, SendParts, CellParts,
-                             Whether, Verdict, PathCache::State, Address, NextSequence, CommonStart, Turn, TurnDone,
-                             TurnsOver, RoundOrder, TurnOrder, StreamEnd, FloodTally, ClockBound, Stamps, CallOrder>;
+using Messages =
+    MessageList<EndNotice, EndHeard, EndOver, Asked, Waits, Beginning, RankInfo, ClockIdentity, ClockModel, ClockCheck,
+                Measure, Congest, CheckClocks, Finish, Begun, Stop, CellReport, SendParts, CellParts, Whether, Verdict,
+                PathCache::State, Address, NextSequence, CommonStart, Turn, TurnDone, TurnsOver, RoundOrder, TurnOrder,
+                StreamEnd, FloodTally, ClockBound, Stamps, CallOrder>;
 
 /// Those that are whole at more than one length: a text is shorter, a list has fewer of its values.
 template <class M>

@@ -67,10 +67,11 @@ concept AnyDevice = requires(D device, const D constant, std::size_t bytes, Memo
   { constant.traffic() } -> std::same_as<Traffic>;
 };
 
-/// Whether a device opens paths whose receivers wait in this way: `Path<way>` is their type.
+/// Whether a device opens paths whose receivers wait in this way: `Path<way>` is their type. Every pattern is compiled
+/// over them, so that being a Transport is not enough.
 template <class D, Receive way>
 concept OpensPaths = requires(D device, const Site& site) {
-  requires Transport<typename D::template Path<way>>;
+  requires GroupTransport<typename D::template Path<way>>;
   { device.template open<way>(site) } -> std::same_as<typename D::template Path<way>>;
 };
 

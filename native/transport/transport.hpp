@@ -159,6 +159,11 @@ concept PoolingTransport = PostingTransport<T> && requires(typename T::Pool pool
   pool.let_go_of_receive(place, std::shared_ptr<const void>());
 };
 
+/// A transport that one rank can drive on many paths at once, as patterns of more than two ranks do: it is polled, or
+/// it takes messages and tells of them in a pool.
+template <class T>
+concept GroupTransport = PolledTransport<T> || PoolingTransport<T>;
+
 /// A transport without a peer: the processor moves the bytes by itself. `operations` repetitions make one sample.
 template <class T>
 concept LocalTransport = requires(T local, std::size_t operations) {

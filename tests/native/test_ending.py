@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -70,6 +71,21 @@ def test_a_rank_that_hangs_is_named_and_ends_the_launch(tmp_path: Path):
     assert "rank 0 heard nothing from rank 1 for" in stderr
     assert "that rank hangs" in stderr
     assert '"cell_end","cell":0' in output.read_text()
+
+
+def test_only_a_rank_that_waits_for_the_one_that_hangs_says_so(tmp_path: Path):
+    """All others wait as well, in the tree of their agreement, since the same moment."""
+    plan, output = tmp_path / "plan.json", tmp_path / "records.jsonl"
+    ring = {**PINGPONG, "pattern": "sendrecv", "ranks": list(range(7)), "reply_timeout_seconds": 0.02}
+    long = {"minimum_samples": 10_000_000, "maximum_samples": 10_000_000, "maximum_seconds": 2}
+    plan.write_text(json.dumps({**plan_of([ring, {**ring, "stopping": long}], output), "patience_seconds": 6}))
+    with started(command_of(plan, 7), output, "cell_end") as (launch, ranks):
+        os.kill(ranks[3], signal.SIGSTOP)
+        _, stderr = launch.communicate(timeout=SOON_S)
+    assert launch.returncode == 1, stderr
+    blamed = re.findall(r"rank \d heard nothing from rank (\d)", stderr)
+    assert blamed
+    assert set(blamed) == {"3"}, stderr
 
 
 def test_a_rank_that_hangs_in_a_call_of_mpi_is_the_one_that_says_nothing(

@@ -122,4 +122,45 @@ struct StandingDevice : SocketDevice<StandingPath> {
 };
 static_assert(Device<StandingDevice>);
 
+/// What sends and receives and no more: two ranks could use it, groups could not.
+template <Receive>
+class PlainPath {
+ public:
+  static constexpr Traits traits{
+      .is_reliable = true, .is_ordered = true, .framing = Framing::message, .smallest_message = 1};
+  static std::size_t largest_message() { return 1; }
+  static std::string address() { return {}; }
+  void meet(std::string_view) {}
+  void set_bound(double) {}
+  void send(std::span<const std::byte>) {}
+  static bool receive(std::span<std::byte>) { return true; }
+};
+/// The same with slots, which cannot be waited for at once.
+template <Receive way>
+class SlottedPath : public PlainPath<way> {
+ public:
+  static constexpr std::size_t slots = 1;
+  void post_send(std::size_t, std::span<const std::byte>) {}
+  void post_receive(std::size_t, std::span<std::byte>) {}
+  void wait(std::size_t) {}
+  void let_go_of_send(std::size_t, const std::shared_ptr<const void>&) {}
+  void let_go_of_receive(std::size_t, const std::shared_ptr<const void>&) {}
+};
+template <template <Receive> class PathOf>
+struct DeviceOf : PlainMemory, InterfaceTraffic {
+  static constexpr Layer layer = Layer::tcp;
+  static constexpr std::string_view door = "plain";
+  static constexpr bool has_flows = true;
+  static constexpr std::array receives{Receive::blocking};
+  template <Receive way>
+  using Path = PathOf<way>;
+  explicit DeviceOf(const Attachment&) {}
+  template <Receive way>
+  Path<way> open(const Site&) const {
+    return {};
+  }
+};
+static_assert(Transport<PlainPath<Receive::blocking>> && !Device<DeviceOf<PlainPath>>);
+static_assert(PostingTransport<SlottedPath<Receive::blocking>> && !Device<DeviceOf<SlottedPath>>);
+
 }  // namespace fabricbench

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <new>
+#include <thread>
 
 namespace fabricbench {
 namespace {
@@ -156,6 +158,72 @@ TEST_F(TwoAgree, APathThatDoesNotCarryTheMessagesIsRefusedByAll) {
   PathMaker small = maker();
   if (is_first()) small.check = [](const Endpoint&) { throw Failure(FailureCode::unsupported, "too large"); };
   EXPECT_EQ(failure_of([&] { open(small); }), "unsupported: rank 0 on n0: too large");
+}
+
+// On four ranks, of which the first three are a cell: something fails on the last of it.
+class SeveralRanksAgree : public testing::Test {
+ protected:
+  std::string failing() const {
+    try {
+      agreement_.on([&] {
+        if (control_.rank() == 2) throw Failure(FailureCode::error, "MPI_Bcast failed");
+      });
+    } catch (const ControlError& error) {
+      return error.what();
+    } catch (const LaunchEnded& ended) {
+      control_.confirm(ended);
+      return ended.failure_here().value_or("nothing") + ", ended by " + ended.what();
+    }
+    return "nobody ended the launch";
+  }
+  /// Take no part until others have ended the launch.
+  void hang(double seconds) const {
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    try {
+      control_.receive_patiently(0, 9);
+      ADD_FAILURE() << "nothing was sent";
+    } catch (const LaunchEnded& ended) {
+      control_.confirm(ended);
+    }
+  }
+
+  Control control_;
+  CellTeam team_{control_, {0, 1, 2}, 0};
+  Agreement agreement_{team_, "host"};
+};
+
+TEST_F(SeveralRanksAgree, WhoGivesUpOneThatHangsTellsFirstWhatFailedOnAnother) {
+  if (control_.size() < 4) GTEST_SKIP() << "needs four ranks";
+  constexpr double patience_seconds = 2;
+  control_.set_patience(patience_seconds);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (control_.rank() == 1) {
+    hang(patience_seconds * 1.3);
+  } else if (control_.rank() == 3) {
+    hang(0);
+  } else {
+    const std::string said = failing();
+    if (control_.rank() == 0) {
+      EXPECT_EQ(said.find("rank 2 on host: MPI_Bcast failed; then rank 0 heard nothing from rank 1"), 0U) << said;
+      control_.end_all(1, said);
+    } else {
+      EXPECT_EQ(said.find("nothing, ended by rank 2 on host: MPI_Bcast failed; then"), 0U) << said;
+    }
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST_F(SeveralRanksAgree, WhatFailedHereIsKnownWhereAnotherThatDoesNotKnowItEndsTheLaunch) {
+  if (control_.size() < 4) GTEST_SKIP() << "needs four ranks";
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (control_.rank() == 3) {
+    control_.end_all(3, "a full disk");
+  } else if (control_.rank() == 2) {
+    EXPECT_EQ(failing(), "rank 2 on host: MPI_Bcast failed, ended by a full disk");
+  } else {
+    hang(0);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
 }
 
 }  // namespace

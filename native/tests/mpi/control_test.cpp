@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
 #include <utility>
 
 namespace fabricbench {
@@ -88,6 +90,60 @@ TEST(SeveralRanks, TwoThatEndTheLaunchAtOnceAreBothHeard) {
     }
     MPI_Barrier(MPI_COMM_WORLD);
   }
+}
+
+// Rank 2 hangs, for which 1 waits, for which 0 waits, for which 3 waits, all since the same moment.
+TEST(SeveralRanks, OfThoseThatWaitWhoWaitsForTheOneThatHangsSaysSoAndNoOther) {
+  Control control;
+  if (control.size() < 4) GTEST_SKIP() << "needs four ranks";
+  constexpr double patience_seconds = 2;
+  control.set_patience(patience_seconds);
+  const auto hear = [&](int from) {
+    try {
+      control.receive(from, 9);
+      ADD_FAILURE() << "nothing was sent";
+    } catch (const LaunchEnded& ended) {
+      EXPECT_EQ(ended.rank(), 1) << ended.what();
+      EXPECT_FALSE(ended.failure_here());
+      control.confirm(ended);
+    }
+  };
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (control.rank() == 2) {
+    // Not asleep over the control plane until the others have ended the launch.
+    std::this_thread::sleep_for(std::chrono::duration<double>(patience_seconds * 1.3));
+    hear(0);
+  } else if (control.rank() == 1) {
+    try {
+      control.receive(2, 9);
+      ADD_FAILURE() << "nothing was sent";
+    } catch (const ControlError& error) {
+      EXPECT_NE(std::string(error.what()).find("rank 1 heard nothing from rank 2"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("it does not answer"), std::string::npos) << error.what();
+      control.end_all(1, error.what());
+    }
+  } else {
+    hear(control.rank() == 0 ? 1 : 0);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST(SeveralRanks, OneThatIsAskedAndThenGoesOnIsNotGivenUp) {
+  Control control;
+  if (control.size() < 4) GTEST_SKIP() << "needs four ranks";
+  constexpr double patience_seconds = 4;
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (control.rank() == 0) {
+    control.set_patience(patience_seconds);
+    EXPECT_EQ(control.receive(1, 9), "late");
+  } else if (control.rank() == 1) {
+    EXPECT_EQ(control.receive(2, 9), "later");  // and answers meanwhile
+    control.send(0, 9, "late");
+  } else if (control.rank() == 2) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(patience_seconds * 1.15));
+    control.send(1, 9, "later");
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
 }
 
 TEST(Control, ARankThatSaysNothingForLongerThanThePatienceIsNamed) {

@@ -148,7 +148,8 @@ def hpcc(link: Link, program: Path, launcher: LabLauncher) -> list[float]:
     """Return what hpcc prints, in ns and bit/s, started exactly as our measurer is."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "hpccinf.txt").write_text(HPCC_INPUT)
-        tokens = ["env", f"LD_LIBRARY_PATH={library_path()}", str(program)]
+        # Ranks start in a folder that every host has; hpcc reads and writes where it is.
+        tokens = ["env", f"--chdir={folder}", f"LD_LIBRARY_PATH={library_path()}", str(program)]
         checked(list(launcher.command(link.fabric, tokens, Path(folder), RANKS).tokens), folder)
         text = (Path(folder) / "hpccoutf.txt").read_text()
     found = dict(re.findall(r"^(\w+)=([0-9.eE+-]+)$", text, re.MULTILINE))

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <initializer_list>
+#include <numeric>
 
 #include "examples/extending/lossy_door.hpp"
 #include "pattern/burst.hpp"
@@ -118,6 +120,16 @@ class LossyPair : public testing::Test, protected TaskOfTwo {
     }
     return false;
   }
+  /// As a leader does: an order of so many rounds each, with the untimed one before them, and the follower let go.
+  template <class Rounds>
+  void lead_orders(Rounds& rounds, std::initializer_list<std::size_t> counts) {
+    samples.prepare(0, std::accumulate(counts.begin(), counts.end(), std::size_t{0}), false);
+    for (const std::size_t count : counts) {
+      team.send(follower, rounds.order(count + 1));
+      rounds.lead(count, samples.measured, KernelClock::now() + 1'000'000'000);
+    }
+    team.send(follower, RoundOrder{});
+  }
   /// Who failed, as the ranks of a cell agree on it afterwards.
   std::string who_failed(bool own) const {
     std::string all_names = team.has_any(own && is_leader()) ? "leader" : "";
@@ -221,12 +233,7 @@ TEST_F(LossyPair, ABurstIsAnsweredThoughTheFollowerReadsItsFirstMessageBeforeIts
     EXPECT_EQ(lossy.sent(), 4) << "five bursts, of which one is not whole";
     return;
   }
-  samples.prepare(0, 3, false);
-  for (const std::size_t count : {1, 2}) {
-    team.send(follower, bursts.order(count + 1));
-    bursts.lead(count, samples.measured, KernelClock::now() + 1'000'000'000);
-  }
-  team.send(follower, RoundOrder{});
+  lead_orders(bursts, {1, 2});
   EXPECT_EQ(samples.measured.size(), 2U);
 }
 
@@ -276,10 +283,7 @@ TEST_F(LossyPair, AReceiveThatIsPostedAheadStaysWhereItIsWhenItsMessageIsLost) {
   {
     CountedRounds<KernelClock, PrepostingLossyPath, NoHooks> rounds(lossy, task);
     if (!is_leader()) return follow_orders(rounds, team);
-    samples.prepare(0, 5, false);
-    team.send(follower, rounds.order(6));
-    rounds.lead(5, samples.measured, KernelClock::now() + 1'000'000'000);
-    team.send(follower, RoundOrder{});
+    lead_orders(rounds, {5});
     EXPECT_EQ(samples.measured.size(), 3U);
     EXPECT_EQ(rounds.counters().lost, 2U);
   }
@@ -299,10 +303,7 @@ TEST_F(LossyPair, BothEndsOfARoundTripPostTheirReceivesBeforeTheySend) {
   path.meet(others);
   Rounds<KernelClock, decltype(path)> rounds(path, task);
   if (is_leader()) {
-    samples.prepare(0, round_trips - 1, false);
-    team.send(follower, rounds.order(round_trips));
-    rounds.lead(round_trips - 1, samples.measured, 0);
-    team.send(follower, RoundOrder{});
+    lead_orders(rounds, {round_trips - 1});
   } else {
     follow_orders(rounds, team);
   }
@@ -323,10 +324,7 @@ TEST_F(LossyPair, InABurstADoubleDoesNotStandInForALostMessage) {
       all);
   CountedBursts<KernelClock, LossyPath> bursts(lossy, task, messages);
   if (!is_leader()) return follow_orders(bursts, team);
-  samples.prepare(0, 3, false);
-  team.send(follower, bursts.order(4));
-  bursts.lead(3, samples.measured, KernelClock::now() + 1'000'000'000);
-  team.send(follower, RoundOrder{});
+  lead_orders(bursts, {3});
   EXPECT_EQ(samples.measured.size(), 2U);
   EXPECT_EQ(bursts.counters().lost, 1U);
 }
@@ -335,10 +333,7 @@ TEST_F(LossyPair, ABurstOfWhichAMessageIsDoubledIsWhole) {
   LossyPath lossy = path([](int) { return 2; }, [](int) { return 2; });
   CountedBursts<KernelClock, LossyPath> bursts(lossy, task, 4);
   if (!is_leader()) return follow_orders(bursts, team);
-  samples.prepare(0, 3, false);
-  team.send(follower, bursts.order(4));
-  bursts.lead(3, samples.measured, KernelClock::now() + 1'000'000'000);
-  team.send(follower, RoundOrder{});
+  lead_orders(bursts, {3});
   EXPECT_EQ(samples.measured.size(), 3U);
   EXPECT_EQ(bursts.counters().lost, 0U);
 }

@@ -30,7 +30,6 @@ from fabricbench.launch.mpi import find_starter
 from fabricbench.launch.ssh import SSH_FAILED, advice_on
 from fabricbench.native import build_info, builds_of, native_file
 from fabricbench.testbed.doctor import find_mpi
-from fabricbench.testbed.model import Launcher as LauncherName
 from fabricbench.testbed.model import Lost, Testbed
 from fabricbench.testbed.node_facts import NodeFacts
 from fabricbench.testbed.preflight import Needed, judge
@@ -81,7 +80,7 @@ def _examine_own_lab(lab: OwnLab) -> Preflight:
 def _examine_standing(place: Standing, plan: RunPlan | None, notify: Notify) -> Preflight:
     testbed = place.testbed()
     place.check()
-    needed = _needed(plan, with_mpi=testbed.launcher is LauncherName.SSH)
+    needed = _needed(plan, with_mpi=testbed.launcher.is_cluster)
     launcher, nodes = place.sketch(), len(testbed.nodes)
     notify(NodesAsked(0, nodes))
     answers = ask_nodes(testbed, launcher, tuple(needed.programs), lambda done: notify(NodesAsked(done, nodes)))
@@ -153,7 +152,7 @@ def ask_nodes(
             questions[node.name] = launcher.in_node(node.name, doctor)
         except FabricbenchError as error:
             answers[node.name] = Silent(found=error.message, action=error.hint or "correct the testbed")
-    nodes_are_apart = testbed.launcher is LauncherName.SSH
+    nodes_are_apart = testbed.launcher.is_cluster
     limits = Limits(
         each_s=NODE_SECONDS,
         all_s=ALL_SECONDS + SECONDS_A_NODE * len(testbed.nodes),

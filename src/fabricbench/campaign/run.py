@@ -112,7 +112,7 @@ def _execute(directory: RunDirectory, stored: StoredPlan, notify: Notify, extens
     for launch in stored.plan.launches:
         start_of(launch, stored.plan).program(directory.path)  # what is missing is to be said now, not in the middle
     place = stored.venue.testbed().launcher
-    load = other_load() if place is not LauncherName.SSH else None  # before a lab is started, which is work too
+    load = other_load() if not place.is_cluster else None  # before a lab is started, which is work too
     with stored.venue.open() as launcher:
         for warning in (load, *(crowding() if place is LauncherName.LAB else ())):
             if warning is not None:

@@ -92,7 +92,7 @@ class Standing(Model):
         match self.given.launcher:
             case LauncherName.LOCAL:
                 return LocalLauncher(starter, yield_library(), layout)
-            case LauncherName.SSH:
+            case LauncherName.SSH | LauncherName.SLURM:
                 return SshLauncher(starter, self.given)
             case LauncherName.LAB:
                 return LabLauncher(Lab.open(str(self.given.lab)), starter, yield_library(), layout)
@@ -100,7 +100,7 @@ class Standing(Model):
     def check(self) -> None:
         """Raise EnvironmentLacks where the starter needs a batch job and this runs in none."""
         starter = find_starter(self.given.starter)
-        if self.given.launcher is LauncherName.SSH and starter.reaches_nodes:
+        if self.given.launcher.is_cluster and starter.reaches_nodes:
             check_in_job(starter.starter.NAME)
 
     @contextmanager

@@ -22,6 +22,21 @@ class Launcher(StrEnum):
     LAB = "lab"
     LOCAL = "local"
     SSH = "ssh"
+    SLURM = "slurm"
+
+    @property
+    def is_cluster(self) -> bool:
+        """Whether the nodes are machines of their own."""
+        return self in (Launcher.SSH, Launcher.SLURM)
+
+
+class Transport(StrEnum):
+    """By which of its own ways an MPI library is to reach a fabric: TCP by itself, UCX, libfabric (OFI), or verbs by itself."""
+
+    TCP = "tcp"
+    UCX = "ucx"
+    OFI = "ofi"
+    VERBS = "verbs"
 
 
 NODE_NAME = r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,252}$"
@@ -53,6 +68,25 @@ class Layout(Model):
     ranks_per_node: int | None = Field(default=None, ge=1)
     binding: Binding = Binding.NONE
     threads_per_rank: int | None = Field(default=None, ge=1)
+
+
+MPI_NAME = r"^[a-z0-9][a-z0-9._-]*$"
+
+
+class Mpi(Model):
+    """An MPI installation of a testbed, `[[mpi]]`: where it is and how it is loaded, the same on every node.
+
+    `prefix` is the folder with its `bin`; `mpicxx` and `mpiexec` are the programs themselves, by path or by name; what is not given
+    is found below `prefix`, else on the PATH once it is loaded. `load` are lines of a login shell that load it
+    (`module load openmpi/5`). `inside` are tokens put before what each rank runs: a container (`apptainer exec IMAGE`).
+    """
+
+    name: str = Field(pattern=MPI_NAME)
+    prefix: str = ""
+    mpicxx: str = ""
+    mpiexec: str = ""
+    load: tuple[Handed, ...] = ()
+    inside: tuple[Handed, ...] = ()
 
 
 class Node(Model):
@@ -90,6 +124,10 @@ class Fabric(Model):
     description: str = ""
     condition_of: str = ""
     settings: dict[str, str] = {}
+    mpi: str = ""
+    transport: Transport = Transport.TCP
+    network: str = ""
+    condition: str = ""
 
     @property
     def has_interface(self) -> bool:
@@ -112,7 +150,9 @@ class Testbed(Model):
     """Nodes, the launcher and the fabrics. `lab` names the lab that a lab testbed lives in.
 
     `starter` is what starts ranks, by name or as tokens with placeholders; None: what belongs to the MPI that we were built with.
-    `is_allocated`: the nodes are those of the batch job that the testbed was read in.
+    `is_allocated`: the nodes are those of the batch job that the testbed was read in. `mpis` are its MPI installations; none: the
+    one that fabricbench was built with. `reach` are tokens with placeholders by which a program that is no MPI program is run on a
+    node, in place of ssh (`["kubectl", "exec", "{node}", "--", "{program}"]`).
     """
 
     name: str
@@ -123,6 +163,8 @@ class Testbed(Model):
     starter: StarterName | StarterTokens | None = None
     layout: Layout = Layout()
     is_allocated: bool = False
+    mpis: tuple[Mpi, ...] = ()
+    reach: StarterTokens | None = None
     default_receive: str = "blocking"
     notes: tuple[str, ...] = ()
 

@@ -63,7 +63,7 @@ def judge(
             )
             continue
         findings += _installation(node.name, answer, needed, (mpi or {}).get(node.name))
-        if testbed.launcher is Launcher.SSH:  # of this machine a run tells itself, by what it does just then
+        if testbed.launcher.is_cluster:  # of this machine a run tells itself, by what it does just then
             findings += _load(node.name, answer)
         of_node, wrong = attachments_of(testbed, node, answer)
         attached += of_node

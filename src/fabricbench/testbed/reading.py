@@ -25,6 +25,7 @@ from fabricbench.testbed.model import (
     Fabric,
     Launcher,
     Layout,
+    Mpi,
     Node,
     StarterName,
     StarterTokens,
@@ -44,6 +45,7 @@ class TestbedTable(Layout):
     nodes: tuple[str, ...] = Field(min_length=1)
     lab: str | None = None
     starter: StarterName | StarterTokens | None = None
+    reach: StarterTokens | None = None
     default_receive: Receive = Receive.BLOCKING
     notes: tuple[str, ...] = ()
 
@@ -108,6 +110,7 @@ class TestbedFile(Model):
     testbed: TestbedTable
     fabric: tuple[FabricTable, ...] = Field(min_length=1)
     node: tuple[NodeTable, ...] = ()
+    mpi: tuple[Mpi, ...] = ()
 
     @field_validator("fabric")
     @classmethod
@@ -128,6 +131,17 @@ class TestbedFile(Model):
                 raise ValueError(f"[[node]] {table.name!r} has an address on {', '.join(strange)}, which is no fabric")
         if (self.testbed.launcher is Launcher.LAB) != (self.testbed.lab is not None):
             raise ValueError('testbed.launcher = "lab" and testbed.lab = NAME go together')
+        return self
+
+    @model_validator(mode="after")
+    def _installations_are_known(self) -> TestbedFile:
+        names = [one.name for one in self.mpi]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"[[mpi]] {', '.join(twice)} is named twice: give each a `name` of its own")
+        for table in self.fabric:
+            if table.mpi and table.mpi not in names:
+                there = f"there are {', '.join(names)}" if names else "there is no [[mpi]]"
+                raise ValueError(f"[[fabric]] {table.name!r} is measured with mpi = {table.mpi!r}, and {there}")
         return self
 
     @model_validator(mode="after")
@@ -156,6 +170,8 @@ def read_testbed(path: Path) -> Testbed:
             fabrics=tuple(fabric.fabric() for fabric in file.fabric),
             lab=table.lab,
             starter=table.starter,
+            mpis=file.mpi,
+            reach=table.reach,
             layout=Layout(**{name: getattr(table, name) for name in Layout.model_fields}),
             is_allocated=data["testbed"]["nodes"] == ALLOCATION,
             default_receive=table.default_receive,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fabricbench.launch.launcher import Command
+from fabricbench.launch.launcher import Command, OnThisMachine
 from fabricbench.launch.watch import guarded
 from fabricbench.record.launch import CellLateness
 from fabricbench.testbed.model import Fabric, Lost
@@ -15,7 +15,7 @@ from fabricbench.testbed.model import Fabric, Lost
 FAKE_PROBE = Path(__file__).with_name("fake_probe.py")
 
 
-class FakeLauncher:
+class FakeLauncher(OnThisMachine):
     """Notes what was started; `behave` says how the next starts of a launch go."""
 
     def __init__(self, directory: Path) -> None:

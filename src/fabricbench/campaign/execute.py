@@ -27,6 +27,7 @@ from fabricbench.campaign.events import (
 )
 from fabricbench.campaign.failure import (
     NO_SPACE,
+    Ended,
     Failure,
     TestbedLost,
     does_not_start,
@@ -41,8 +42,9 @@ from fabricbench.campaign.order import Group, LaunchPlan, groups_of, is_close
 from fabricbench.campaign.plan import RunPlan
 from fabricbench.campaign.run_directory import RunDirectory
 from fabricbench.errors import Interrupted
-from fabricbench.launch.launcher import Launcher
-from fabricbench.launch.watch import Growth, Outcome, run_watched
+from fabricbench.launch.launcher import Command, Launcher
+from fabricbench.launch.staging import NotStaged
+from fabricbench.launch.watch import STDERR_FILE, Growth, Outcome, run_watched
 from fabricbench.quantity import format_duration, without_numbers
 from fabricbench.record.atomic import explained
 from fabricbench.record.integrity import LAUNCH
@@ -204,7 +206,10 @@ class Execution:
 
     def _try(self, launch: LaunchPlan) -> Failure | None:
         self._waiting.pop(launch.launch_id, None)
-        attempt = self._attempts.prepare(launch)
+        try:
+            attempt = self._attempts.prepare(launch)
+        except NotStaged as error:
+            return self._not_staged(launch, error)
         number = self._journal.attempts(launch.launch_id) + 1
         self._journal.append(Happened.STARTED, launch.launch_id, attempt=number, command=list(attempt.command.tokens))
         begin, begun = time.monotonic(), self._now()
@@ -225,12 +230,14 @@ class Execution:
             )
             failure = self._conclude(attempt, outcome)
         except TestbedLost as error:
+            self._attempts.collect(attempt)
             self._attempts.store(attempt, None, is_spoilt=True)
             self._journal.append(
                 Happened.FAILED, launch.launch_id, sha256=self._stored_hashes(launch), reason=error.message
             )
             raise
         except KeyboardInterrupt:
+            self._attempts.collect(attempt)
             self._attempts.store(attempt, None)
             self._journal.append(Happened.INTERRUPTED, launch.launch_id, sha256=self._stored_hashes(launch))
             raise Interrupted(
@@ -248,7 +255,19 @@ class Execution:
         silent_s = limit_s
         if attempt.launch.workload is None and attempt.patience_seconds is not None:
             silent_s = min(attempt.patience_seconds + ABORT_SECONDS, limit_s)
-        return Growth(attempt.start.outputs(attempt.directory), silent_s, SLOW_FACTOR * limit_s)
+        return Growth(
+            attempt.start.outputs(attempt.directory),
+            silent_s,
+            SLOW_FACTOR * limit_s,
+            lambda: self._attempts.silent_seconds(attempt),
+        )
+
+    def _not_staged(self, launch: LaunchPlan, error: NotStaged) -> Failure:
+        """Return the failure of a launch that could not be started because rank 0's node was not given its files."""
+        directory = self._directory.launch(launch.launch_id)
+        (directory / STDERR_FILE).write_text(f"{error.message}\n")
+        self._journal.append(Happened.FAILED, launch.launch_id, reason=error.message)
+        return Failure(launch, Command((), directory), Ended.WITH_AN_ERROR, error.message, False, error.message)
 
     def _tick(self, launch: LaunchPlan, seconds_left: float) -> None:
         """Tell how long it still takes; a launch whose testbed is gone would only hang up to its limit."""
@@ -269,6 +288,7 @@ class Execution:
     def _conclude(self, attempt: Attempt, outcome: Outcome) -> Failure | None:
         """Store what an attempt wrote, whole or not, and say how it went."""
         launch = attempt.launch
+        problem = self._attempts.collect(attempt)
         stored = self._attempts.store(attempt, outcome)
         failure = failure_of(
             launch,
@@ -276,6 +296,7 @@ class Execution:
             outcome,
             stored.summary if stored is not None else None,
             is_well=attempt.start.is_well(outcome.exit_code),
+            not_collected=problem,
         )
         if failure is not None:
             self._stop_if_lost(launch)

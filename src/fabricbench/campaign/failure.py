@@ -72,11 +72,18 @@ class Failure:
 
 
 def failure_of(
-    launch: LaunchPlan, command: Command, outcome: Outcome, summary: LaunchSummary | None, *, is_well: bool
+    launch: LaunchPlan,
+    command: Command,
+    outcome: Outcome,
+    summary: LaunchSummary | None,
+    *,
+    is_well: bool,
+    not_collected: str | None = None,
 ) -> Failure | None:
     """Return why an attempt failed; None if what it left is finished.
 
-    `summary` is None without any record, `is_well` tells whether the exit code means that all went well.
+    `summary` is None without any record, `is_well` tells whether the exit code means that all went well, `not_collected` why what
+    it wrote could not be brought back from rank 0's node.
     """
     if summary is not None and summary.is_finished:
         return None
@@ -89,8 +96,7 @@ def failure_of(
     elif not is_well:
         ended, reason = Ended.WITH_AN_ERROR, f"ended with exit code {outcome.exit_code}"
     elif summary is None:
-        ended = Ended.WITHOUT_RECORD
-        reason = "ended well but wrote no record: is the run directory the same on the node of rank 0?"
+        ended, reason = Ended.WITHOUT_RECORD, f"ended well but {not_collected or 'wrote no record'}"
     else:
         first = summary.damage[0] if summary.damage else None
         of_cell = f"cell {first.cell}: " if first is not None and first.cell is not None else ""

@@ -1,6 +1,6 @@
-"""Launches over nodes that ssh reaches, or the starter by itself (srun); one rank a node and around again.
+"""Launches over nodes that ssh reaches, the starter by itself (srun), or the testbed's `reach`; one rank a node and around again.
 
-The run directory must be on all nodes, or rank 0's node be this one.
+Nodes need not see the run directory: `launch/staging.py`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from fabricbench.launch.launcher import Command, RealMachines
+from fabricbench.launch.launcher import Command
+from fabricbench.launch.machines import MachinesApart
 from fabricbench.launch.mpi import MpiStarter
 from fabricbench.launch.starting import Placement
 from fabricbench.launch.watch import guarded
@@ -22,7 +23,7 @@ SSH_FAILED = 255
 """The exit code of ssh's own failures; all others are the command's."""
 
 
-class SshLauncher(RealMachines):
+class SshLauncher(MachinesApart):
     """One rank on each node, and around again; every node has its processors for itself, so MPI may spin."""
 
     def __init__(self, starter: MpiStarter, testbed: Testbed) -> None:

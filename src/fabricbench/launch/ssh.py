@@ -12,6 +12,7 @@ from pathlib import Path
 from fabricbench.launch.launcher import Command
 from fabricbench.launch.machines import MachinesApart
 from fabricbench.launch.mpi import MpiStarter
+from fabricbench.launch.starter.template import check_reach, reached
 from fabricbench.launch.starting import Placement
 from fabricbench.launch.watch import guarded
 from fabricbench.testbed.model import Fabric, Testbed
@@ -29,13 +30,20 @@ class SshLauncher(MachinesApart):
     def __init__(self, starter: MpiStarter, testbed: Testbed) -> None:
         self._starter = starter
         self._testbed = testbed
+        if testbed.reach is not None:
+            check_reach(testbed.reach)
 
     def command(self, fabric: Fabric, program: Sequence[str], directory: Path, ranks: int) -> Command:
         """Return what runs a program over the nodes."""
         return Command(guarded(self._starter.tokens(self._placement(ranks), fabric, program)), directory)
 
     def in_node(self, node: str, tokens: Sequence[str]) -> list[str]:
-        """Return the tokens behind the starter, if it reaches nodes, else behind ssh, whose shell needs them quoted once."""
+        """Return the tokens behind the testbed's `reach`, or the starter, if it reaches nodes, else behind ssh.
+
+        ssh's shell needs them quoted once.
+        """
+        if self._testbed.reach is not None:
+            return reached(self._testbed.reach, node, tokens)
         if self._starter.reaches_nodes:
             return self._starter.on_node(node, tokens)
         options = ("-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_SECONDS}")

@@ -252,6 +252,10 @@ class Attempts:
         """Return what of the testbed has ended."""
         return self._launcher.lost()
 
+    def failed_nodes(self) -> Mapping[str, str]:
+        """Return which nodes do not answer, and why."""
+        return self._launcher.failed_nodes()
+
     def prepare(self, launch: LaunchPlan) -> Attempt:
         """Write a launch's plan into its directory, which is emptied, bring it where rank 0 sees it, and build its command.
 

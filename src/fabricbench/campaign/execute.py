@@ -35,6 +35,7 @@ from fabricbench.campaign.failure import (
     is_full,
     is_hopeless,
     no_space,
+    nodes_failed,
     run_incomplete,
     testbed_lost,
 )
@@ -87,6 +88,7 @@ class Execution:
 
     def run(self) -> None:
         """Run what is left. Raises RunIncomplete, EnvironmentLacks or Interrupted; what was measured is kept in each case."""
+        self._tell_of_losses()
         blocks = self._last_ordered()
         self._adopt_finished(launch for block in blocks for group in block for launch in group.launches)
         total = len(self._plan.launches)
@@ -132,7 +134,10 @@ class Execution:
             failure = self._try(launch)
             if failure is None:
                 continue
-            self._notify(LaunchFailed(launch, failure.reason, is_retried=not is_last_try))
+            failed_nodes = self._attempts.failed_nodes()
+            self._notify(LaunchFailed(launch, failure.reason, is_retried=not is_last_try and not failed_nodes))
+            if failed_nodes:
+                raise nodes_failed(failure, failed_nodes, self._directory.path)
             if is_last_try:
                 self._given_up.append(failure)
             self._stop_if_hopeless(failure)
@@ -156,9 +161,11 @@ class Execution:
     def _last_ordered(self) -> list[list[Group]]:
         """Return the groups of each block, one that was run again in the order in which it was begun again last.
 
-        A crash may have come before all of such a group was set aside; the rest is now, for it has places of the order before.
+        A crash may have come before all of such a group was set aside; the rest is now, for it has places of the order before. So
+        is all that was measured on other nodes than its block is now, since some have failed.
         """
         orders: dict[str, list[str]] = {}
+        moved: set[str] = set()
         started: set[str] = set()
         for entry in self._journal.entries():
             if entry.event is Happened.AGAIN:
@@ -166,14 +173,29 @@ class Execution:
                 order = [str(each) for each in order] if isinstance(order, list) else []
                 orders[str(entry.facts.get("group"))] = order
                 started.difference_update(order)
+            elif entry.event is Happened.LOST:
+                kept = entry.facts.get("kept", [])
+                again = [launch for launch in self._plan.launches if launch.block not in kept]
+                moved = {launch.launch_id for launch in again}
+                started -= moved
+                orders = {name: order for name, order in orders.items() if moved.isdisjoint(order)}
             elif entry.event is Happened.STARTED and entry.launch_id is not None:
                 started.add(entry.launch_id)
         blocks = groups_of(self._plan.launches)
+        for launch in self._plan.launches:
+            if launch.launch_id in moved and launch.launch_id not in started:
+                self._attempts.set_aside(launch)
         for group in (group for block in blocks for group in block):
             for launch in group.launches:
                 if launch.launch_id in orders.get(group.name, []) and launch.launch_id not in started:
                     self._attempts.set_aside(launch)
         return [[group.in_order(orders.get(group.name, [])) for group in block] for block in blocks]
+
+    def _tell_of_losses(self) -> None:
+        """Write into the journal what the plan tells of nodes that failed: before anything is started on the rest."""
+        told = sum(entry.event is Happened.LOST for entry in self._journal.entries())
+        for loss in self._plan.losses[told:]:
+            self._journal.append(Happened.LOST, **loss.model_dump(mode="json", exclude={"unix_ns"}))
 
     def _adopt_finished(self, launches: Iterable[LaunchPlan]) -> None:
         """Find what is finished and when it began; what a crash kept out of the journal is written there now."""

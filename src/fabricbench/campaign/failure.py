@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
@@ -26,8 +26,20 @@ LEAST_FREE_BYTES = 128 * 1024
 """With less than this no launch can be stored. On a full disk a log stays empty and writers fail in words of their own."""
 
 
+MOST_NAMED = 8
+"""Of nodes that fail at once: a whole switch's would fill the screen."""
+
+
 class TestbedLost(EnvironmentLacks):
     """A part of the testbed that every launch needs has ended under the run."""
+
+
+class NodesFailed(EnvironmentLacks):
+    """Nodes that every launch needs do not answer; `reasons` tells of each what was heard instead."""
+
+    def __init__(self, reasons: Mapping[str, str], message: str, *, hint: str) -> None:
+        super().__init__(message, hint=hint)
+        self.reasons = reasons
 
 
 class Ended(Enum):
@@ -144,6 +156,30 @@ def testbed_lost(launch: LaunchPlan, lost: Lost, directory: Path) -> TestbedLost
         f"{lost.what}; {launch.launch_id} was under way, and what was measured before it is kept",
         hint=f"find out who ended it, then {then}",
     )
+
+
+def nodes_failed(failure: Failure, reasons: Mapping[str, str], directory: Path) -> NodesFailed:
+    """Return the error of a run some of whose nodes do not answer any more."""
+    resume = f"fabricbench resume {quote(str(directory))}"
+    return NodesFailed(
+        reasons,
+        f"{silent_in_words(reasons)}; {failure.launch.launch_id} {failure.reason}",
+        hint=f"bring {enumerated(list(reasons))} back, then `{resume}`; or go on with the rest of the nodes: "
+        f"`{resume} --without-failed-nodes`; what was measured is kept",
+    )
+
+
+def silent_in_words(reasons: Mapping[str, str]) -> str:
+    """Return which nodes do not answer, and what was heard instead: of many the first few."""
+    told = [f"{node} ({reason})" for node, reason in list(reasons.items())[:MOST_NAMED]]
+    more = len(reasons) - len(told)
+    verb = "does not answer" if len(reasons) == 1 else "do not answer"
+    return f"{', '.join(told)}{f' and {more} more' if more else ''} {verb}"
+
+
+def enumerated(nodes: Sequence[str]) -> str:
+    """Return names in a sentence: of many the first few."""
+    return ", ".join(nodes[:MOST_NAMED]) + (f" and {len(nodes) - MOST_NAMED} more" if len(nodes) > MOST_NAMED else "")
 
 
 def is_full(directory: Path) -> bool:

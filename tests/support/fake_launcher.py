@@ -22,6 +22,9 @@ class FakeLauncher(OnThisMachine):
         self._directory = directory
         self.started: list[str] = []
         self.what_is_lost: Lost | None = None
+        self.silent: dict[str, str] = {}
+        self.nodes_die_in: dict[str, dict[str, str]] = {}
+        """Launches in which nodes fail: these do not answer from then on, each for a reason; the launch behaves as it is told."""
         directory.mkdir(exist_ok=True)
 
     def behave(self, launch_id: str, *words: str) -> None:
@@ -31,6 +34,7 @@ class FakeLauncher(OnThisMachine):
         del fabric, ranks, program
         launch_id, plan = directory.name, directory / "plan.json"
         self.started.append(launch_id)
+        self.silent |= self.nodes_die_in.pop(launch_id, {})
         return Command(
             guarded([sys.executable, "-S", str(FAKE_PROBE), str(plan), str(self._directory / launch_id)]), directory
         )
@@ -42,6 +46,9 @@ class FakeLauncher(OnThisMachine):
     def conditions(self, fabric: Fabric) -> Mapping[str, str]:
         del fabric
         return {"mpi waits": "not at all"}
+
+    def failed_nodes(self) -> Mapping[str, str]:
+        return self.silent
 
     def lost(self) -> Lost | None:
         return self.what_is_lost

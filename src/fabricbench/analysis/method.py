@@ -41,10 +41,11 @@ median, or of rates their mean.
 """
 
 FAILED_NODES = """
-Nodes that fail: a run that goes on without them ({nodes}) measures all of a block on the same nodes. A block that was not whole when
-they failed was begun again on the rest, and what it had measured before is kept aside and enters nothing. Rank i is on node i modulo
-the nodes that are left: a test whose ranks are on other nodes since then is another test, with blocks and verdicts of its own, and a
-test of all nodes has fewer ranks; a test whose ranks stayed where they were goes on as the same.
+Nodes that fail: a run that goes on without them ({nodes}) measures all of a block on the same nodes. A block that was
+not whole when they failed was begun again on the rest, and what it had measured before is kept aside and enters nothing.
+Rank i is on node i modulo the nodes that are left: a test whose ranks are on other nodes since then is another test,
+with blocks and verdicts of its own, and a test of all nodes has fewer ranks; a test whose ranks stayed where they were
+goes on as the same.
 """
 
 SUMMARIES = """

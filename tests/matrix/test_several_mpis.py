@@ -109,8 +109,9 @@ def test_one_campaign_compares_mpich_and_open_mpi_on_the_same_fabric(
     assert read.manifest.versions["mpi"].startswith("mpich: MPICH")
     assert "openmpi: Open MPI" in read.manifest.versions["mpi"]
     assert [sorted(side.blocks) for side in read_sides([read])] == [[0, 1], [0, 1]]
-    code, out, err = fabricbench("report", run, "--format", "markdown")
+    code, out, err = fabricbench("report", run, "--format", "markdown", "-o", "-")
     assert code == 0, err
+    assert "| with-openmpi (B) | – | openmpi: Open MPI 5.0.11 |" in out
 
 
 WRONG: Mapping[str, Mapping[str, dict[str, str] | tuple[str, ...]]] = {

@@ -78,7 +78,8 @@ def allocated_nodes(environment: Mapping[str, str] = os.environ) -> tuple[str, .
         raise EnvironmentLacks(
             f'testbed.nodes = "{ALLOCATION}" takes the nodes of a batch job, and this runs in none: '
             f"{', '.join(one.variable for one in SYSTEMS)} are not set",
-            hint="run it within a job (`salloc`, `sbatch`, `qsub -I`, `bsub -Is`), or name the nodes in the testbed",
+            hint="run it within a job (`salloc`, `sbatch`, `qsub -I`, `bsub -Is`), let `run --submit` send a job to Slurm "
+            "(docs/slurm.md), or name the nodes in the testbed",
         )
     value = environment[system.variable]
     try:
@@ -106,8 +107,8 @@ def check_in_job(starter: str, environment: Mapping[str, str] = os.environ) -> N
         raise EnvironmentLacks(
             f'testbed.starter = "{starter}" starts ranks within a batch job, and this runs in none: every launch would wait for '
             "nodes of its own",
-            hint="run it within a job that has the nodes: `salloc --nodelist=NODES fabricbench run ...`, or `sbatch`; or set "
-            f"{JOB} to a job of yours that has them",
+            hint="run it within a job that has the nodes: `salloc --nodelist=NODES fabricbench run ...`, or `sbatch`; "
+            f"add `--submit` (docs/slurm.md); or set {JOB} to a job of yours that has them",
         )
 
 

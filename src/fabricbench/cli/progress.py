@@ -19,9 +19,10 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from fabricbench.cli.starting import interrupt
-from fabricbench.errors import Interrupted
+from fabricbench.errors import Interrupted, RunIncomplete
 from fabricbench.printable import PrintableConsole
 from fabricbench.quantity import count, format_duration
+from fabricbench.testbed.allocation import JOB
 
 if TYPE_CHECKING:
     from fabricbench.campaign.events import Event, LaunchFinished
@@ -126,14 +127,15 @@ def interruptible(directory: Path, notify: Callable[[Event], None]) -> Iterator[
     from fabricbench.campaign.events import LaunchStarted, NodesAsked, RunStarted, Tick  # noqa: PLC0415 - keeps the start of the program fast
     from fabricbench.campaign.run_directory import PLAN  # noqa: PLC0415
 
-    is_asked = False
+    is_asked = is_job_over = False
 
     def ask(number: int, frame: FrameType | None) -> None:
-        nonlocal is_asked
+        nonlocal is_asked, is_job_over
         if is_asked:
             interrupt(number, frame)
             return
         is_asked = True
+        is_job_over = number == signal.SIGTERM and JOB in os.environ
         os.write(2, ENDING)  # a handler may come in the middle of another write, which Python's streams refuse
 
     def notify_or_end(event: Event) -> None:
@@ -149,6 +151,11 @@ def interruptible(directory: Path, notify: Callable[[Event], None]) -> Iterator[
         if not (directory / PLAN).exists():
             raise Interrupted(
                 "interrupted before anything was written", hint="give the same command to begin again"
+            ) from None
+        if is_job_over:
+            raise RunIncomplete(
+                f"job {os.environ[JOB]} is about to end, or was cancelled (SIGTERM); everything measured so far is kept",
+                hint=f"go on with `fabricbench resume {quote(str(directory))} --submit`, or without --submit within a job",
             ) from None
         raise Interrupted(
             "interrupted; everything measured so far is kept",

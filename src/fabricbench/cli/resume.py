@@ -12,6 +12,8 @@ from fabricbench.cli.arguments import NoPreflightOption
 from fabricbench.cli.output import say
 from fabricbench.cli.progress import RunProgress, interruptible
 from fabricbench.cli.run import show_verdict
+from fabricbench.cli.submitting import SbatchOption, SubmitOption, come_back, command_inside, resume_submitted
+from fabricbench.errors import UsageError
 
 
 def register(app: typer.Typer) -> None:
@@ -19,6 +21,7 @@ def register(app: typer.Typer) -> None:
 
     @app.command()
     def resume(
+        context: typer.Context,
         run_directory: Annotated[
             Path,
             typer.Argument(
@@ -36,13 +39,29 @@ def register(app: typer.Typer) -> None:
             ),
         ] = False,
         no_preflight: NoPreflightOption = False,
+        submit: SubmitOption = False,
+        sbatch_option: SbatchOption = None,
     ) -> None:
         """Go on with a run, by the same plan and seed: what is finished stays, what was cut short is kept aside and run again.
 
         First every node is looked at, as `run` does: what is not as the testbed says refuses to go on, and nothing is written.
 
+        A run that was submitted to Slurm is waited for where its job is there. Where that ended before the run did, --submit
+        submits the rest, and within a job that has the nodes it goes on at once.
+
         Example: `fabricbench resume runs/today` or `fabricbench resume runs/today --blocks 24`
         """
+        if sbatch_option and not submit:
+            raise UsageError("--sbatch-option belongs to --submit", hint="add --submit")
+        if come_back(run_directory, is_submitting=submit, is_extending=blocks is not None):
+            show_verdict(run_directory)
+            return
+        if submit:
+            directory = run_directory.absolute()
+            resume_submitted(directory, sbatch_option, command_inside(context, directory), is_trusted=trust_plan)
+            _tell_of_looks(run_directory)
+            show_verdict(run_directory)
+            return
         from fabricbench.campaign.run import resume_run  # noqa: PLC0415 - keeps the start of the program fast
 
         with RunProgress() as progress, interruptible(run_directory, progress.show) as notify:

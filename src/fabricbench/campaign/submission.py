@@ -23,6 +23,7 @@ from ClusterShell.NodeSet import NodeSet
 from pydantic import Field, ValidationError
 
 from fabricbench import __version__
+from fabricbench.campaign.plan import RunPlan
 from fabricbench.campaign.run_directory import PLAN, SUBMISSION, SUBMIT_SCRIPT, RunDirectory, StoredPlan
 from fabricbench.configuration import first_problem
 from fabricbench.errors import EnvironmentLacks, FabricbenchError, Interrupted, RunIncomplete, UsageError
@@ -237,6 +238,19 @@ def progress_of(directory: Path) -> tuple[int, int]:
         return 0, 0
     run = RunDirectory(directory)
     return sum(run.finished(launch) is not None for launch in stored.plan.launches), len(stored.plan.launches)
+
+
+def seconds_of_rest(run: RunDirectory, plan: RunPlan, blocks: int | None = None) -> float:
+    """Return how long the launches take that are not finished yet, and with `blocks` in all those that come to them."""
+    left = [launch for launch in plan.launches if run.finished(launch) is None]
+    added = 0 if blocks is None else blocks - plan.blocks
+    return sum(launch.estimated_seconds for launch in left) + max(0, added) * plan.estimated_seconds / plan.blocks
+
+
+def is_begun(directory: Path, submission: Submission) -> bool:
+    """Tell whether a job has planned the run, or still may."""
+    job = last_job(directory, submission)
+    return (directory / PLAN).exists() or (job is not None and active(job) is not None)
 
 
 def active(job: SubmittedJob) -> JobState | None:

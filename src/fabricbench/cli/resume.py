@@ -14,6 +14,7 @@ from fabricbench.cli.progress import RunProgress, interruptible
 from fabricbench.cli.run import show_verdict
 from fabricbench.cli.submitting import SbatchOption, SubmitOption, come_back, command_inside, resume_submitted
 from fabricbench.errors import UsageError
+from fabricbench.testbed.allocation import is_in_job
 
 
 def register(app: typer.Typer) -> None:
@@ -53,12 +54,13 @@ def register(app: typer.Typer) -> None:
         """
         if sbatch_option and not submit:
             raise UsageError("--sbatch-option belongs to --submit", hint="add --submit")
-        if come_back(run_directory, is_submitting=submit, is_extending=blocks is not None):
+        directory = run_directory.absolute()
+        if come_back(directory, may_go_on=submit or is_in_job(), is_extending=blocks is not None):
             show_verdict(run_directory)
             return
         if submit:
-            directory = run_directory.absolute()
-            resume_submitted(directory, sbatch_option, command_inside(context, directory), is_trusted=trust_plan)
+            command = command_inside(context, directory)
+            resume_submitted(directory, sbatch_option, command, blocks=blocks, is_trusted=trust_plan)
             _tell_of_looks(run_directory)
             show_verdict(run_directory)
             return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from collections.abc import Collection
@@ -124,59 +123,40 @@ def script_shown(prepared: Prepared, command: tuple[str, ...], options: list[str
 def run_submitted(prepared: Prepared, context: typer.Context, directory: Path, options: list[str] | None) -> None:
     """Submit a run, or come back to it where the same was submitted; return once it is measured, else raise what it ended with."""
     from fabricbench.campaign.run_directory import RunDirectory  # noqa: PLC0415
-    from fabricbench.campaign.submission import Submission, read_submission, stored_plan  # noqa: PLC0415
+    from fabricbench.campaign.submission import Submission, is_begun, read_submission  # noqa: PLC0415
 
-    directory = directory.absolute()
     command = command_inside(context, directory)
     before = read_submission(directory)
-    if before is not None and before.command != command[1:]:
+    if before is not None and before.command != command[1:] and is_begun(directory, before):
         raise UsageError(
             f"{directory} holds another submitted run: fabricbench {shlex.join(before.command)}",
             hint=f"come back to it with `fabricbench resume {shlex.quote(str(directory))}`, or give another -o",
         )
-    if before is not None and _waited_for(directory):
+    if before is not None and come_back(directory, may_go_on=True):
         return
-    if stored_plan(directory) is not None and before is not None:
-        resume_submitted(directory, options, command_for_resume(directory))
+    if before is not None and before.command == command[1:] and is_begun(directory, before):
+        resume_submitted(directory, options, (program(), "resume", str(directory)))
         return
     run = RunDirectory(directory)
     run.check_unused()
     run.create()
-    _submit(directory, order_of(prepared, command, options), before or Submission(command=command[1:]))
+    jobs = before.jobs if before is not None else ()
+    _submit(directory, order_of(prepared, command, options), Submission(command=command[1:], jobs=jobs))
 
 
-def command_for_resume(directory: Path, *options: str) -> tuple[str, ...]:
-    """Return the command of a job that goes on with a run."""
-    return (program(), "resume", *options, str(directory))
+def come_back(directory: Path, *, may_go_on: bool, is_extending: bool = False) -> bool:
+    """Wait for the last job of a submitted run where it waits or runs; tell whether the run is complete by then.
 
-
-def come_back(directory: Path, *, is_submitting: bool, is_extending: bool) -> bool:
-    """Wait for the job of a submitted run that waits or runs; tell whether the run is complete by then.
-
-    Raises RunIncomplete, which says so, where the last job ended before the run did and this is neither to be submitted again nor
-    within a job.
+    Raises what the run ended with; of a run whose job ended before it did, only where it may not go on now. In a job of the run
+    itself, and of a run that was never submitted, there is nothing to wait for.
     """
-    from fabricbench.campaign.submission import is_inside, last_job, read_submission  # noqa: PLC0415
-    from fabricbench.testbed.allocation import JOB  # noqa: PLC0415
+    from fabricbench.campaign.submission import active, conclude, is_complete, is_inside, last_job, read_submission  # noqa: PLC0415
+    from fabricbench.launch.slurm import ask_job  # noqa: PLC0415
 
-    directory = directory.absolute()
     submission = read_submission(directory)
     if submission is None or any(is_inside(job) for job in submission.jobs):
         return False
     job = last_job(directory, submission)
-    if job is None:
-        return False
-    is_over_before = is_submitting or is_extending or JOB in os.environ
-    return _waited_for(directory, conclude_if_over=not is_over_before, is_extending=is_extending)
-
-
-def _waited_for(directory: Path, *, conclude_if_over: bool = False, is_extending: bool = False) -> bool:
-    """Wait for the last job where it is not over; tell whether the run is complete. Raises what it ended with."""
-    from fabricbench.campaign.submission import active, conclude, is_complete, last_job, read_submission  # noqa: PLC0415
-    from fabricbench.launch.slurm import ask_job  # noqa: PLC0415
-
-    submission = read_submission(directory)
-    job = last_job(directory, submission) if submission is not None else None
     if job is None or job.job_id is None:
         return False
     state = active(job)
@@ -191,24 +171,33 @@ def _waited_for(directory: Path, *, conclude_if_over: bool = False, is_extending
         return True
     if is_complete(directory):
         return not is_extending
-    if conclude_if_over:
+    if not may_go_on:
         conclude(directory, job.job_id, ask_job(job.job_id), wait=lambda _: None)
     say(f"job {job.number} ended before the run did: the rest is measured now")
     return False
 
 
 def resume_submitted(
-    directory: Path, options: list[str] | None, command: tuple[str, ...], *, is_trusted: bool = False
+    directory: Path,
+    options: list[str] | None,
+    command: tuple[str, ...],
+    *,
+    blocks: int | None = None,
+    is_trusted: bool = False,
 ) -> None:
     """Submit what is left of a run, on the nodes that it has, and wait for it. UsageError where it is no run of Slurm."""
-    from fabricbench.campaign.estimate import seconds_left  # noqa: PLC0415
-    from fabricbench.campaign.run_directory import RunDirectory  # noqa: PLC0415
-    from fabricbench.campaign.submission import Order, Submission, job_seconds, read_submission  # noqa: PLC0415
+    from fabricbench.campaign.run_directory import PLAN, RunDirectory  # noqa: PLC0415
+    from fabricbench.campaign.submission import Order, Submission, job_seconds, read_submission, seconds_of_rest  # noqa: PLC0415
     from fabricbench.campaign.trust import check_trust  # noqa: PLC0415
     from fabricbench.testbed.model import Launcher, SlurmJob  # noqa: PLC0415
 
-    directory = directory.absolute()
     run = RunDirectory(directory)
+    before = read_submission(directory)
+    if before is not None and not (directory / PLAN).exists():
+        raise UsageError(
+            f"no job of {directory} has measured anything, so there is nothing to go on with",
+            hint=f"submit it anew: fabricbench {shlex.join(before.command)} --submit",
+        )
     run.check_is_run()
     run.check_confined()
     stored = run.read_plan()
@@ -216,21 +205,18 @@ def resume_submitted(
     testbed = stored.venue.testbed()
     if testbed.launcher is not Launcher.SLURM:
         raise UsageError(
-            f'the testbed of {directory} has launcher = "{testbed.launcher}", and jobs of Slurm run others not',
+            f'--submit needs a testbed with launcher = "slurm", and that of {directory} has "{testbed.launcher}"',
             hint="leave --submit out",
         )
-    left = [one for one in stored.plan.launches if run.finished(one) is None] or list(stored.plan.launches)
     order = Order(
         command=command,
         folder=Path.cwd(),
         asked=testbed.slurm or SlurmJob(),
         nodes=tuple(node.name for node in testbed.nodes),
-        seconds=job_seconds(
-            seconds_left([(one.fabric, one.estimated_seconds) for one in left], []), stored.plan.patient_seconds
-        ),
+        seconds=job_seconds(seconds_of_rest(run, stored.plan, blocks), stored.plan.patient_seconds),
         options=tuple(options or ()),
     )
-    _submit(directory, order, read_submission(directory) or Submission(command=tuple(stored.command[1:])))
+    _submit(directory, order, before or Submission(command=stored.command[1:]))
 
 
 def _submit(directory: Path, order: Order, submission: Any) -> None:

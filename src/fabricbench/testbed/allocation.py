@@ -96,6 +96,11 @@ def allocated_nodes(environment: Mapping[str, str] = os.environ) -> tuple[str, .
     return names
 
 
+def is_in_job(environment: Mapping[str, str] = os.environ) -> bool:
+    """Tell whether this process runs in a batch job."""
+    return any(environment.get(name) for name in (JOB, *(one.variable for one in SYSTEMS)))
+
+
 def check_in_job(starter: str, environment: Mapping[str, str] = os.environ) -> None:
     """Raise EnvironmentLacks outside of a batch job, for a starter whose every start would then become a job of its own.
 
@@ -103,7 +108,7 @@ def check_in_job(starter: str, environment: Mapping[str, str] = os.environ) -> N
     question to a node and each launch would wait in the queue, count as hung there, and be measured on nodes that others had
     meanwhile.
     """
-    if not any(environment.get(name) for name in (JOB, *(one.variable for one in SYSTEMS))):
+    if not is_in_job(environment):
         raise EnvironmentLacks(
             f'testbed.starter = "{starter}" starts ranks within a batch job, and this runs in none: every launch would wait for '
             "nodes of its own",

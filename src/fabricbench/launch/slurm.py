@@ -21,6 +21,7 @@ from fabricbench.launch.mpi import MpiStarter, find_starter
 from fabricbench.launch.starter import srun
 from fabricbench.launch.starting import Placement
 from fabricbench.launch.watch import guarded
+from fabricbench.testbed.allocation import allocated_nodes
 from fabricbench.testbed.model import Fabric, Testbed
 
 ASK_SECONDS = 30.0
@@ -29,6 +30,8 @@ ASK_SECONDS = 30.0
 SUBMIT_SECONDS = 120.0
 """What sbatch may take: a site's submit filter may ask others."""
 
+
+JOB_NODES = "SLURM_JOB_NODELIST"
 
 STEP_ADVICE = (
     "see in the job what `srun --overlap --nodes=1 --nodelist={node} true` says, and `scontrol show node {node}`"
@@ -42,7 +45,7 @@ class SlurmLauncher(RealMachines):
     def __init__(self, starter: MpiStarter, testbed: Testbed) -> None:
         self._starter = starter
         self._reaching = starter if starter.reaches_nodes else find_starter(srun.NAME)
-        self._testbed = testbed
+        self._testbed = _in_order_of_job(testbed)
 
     def command(self, fabric: Fabric, program: Sequence[str], directory: Path, ranks: int) -> Command:
         """Return what runs a program over the nodes."""
@@ -74,6 +77,16 @@ class SlurmLauncher(RealMachines):
     def _placement(self, ranks: int) -> Placement:
         hosts = tuple(node.name for node in self._testbed.nodes[:ranks])
         return Placement(ranks, hosts, self._testbed.layout)
+
+
+def _in_order_of_job(testbed: Testbed) -> Testbed:
+    """Return the testbed with its nodes as Slurm orders them, whatever is asked for: rank 0 is on the first of them."""
+    if not os.environ.get(JOB_NODES):
+        return testbed
+    order = allocated_nodes()
+    places = {name: place for place, name in enumerate(order)}
+    nodes = sorted(testbed.nodes, key=lambda node: places.get(node.name, len(order)))
+    return testbed.model_copy(update={"nodes": tuple(nodes)})
 
 
 @cache

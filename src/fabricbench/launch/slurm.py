@@ -68,7 +68,7 @@ class SlurmLauncher(RealMachines):
             there = _plugins(self._starter.program)
             if there and wanted not in there:
                 raise EnvironmentLacks(
-                    f"fabric {fabric.name}: {self._starter.library.NAME} is started by `srun {srun.MPI_OPTION}{wanted}`, and this "
+                    f"fabric {fabric.name}: {self._starter.of(fabric).library.NAME} is started by `srun {srun.MPI_OPTION}{wanted}`, and this "
                     f"Slurm has {', '.join(there)} (`srun {srun.MPI_OPTION}list`)",
                     hint=f"ask for Slurm's plugin {wanted} (docs/slurm.md), name another that this MPI was built for, "
                     f'mpi_arguments = ["{srun.MPI_OPTION}..."], or take launcher = "ssh" within the job',

@@ -64,12 +64,13 @@ class SlurmLauncher(RealMachines):
         if self._starter is not self._reaching:
             return  # what the testbed's own tokens start is its own matter
         for fabric in self._testbed.fabrics:
-            wanted = srun.plugin_of(self._starter.tokens(self._placement(1), fabric, ()))
-            there = _plugins(self._starter.program)
+            starter = self._starter.of(fabric)
+            wanted = srun.plugin_of(starter.tokens(self._placement(1), fabric, ()))
+            there = _plugins(starter.program)
             if there and wanted not in there:
                 raise EnvironmentLacks(
-                    f"fabric {fabric.name}: {self._starter.of(fabric).library.NAME} is started by `srun {srun.MPI_OPTION}{wanted}`, and this "
-                    f"Slurm has {', '.join(there)} (`srun {srun.MPI_OPTION}list`)",
+                    f"fabric {fabric.name}: {starter.library.NAME} is started by `srun {srun.MPI_OPTION}{wanted}`, "
+                    f"and this Slurm has {', '.join(there)} (`srun {srun.MPI_OPTION}list`)",
                     hint=f"ask for Slurm's plugin {wanted} (docs/slurm.md), name another that this MPI was built for, "
                     f'mpi_arguments = ["{srun.MPI_OPTION}..."], or take launcher = "ssh" within the job',
                 )

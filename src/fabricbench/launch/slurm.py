@@ -233,9 +233,9 @@ def _recorded(job: JobId) -> JobState | None:
     return JobState(state, nodes=_known(fields[2]), exit_code=int(code or 0), signal=int(signal or 0))
 
 
-def _said(command: Sequence[str], seconds: float = ASK_SECONDS) -> str:
+def _said(command: Sequence[str], seconds: float | None = None) -> str:
     """Return what a command of Slurm prints; SlurmSilent where it cannot be asked or refuses."""
-    asked = shlex.join(command)
+    asked, seconds = shlex.join(command), seconds or ASK_SECONDS
     if shutil.which(command[0]) is None:
         raise SlurmSilent(
             f"there is no {command[0]} here",

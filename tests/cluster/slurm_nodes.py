@@ -93,11 +93,12 @@ def why_none() -> str | None:
             if done.returncode:
                 return f"{' '.join(PACKAGES)} could not be installed: {done.stderr.strip()[-300:]}"
     missing = _missing()
-    return f"not on PATH: {', '.join(missing)} (Debian: apt-get install {' '.join(PACKAGES)})" if missing else None
+    return f"not here: {', '.join(missing)} (Debian: apt-get install {' '.join(PACKAGES)})" if missing else None
 
 
 def _missing() -> list[str]:
-    return [name for name in PROGRAMS if shutil.which(name) is None]
+    programs = [name for name in PROGRAMS if shutil.which(name) is None]
+    return programs if any(Path("/usr/lib").rglob("libpmix.so")) else [*programs, "libpmix.so"]
 
 
 @contextmanager

@@ -68,6 +68,8 @@ line_rate = {rate}
 is_emulated = true
 """
 
+TWO_MPIS = 'condition_of = "{network}"\n'
+
 MPICH = f'[[mpi]]\nname = "mpich"\nprefix = "{sys.prefix}"\n'
 
 ASLEEP = 'mpi_environment = {{ LD_PRELOAD = "{preload}", OMPI_MCA_mpi_yield_when_idle = "1" }}\n'
@@ -98,7 +100,7 @@ def write_files(slurm: Slurm) -> None:
     """The campaign, and the testbeds: both MPIs by Slurm and by the lab's own launcher, MPICH alone by Slurm."""
     where = BY_LAB.format(lab=slurm.lab.name)
     mpis = f"\n{MPICH}\n{open_mpi().table}"
-    both, asleep = (fabrics(slurm.lab, ("mpich", "openmpi"), rest) for rest in ("", ASLEEP))
+    both, asleep = (fabrics(slurm.lab, ("mpich", "openmpi"), TWO_MPIS + rest) for rest in ("", ASLEEP))
     for name, text in {
         "campaign.toml": CAMPAIGN,
         "by-lab.toml": where + mpis + both,
@@ -266,4 +268,4 @@ def test_a_submitted_run_whose_job_is_cancelled_half_way_is_submitted_again_and_
 
     over = slurm.run(*resume)
     assert over.returncode == 0, over.stderr
-    assert "fast-ethernet or myrinet?" in over.stdout
+    assert "fast-ethernet-mpich or myrinet-mpich?" in over.stdout

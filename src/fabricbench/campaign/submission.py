@@ -58,9 +58,9 @@ LOOK_SECONDS = 0.5
 class SubmittedJob(Model):
     """A job of a run. `name` is its own and nobody else's; `number` is empty until sbatch has told it."""
 
-    name: str
-    number: str = ""
-    cluster: str = ""
+    name: str = Field(pattern=r"^[a-z0-9-]+$")
+    number: str = Field(default="", pattern=r"^[0-9]*$")
+    cluster: str = Field(default="", pattern=r"^[A-Za-z0-9_.-]*$")
     unix_ns: int = Field(ge=0)
 
     @property
@@ -106,6 +106,8 @@ def script_text(directory: Path, order: Order, name: str) -> str:
     into its queue would begin the run again, so it may not.
     """
     asked, nodes = order.asked, order.nodes
+    if broken := next((option for option in order.options if "\n" in option or not option.strip()), None):
+        raise UsageError(f"--sbatch-option {broken!r} is no option of sbatch", hint="write one option: --mem=0")
     seconds = asked.time if asked.time is not None else order.seconds
     options = {
         "job-name": name,
@@ -307,7 +309,7 @@ def in_words(job: JobId, state: JobState) -> str:
     why = f" ({state.reason})" if state.reason else ""
     begins = f", expected to begin at {state.begins}" if state.begins else ""
     where = f" on {state.nodes}" if state.nodes else ""
-    code = f", exit code {state.exit_code}" if state.exit_code is not None else ""
+    code = f", exit code {state.exit_code}" if state.exit_code is not None and state.nodes else ""
     signalled = f", signal {state.signal}" if state.signal else ""
     return f"job {job.number}: {state.state}{why}{begins}{where}{code}{signalled}"
 

@@ -86,6 +86,11 @@ def register(app: typer.Typer) -> None:
                 raise UsageError(
                     "--submit and --preflight-only exclude each other", hint="a job looks at its own nodes first"
                 )
+            if nodes is not None:
+                raise UsageError(
+                    "--nodes says how large a lab is to be built",
+                    hint=f"write `nodes` into [slurm] of the testbed, or add `--sbatch-option --nodes={nodes}`",
+                )
             expected = prepare_for_job(campaign, testbed, budget, blocks, seed, noise_from)
             where = (output or RUNDIR).absolute()
             if dry_run:

@@ -20,7 +20,7 @@ from fabricbench.lab import Lab, lab_support, parse_fabrics
 from fabricbench.launch.starting import yield_library
 from fabricbench.record.store import Run
 from support.lab_outside import becomes_true
-from support.openmpi import open_mpi
+from support.openmpi import NAME, open_mpi
 
 pytestmark = [pytest.mark.cluster, pytest.mark.lab, pytest.mark.mpi, pytest.mark.timeout(900)]
 
@@ -36,7 +36,7 @@ blocks = 4
 layers = ["tcp", "mpi"]
 pattern = "pingpong"
 message_bytes = ["64KiB"]
-maximum_seconds = "150ms"
+maximum_seconds = "100ms"
 """
 """What the wire alone decides, so that a busy machine does not."""
 
@@ -67,6 +67,9 @@ mtu = {mtu}
 line_rate = {rate}
 is_emulated = true
 """
+
+OTHER_MPI = 'layers = ["mpi"]\n'
+"""With its own MPI: the other layers are the same with any."""
 
 TWO_MPIS = 'condition_of = "{network}"\n'
 
@@ -113,7 +116,7 @@ def write_files(slurm: Slurm) -> None:
 def fabrics(lab: Lab, mpis: Sequence[str], rest: str) -> str:
     """The tables of the lab's fabrics, one with each MPI."""
     return "".join(
-        (FABRIC + rest).format(
+        (FABRIC + rest + (OTHER_MPI if mpi == NAME else "")).format(
             network=fabric.name,
             mpi=mpi,
             interface=fabric.interface,

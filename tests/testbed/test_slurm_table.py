@@ -41,7 +41,7 @@ def read(tmp_path: Path, text: str, *, is_for_job: bool = False) -> Testbed:
 def test_a_testbed_of_slurm_has_the_nodes_of_its_job_and_srun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(EnvironmentLacks, match="and this runs in none") as raised:
         read(tmp_path, JOB)
-    assert "`run --submit`" in str(raised.value.hint)
+    assert "`run --submit` or `plan --submit`" in str(raised.value.hint)
     monkeypatch.setenv("SLURM_JOB_NODELIST", "c[7-9]")
     testbed = read(tmp_path, JOB)
     assert testbed.launcher is Launcher.SLURM

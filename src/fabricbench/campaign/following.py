@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from fabricbench.campaign.estimate import seconds_left
@@ -10,6 +11,7 @@ from fabricbench.campaign.events import Event, LaunchFinished, LaunchStarted, No
 from fabricbench.campaign.order import LaunchPlan
 from fabricbench.campaign.run_directory import RunDirectory, StoredPlan
 from fabricbench.campaign.submission import stored_plan
+from fabricbench.errors import FabricbenchError
 from fabricbench.record.journal import Entry, Happened, Journal
 
 FINISHED = (Happened.FINISHED, Happened.ADOPTED)
@@ -29,8 +31,9 @@ class Following:
         self._observed: list[tuple[str, float, float]] = []
 
     def look(self) -> bool:
-        """Tell what is new; return whether the run is over."""
-        self._look()
+        """Tell what is new; return whether the run is over. What cannot be read now is looked at again the next time."""
+        with suppress(FabricbenchError, OSError):
+            self._look()
         return self._is_over
 
     def _look(self) -> None:
@@ -40,24 +43,24 @@ class Following:
             if self._stored is not None:
                 self._notify(Tick(self._seconds_left()))
             return
-        self._size_bytes = size_bytes
         stored = stored_plan(self._run.path)
         if stored is None:
             return
-        is_new = self._stored is None or len(stored.plan.launches) != len(self._stored.plan.launches)
-        self._stored = stored
         launches = {launch.launch_id: launch for launch in stored.plan.launches}
         entries = journal.entries()
-        if is_new:
+        if self._stored is None or len(stored.plan.launches) != len(self._stored.plan.launches):
+            self._stored, self._finished, self._observed = stored, set(), []
             for entry in entries:
                 self._take(entry, launches)
+            self._told = len(entries)
             self._begin()
-        else:
-            for entry in entries[self._told :]:
-                self._take(entry, launches)
-                self._tell(entry, launches)
-        self._told = len(entries)
+        while self._told < len(entries):
+            entry = entries[self._told]
+            self._told += 1
+            self._take(entry, launches)
+            self._tell(entry, launches)
         self._is_over = bool(entries) and entries[-1].event is Happened.COMPLETED
+        self._size_bytes = size_bytes
 
     def _begin(self) -> None:
         if self._stored is not None:

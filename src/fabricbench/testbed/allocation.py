@@ -78,8 +78,8 @@ def allocated_nodes(environment: Mapping[str, str] = os.environ) -> tuple[str, .
         raise EnvironmentLacks(
             f'testbed.nodes = "{ALLOCATION}" takes the nodes of a batch job, and this runs in none: '
             f"{', '.join(one.variable for one in SYSTEMS)} are not set",
-            hint="run it within a job (`salloc`, `sbatch`, `qsub -I`, `bsub -Is`), let `run --submit` send a job to Slurm "
-            "(docs/slurm.md), or name the nodes in the testbed",
+            hint="run it within a job (`salloc`, `sbatch`, `qsub -I`, `bsub -Is`), let `run --submit` or `plan --submit` "
+            "make a job of Slurm of it (docs/slurm.md), or name the nodes in the testbed",
         )
     value = environment[system.variable]
     try:

@@ -10,13 +10,14 @@ import pytest
 from fabricbench.campaign.events import Event, NodesAsked, Notice, RunStarted, Tick
 from fabricbench.campaign.run_directory import PLAN
 from fabricbench.cli.progress import ENDING, interruptible
-from fabricbench.errors import Interrupted
+from fabricbench.errors import Interrupted, RunIncomplete
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @pytest.fixture(autouse=True)
-def handlers() -> Iterator[None]:
+def handlers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     before = {number: signal.getsignal(number) for number in SIGNALS}
     yield
     for number, handler in before.items():
@@ -40,6 +41,28 @@ def test_a_signal_ends_the_run_at_an_event_that_leaves_nothing_half_done(number:
         run()
     assert told == events[:2]
     assert raised.value.hint == f"go on with `fabricbench resume {tmp_path}`"
+
+
+@pytest.mark.parametrize("is_in_launch", [False, True])
+def test_a_job_that_ends_leaves_a_run_that_is_incomplete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_in_launch: bool
+):
+    (tmp_path / PLAN).touch()
+    monkeypatch.setenv("SLURM_JOB_ID", "4711")
+
+    def run() -> None:
+        with interruptible(tmp_path, lambda _event: None) as notify:
+            os.kill(os.getpid(), signal.SIGTERM)
+            try:
+                notify(Tick(1.0))
+            except KeyboardInterrupt:
+                if not is_in_launch:
+                    raise
+                raise Interrupted("interrupted during b00-net") from None  # as the execution does
+
+    with pytest.raises(RunIncomplete, match=r"job 4711 is about to end.*\(SIGTERM\)") as raised:
+        run()
+    assert f"`fabricbench resume {tmp_path} --submit`" in str(raised.value.hint)
 
 
 def test_a_signal_during_the_preflight_leaves_nothing_to_go_on_with(tmp_path: Path):

@@ -27,9 +27,11 @@ from fabricbench.errors import FabricbenchError
 from fabricbench.launch.asking import MOST_IN_FLIGHT, Answer, Limits, ask_all
 from fabricbench.launch.launcher import Launcher
 from fabricbench.launch.mpi import check_fits, programs_of, starter_of
+from fabricbench.launch.slurm import STEP_ADVICE
 from fabricbench.launch.ssh import SSH_FAILED, advice_on
 from fabricbench.native import build_info, builds_of, built_for_levels, native_file
 from fabricbench.testbed.doctor import find_mpi
+from fabricbench.testbed.model import Launcher as LauncherName
 from fabricbench.testbed.model import Lost, Mpi, Testbed, mpi_of
 from fabricbench.testbed.node_facts import NodeFacts
 from fabricbench.testbed.preflight import Needed, judge
@@ -179,7 +181,7 @@ def ask_nodes(
         in_flight=MOST_IN_FLIGHT if nodes_are_apart else max(2, len(os.sched_getaffinity(0))),
     )
     for name, answer in ask_all(questions, limits, tell).items():
-        answers[name] = _understood(name, answer, nodes_are_apart)
+        answers[name] = _understood(name, answer, testbed.launcher)
     return {node.name: answers[node.name] for node in testbed.nodes}
 
 
@@ -205,12 +207,15 @@ def read_versions(testbed: Testbed) -> dict[str, str]:
     }
 
 
-def _understood(node: str, answer: Answer, is_over_ssh: bool) -> NodeAnswer | Silent:
+def _understood(node: str, answer: Answer, place: LauncherName) -> NodeAnswer | Silent:
     """Return what a node's answer says, or why it says nothing."""
     # Whatever a login shell prints comes before the doctor's one line.
     line = next((one for one in reversed(answer.stdout.splitlines()) if one.startswith("{")), None)
     if line is not None:
         return _parsed(line)
+    is_over_ssh = place is LauncherName.SSH
+    if answer.problem is not None and place is LauncherName.SLURM:
+        return Silent(found=answer.problem, action=STEP_ADVICE.format(node=node))
     if answer.problem is not None:
         is_client = "cannot be started here" in answer.problem and is_over_ssh
         action = "install an OpenSSH client here, with `ssh` on the PATH" if is_client else advice_on(node, "timed out")

@@ -30,6 +30,8 @@ PLAN = "plan.json"
 SEAL = "plan.seal"
 """Tells who wrote the plan (`trust`)."""
 LOCK = ".lock"
+SUBMIT_SCRIPT, SUBMISSION, JOB_LOG = "submit.sh", "submission.json", "job-*.log"
+"""What a submitted run has before it begins (`submission`)."""
 MOVING = ".moving"
 """Ends the name of an attempt's folder until all of it is there."""
 
@@ -62,7 +64,10 @@ class RunDirectory:
 
     def check_unused(self) -> None:
         """Raise UsageError if there is something in the directory already, which is never overwritten."""
-        if self.path.is_dir() and any(not path.name.startswith(".") for path in self.path.iterdir()):
+        known = (".*", SUBMIT_SCRIPT, SUBMISSION, JOB_LOG)
+        if self.path.is_dir() and any(
+            not any(path.match(pattern) for pattern in known) for path in self.path.iterdir()
+        ):
             is_run = any((self.path / name).exists() for name in (MANIFEST, PLAN))
             raise UsageError(
                 f"{self.path} is not empty" + (": it holds a run" if is_run else ""),

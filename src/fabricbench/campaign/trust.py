@@ -21,7 +21,7 @@ from fabricbench.errors import EnvironmentLacks, FabricbenchError, UsageError
 from fabricbench.lab.ledger import state_directory
 from fabricbench.record.atomic import replace_text
 from fabricbench.record.integrity import read_file
-from fabricbench.testbed.model import Mpi
+from fabricbench.testbed.model import Launcher, Mpi
 
 KEY = "plan.key"
 KEY_BYTES = 32
@@ -74,7 +74,10 @@ def beyond_this_installation(stored: StoredPlan) -> Iterator[str]:
         yield f"ranks are started by {join(testbed.starter)}"
     elif testbed.starter is not None:
         yield f"{testbed.starter} starts ranks on {', '.join(node.name for node in testbed.nodes)}"
-    if testbed.launcher.is_cluster:
+    if testbed.slurm is not None:
+        yield from (f"a job of it runs {line}" for line in testbed.slurm.lines)
+        yield from (f"a job of it is submitted with {option}" for option in testbed.slurm.options)
+    if testbed.launcher is Launcher.SSH:
         yield f"ssh logs in on {', '.join(node.name for node in testbed.nodes)}"
 
 

@@ -24,13 +24,14 @@ from fabricbench.launch.lab import LabLauncher
 from fabricbench.launch.launcher import Launcher
 from fabricbench.launch.local import LocalLauncher
 from fabricbench.launch.mpi import find_starter, starter_of
+from fabricbench.launch.slurm import SlurmLauncher
 from fabricbench.launch.ssh import SshLauncher
 from fabricbench.launch.starting import yield_library
 from fabricbench.model import Model
 from fabricbench.testbed.allocation import check_allocated, check_in_job
 from fabricbench.testbed.model import Launcher as LauncherName
 from fabricbench.testbed.model import Lost, Testbed
-from fabricbench.testbed.reading import local_testbed, read_testbed
+from fabricbench.testbed.reading import SRUN, local_testbed, read_testbed
 
 LAB_PREFIX = "lab:"
 LOCAL = "local"
@@ -100,8 +101,10 @@ class Standing(Model):
         match self.given.launcher:
             case LauncherName.LOCAL:
                 return LocalLauncher(starter, yield_library(), layout)
-            case LauncherName.SSH | LauncherName.SLURM:
+            case LauncherName.SSH:
                 return SshLauncher(starter, self.given)
+            case LauncherName.SLURM:
+                return SlurmLauncher(starter, self.given)
             case LauncherName.LAB:
                 return LabLauncher(Lab.open(str(self.given.lab)), starter, yield_library(), layout)
 
@@ -110,6 +113,9 @@ class Standing(Model):
         starter = starter_of(self.given)
         if self.given.launcher.is_cluster and starter.reaches_nodes:
             check_in_job(starter.starter.NAME)
+        if self.given.launcher is LauncherName.SLURM:
+            check_in_job(SRUN)
+            SlurmLauncher(starter, self.given).check()
 
     @contextmanager
     def open(self) -> Iterator[Launcher]:

@@ -25,6 +25,7 @@ from fabricbench.cli.arguments import (
     TestbedOption,
 )
 from fabricbench.cli.output import share_option, write_output
+from fabricbench.cli.submitting import OURS, command_inside, prepare_for_job, script_shown
 from fabricbench.model import Layer
 from fabricbench.quantity import format_bytes, format_duration, format_seconds
 from fabricbench.table import as_text, table
@@ -52,6 +53,7 @@ def register(app: typer.Typer) -> None:
 
     @app.command()
     def plan(
+        context: typer.Context,
         campaign: CampaignArgument,
         testbed: TestbedOption,
         nodes: NodesOption = None,
@@ -67,12 +69,20 @@ def register(app: typer.Typer) -> None:
         output: Annotated[
             Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")
         ] = None,
+        submit: Annotated[
+            bool, typer.Option("--submit", help="Print the batch script that `run --submit` would send to Slurm.")
+        ] = False,
     ) -> None:
         """Print what `run` would start with the same arguments: order, commands, tests, how long it takes, what it will find.
 
         Example: `fabricbench plan quick --testbed lab:fast-ethernet,myrinet --budget 5min`
         """
         allowed = None if gate is None else share_option(gate, "--gate")
+        if submit:
+            expected = prepare_for_job(campaign, testbed, budget, blocks, seed, noise_from)
+            command = command_inside(context, RUNDIR, (*OURS, "gate", "format_"), "run")
+            write_output(script_shown(expected, command, None, RUNDIR), output)
+            return
         prepared = prepare(campaign, testbed, nodes, budget, blocks, seed, noise_from)
         commands = _commands(prepared)
         if format_ is Format.JSON:

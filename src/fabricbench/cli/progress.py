@@ -19,9 +19,10 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from fabricbench.cli.starting import interrupt
-from fabricbench.errors import Interrupted
+from fabricbench.errors import FabricbenchError, Interrupted, RunIncomplete
 from fabricbench.printable import PrintableConsole
 from fabricbench.quantity import count, format_duration
+from fabricbench.testbed.allocation import JOB
 
 if TYPE_CHECKING:
     from fabricbench.campaign.events import Event, LaunchFinished
@@ -119,21 +120,22 @@ ENDING = b"\nending the launch that runs (`fabricbench resume` measures it again
 def interruptible(directory: Path, notify: Callable[[Event], None]) -> Iterator[Callable[[Event], None]]:
     """Make Ctrl-C and SIGTERM end a run in order: Interrupted says how to go on. Yields what its events go to instead of `notify`.
 
+    In a job of Slurm SIGTERM says that the job ends, and RunIncomplete is what becomes of the run.
     The run ends at its next event that comes while nothing is half done: half a second after the signal, or when the testbed is up.
     An exception anywhere could be lost, as libraries turn it into errors of their own, or come when a launch is stored already
     and have it stored again as an interrupted one. A second signal ends the run wherever it is.
     """
     from fabricbench.campaign.events import LaunchStarted, NodesAsked, RunStarted, Tick  # noqa: PLC0415 - keeps the start of the program fast
-    from fabricbench.campaign.run_directory import PLAN  # noqa: PLC0415
 
-    is_asked = False
+    is_asked = is_job_over = False
 
     def ask(number: int, frame: FrameType | None) -> None:
-        nonlocal is_asked
+        nonlocal is_asked, is_job_over
         if is_asked:
             interrupt(number, frame)
             return
         is_asked = True
+        is_job_over = number == signal.SIGTERM and JOB in os.environ
         os.write(2, ENDING)  # a handler may come in the middle of another write, which Python's streams refuse
 
     def notify_or_end(event: Event) -> None:
@@ -145,15 +147,25 @@ def interruptible(directory: Path, notify: Callable[[Event], None]) -> Iterator[
     before = {number: signal.signal(number, ask) for number in numbers}
     try:
         yield notify_or_end
-    except KeyboardInterrupt:
-        if not (directory / PLAN).exists():
-            raise Interrupted(
-                "interrupted before anything was written", hint="give the same command to begin again"
-            ) from None
-        raise Interrupted(
-            "interrupted; everything measured so far is kept",
-            hint=f"go on with `fabricbench resume {quote(str(directory))}`",
-        ) from None
+    except (KeyboardInterrupt, Interrupted) as error:
+        raise _ended(directory, error, is_job_over=is_job_over) from None
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _ended(directory: Path, error: BaseException, *, is_job_over: bool) -> FabricbenchError:
+    """Return what becomes of a run that a signal has ended."""
+    from fabricbench.campaign.run_directory import PLAN  # noqa: PLC0415 - keeps the start of the program fast
+
+    resume = f"fabricbench resume {quote(str(directory))}"
+    if is_job_over:
+        return RunIncomplete(
+            f"job {os.environ[JOB]} is about to end, or was cancelled (SIGTERM); everything measured so far is kept",
+            hint=f"go on with `{resume} --submit`, or without --submit within a job",
+        )
+    if isinstance(error, Interrupted):
+        return error
+    if not (directory / PLAN).exists():
+        return Interrupted("interrupted before anything was written", hint="give the same command to begin again")
+    return Interrupted("interrupted; everything measured so far is kept", hint=f"go on with `{resume}`")

@@ -12,6 +12,9 @@ from fabricbench.cli.arguments import NoPreflightOption, WithoutFailedNodesOptio
 from fabricbench.cli.output import say
 from fabricbench.cli.progress import RunProgress, interruptible
 from fabricbench.cli.run import show_verdict
+from fabricbench.cli.submitting import SbatchOption, SubmitOption, come_back, command_inside, resume_submitted
+from fabricbench.errors import UsageError
+from fabricbench.testbed.allocation import is_in_job
 
 
 def register(app: typer.Typer) -> None:
@@ -19,6 +22,7 @@ def register(app: typer.Typer) -> None:
 
     @app.command()
     def resume(
+        context: typer.Context,
         run_directory: Annotated[
             Path,
             typer.Argument(
@@ -37,13 +41,30 @@ def register(app: typer.Typer) -> None:
         ] = False,
         no_preflight: NoPreflightOption = False,
         without_failed_nodes: WithoutFailedNodesOption = False,
+        submit: SubmitOption = False,
+        sbatch_option: SbatchOption = None,
     ) -> None:
         """Go on with a run, by the same plan and seed: what is finished stays, what was cut short is kept aside and run again.
 
         First every node is looked at, as `run` does: what is not as the testbed says refuses to go on, and nothing is written.
 
-        Example: `fabricbench resume runs/today` or `fabricbench resume runs/today --without-failed-nodes`
+        A run that was submitted to Slurm is waited for where its job is there. Where that ended before the run did, --submit
+        submits the rest, and within a job that has the nodes it goes on at once.
+
+        Example: `fabricbench resume runs/today`, with `--blocks 24` for more blocks, or `--without-failed-nodes`
         """
+        if sbatch_option and not submit:
+            raise UsageError("--sbatch-option belongs to --submit", hint="add --submit")
+        directory = run_directory.absolute()
+        if come_back(directory, may_go_on=submit or is_in_job(), is_extending=blocks is not None):
+            show_verdict(run_directory)
+            return
+        if submit:
+            command = command_inside(context, directory)
+            resume_submitted(directory, sbatch_option, command, blocks=blocks, is_trusted=trust_plan)
+            _tell_of_looks(run_directory)
+            show_verdict(run_directory)
+            return
         from fabricbench.campaign.run import resume_run  # noqa: PLC0415 - keeps the start of the program fast
 
         with RunProgress() as progress, interruptible(run_directory, progress.show) as notify:

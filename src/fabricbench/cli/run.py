@@ -29,8 +29,17 @@ from fabricbench.cli.arguments import (
 )
 from fabricbench.cli.doctor import PreflightFormat, show_preflight
 from fabricbench.cli.output import say, write_output
-from fabricbench.cli.plan import found_note
+from fabricbench.cli.plan import RUNDIR, found_note
 from fabricbench.cli.progress import RunProgress, interruptible
+from fabricbench.cli.submitting import (
+    DryRunOption,
+    SbatchOption,
+    SubmitOption,
+    command_inside,
+    prepare_for_job,
+    run_submitted,
+    script_shown,
+)
 from fabricbench.errors import UsageError
 
 
@@ -39,6 +48,7 @@ def register(app: typer.Typer) -> None:
 
     @app.command()
     def run(
+        context: typer.Context,
         campaign: CampaignArgument,
         testbed: TestbedOption,
         output: Annotated[
@@ -62,29 +72,59 @@ def register(app: typer.Typer) -> None:
         form: Annotated[
             PreflightFormat, typer.Option("--format", help="How --preflight-only writes.")
         ] = PreflightFormat.TEXT,
+        submit: SubmitOption = False,
+        sbatch_option: SbatchOption = None,
+        dry_run: DryRunOption = False,
     ) -> None:
         """Measure a campaign on every fabric of a testbed, in blocks of random order. Ctrl-C keeps what was measured.
 
         First every node is looked at: what is not as the testbed says refuses the run, and nothing is written.
 
-        Example: `fabricbench run quick --testbed lab:fast-ethernet,myrinet -o runs/today`
+        Example: `fabricbench run quick --testbed lab:fast-ethernet,myrinet -o runs/today`, or
+        `fabricbench run standard --testbed cluster.toml -o runs/today --submit`
         """
+        if submit:
+            if preflight_only:
+                raise UsageError(
+                    "--submit and --preflight-only exclude each other", hint="a job looks at its own nodes first"
+                )
+            if nodes is not None:
+                raise UsageError(
+                    "--nodes says how large a lab is to be built",
+                    hint=f"write `nodes` into [slurm] of the testbed, or add `--sbatch-option --nodes={nodes}`",
+                )
+            expected = prepare_for_job(campaign, testbed, budget, blocks, seed, noise_from)
+            where = (output or RUNDIR).absolute()
+            if dry_run:
+                write_output(script_shown(expected, command_inside(context, where), sbatch_option, where), None)
+                return
+            _needed(output)
+            run_submitted(expected, context, where, sbatch_option)
+            show_verdict(where)
+            return
+        if dry_run or sbatch_option:
+            raise UsageError("--dry-run and --sbatch-option belong to --submit", hint="add --submit, or use `plan`")
         if preflight_only and no_preflight:
             raise UsageError("--preflight-only and --no-preflight exclude each other", hint="give one of them")
         prepared = prepare(campaign, testbed, nodes, budget, blocks, seed, noise_from)
         if preflight_only:
             show_preflight(prepared.venue, prepared.plan, form)
             return
-        if output is None:
-            raise UsageError("run needs a directory for what it measures", hint="add `-o runs/today` say")
+        directory = _needed(output)
         final_plan = prepared.plan.model_copy(update={"is_final": final})
         measure(
             replace(prepared, plan=final_plan),
-            output,
+            directory,
             preflight=not no_preflight,
             without_failed_nodes=without_failed_nodes,
         )
-        show_verdict(output)
+        show_verdict(directory)
+
+
+def _needed(output: Path | None) -> Path:
+    if output is None:
+        raise UsageError("run needs a directory for what it measures", hint="add `-o runs/today` say")
+    return output
 
 
 def measure(prepared: Prepared, directory: Path, *, preflight: bool = True, without_failed_nodes: bool = False) -> None:

@@ -1,4 +1,7 @@
-"""What launchers share whose nodes are machines of their own: files for rank 0 where it does not see ours, and nodes that fail."""
+"""What launchers share whose nodes are machines of their own.
+
+One rank on each node, and around again; files for rank 0 where its node does not see ours; nodes that fail.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,12 @@ from functools import cached_property
 from pathlib import Path
 
 from fabricbench.launch.asking import Answer, Limits, ask_all
-from fabricbench.launch.launcher import RealMachines
+from fabricbench.launch.launcher import Command, RealMachines
+from fabricbench.launch.mpi import MpiStarter
 from fabricbench.launch.staging import Staging
-from fabricbench.testbed.model import Testbed
+from fabricbench.launch.starting import Placement
+from fabricbench.launch.watch import guarded
+from fabricbench.testbed.model import Fabric, Testbed
 
 ANSWER_SECONDS = 6.0
 """A node that is well answers within a second; one that is off says nothing, and is asked twice."""
@@ -22,9 +28,23 @@ ASKINGS = 2
 
 
 class MachinesApart(RealMachines):
-    """Launchers over a testbed's nodes, each a machine of its own; `_testbed` is theirs to set."""
+    """Launchers over a testbed's nodes: every node has its processors for itself, so MPI may wait as it likes."""
 
-    _testbed: Testbed
+    def __init__(self, starter: MpiStarter, testbed: Testbed) -> None:
+        self._starter = starter
+        self._testbed = testbed
+
+    def command(self, fabric: Fabric, program: Sequence[str], directory: Path, ranks: int) -> Command:
+        """Return what runs a program over the nodes."""
+        return Command(guarded(self._starter.tokens(self._placement(ranks), fabric, program)), directory)
+
+    def conditions(self, fabric: Fabric) -> Mapping[str, str]:
+        """Return how ranks are started."""
+        return self._starter.conditions(self._placement(1), fabric)
+
+    def _placement(self, ranks: int) -> Placement:
+        hosts = tuple(node.name for node in self._testbed.nodes[:ranks])
+        return Placement(ranks, hosts, self._testbed.layout)
 
     @abstractmethod
     def in_node(self, node: str, tokens: Sequence[str]) -> list[str]:

@@ -6,16 +6,12 @@ Nodes need not see the run directory: `launch/staging.py`.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
-from fabricbench.launch.launcher import Command
 from fabricbench.launch.machines import MachinesApart
 from fabricbench.launch.mpi import MpiStarter
 from fabricbench.launch.starter.template import check_reach, reached
-from fabricbench.launch.starting import Placement
-from fabricbench.launch.watch import guarded
-from fabricbench.testbed.model import Fabric, Testbed
+from fabricbench.testbed.model import Testbed
 
 CONNECT_SECONDS = 10
 """A machine that is off answers nothing at all; one that is on accepts within a second or so."""
@@ -28,14 +24,9 @@ class SshLauncher(MachinesApart):
     """One rank on each node, and around again; every node has its processors for itself, so MPI may spin."""
 
     def __init__(self, starter: MpiStarter, testbed: Testbed) -> None:
-        self._starter = starter
-        self._testbed = testbed
+        super().__init__(starter, testbed)
         if testbed.reach is not None:
             check_reach(testbed.reach)
-
-    def command(self, fabric: Fabric, program: Sequence[str], directory: Path, ranks: int) -> Command:
-        """Return what runs a program over the nodes."""
-        return Command(guarded(self._starter.tokens(self._placement(ranks), fabric, program)), directory)
 
     def in_node(self, node: str, tokens: Sequence[str]) -> list[str]:
         """Return the tokens behind the testbed's `reach`, or the starter, if it reaches nodes, else behind ssh.
@@ -48,14 +39,6 @@ class SshLauncher(MachinesApart):
             return self._starter.on_node(node, tokens)
         options = ("-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_SECONDS}")
         return ["ssh", *options, "--", node, shlex.join(tokens)]
-
-    def conditions(self, fabric: Fabric) -> Mapping[str, str]:
-        """Return how ranks are started; MPI waits as it likes."""
-        return self._starter.conditions(self._placement(1), fabric)
-
-    def _placement(self, ranks: int) -> Placement:
-        hosts = tuple(node.name for node in self._testbed.nodes[:ranks])
-        return Placement(ranks, hosts, self._testbed.layout)
 
 
 def advice_on(node: str, stderr: str) -> str:

@@ -78,7 +78,8 @@ def allocated_nodes(environment: Mapping[str, str] = os.environ) -> tuple[str, .
         raise EnvironmentLacks(
             f'testbed.nodes = "{ALLOCATION}" takes the nodes of a batch job, and this runs in none: '
             f"{', '.join(one.variable for one in SYSTEMS)} are not set",
-            hint="run it within a job (`salloc`, `sbatch`, `qsub -I`, `bsub -Is`), or name the nodes in the testbed",
+            hint="run it within a job (`salloc`, `sbatch`, `qsub -I`, `bsub -Is`), let `run --submit` or `plan --submit` "
+            "make a job of Slurm of it (docs/slurm.md), or name the nodes in the testbed",
         )
     value = environment[system.variable]
     try:
@@ -95,6 +96,11 @@ def allocated_nodes(environment: Mapping[str, str] = os.environ) -> tuple[str, .
     return names
 
 
+def is_in_job(environment: Mapping[str, str] = os.environ) -> bool:
+    """Tell whether this process runs in a batch job."""
+    return any(environment.get(name) for name in (JOB, *(one.variable for one in SYSTEMS)))
+
+
 def check_in_job(starter: str, environment: Mapping[str, str] = os.environ) -> None:
     """Raise EnvironmentLacks outside of a batch job, for a starter whose every start would then become a job of its own.
 
@@ -102,12 +108,12 @@ def check_in_job(starter: str, environment: Mapping[str, str] = os.environ) -> N
     question to a node and each launch would wait in the queue, count as hung there, and be measured on nodes that others had
     meanwhile.
     """
-    if not any(environment.get(name) for name in (JOB, *(one.variable for one in SYSTEMS))):
+    if not is_in_job(environment):
         raise EnvironmentLacks(
             f'testbed.starter = "{starter}" starts ranks within a batch job, and this runs in none: every launch would wait for '
             "nodes of its own",
-            hint="run it within a job that has the nodes: `salloc --nodelist=NODES fabricbench run ...`, or `sbatch`; or set "
-            f"{JOB} to a job of yours that has them",
+            hint="run it within a job that has the nodes: `salloc --nodelist=NODES fabricbench run ...`, or `sbatch`; "
+            f"add `--submit` (docs/slurm.md); or set {JOB} to a job of yours that has them",
         )
 
 

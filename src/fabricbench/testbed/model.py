@@ -13,7 +13,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from fabricbench.model import Layer, Model
-from fabricbench.quantity import Bytes
+from fabricbench.quantity import Bytes, Seconds
 from fabricbench.testbed.wire import Wire
 
 
@@ -96,6 +96,34 @@ def mpi_of(mpis: Iterable[Mpi], fabric: Fabric) -> Mpi | None:
     return next((mpi for mpi in there if mpi.name == fabric.mpi), there[0] if there else None)
 
 
+WITHOUT_NEWLINE = r"^[^\x00\n\r]+$"
+"""What is one line of a script."""
+
+Line = Annotated[str, Field(pattern=WITHOUT_NEWLINE)]
+SlurmWord = Annotated[str, Field(pattern=r"^[^\x00\s]+$")]
+"""A value of an option of sbatch: a line of a batch script splits at spaces."""
+
+
+class SlurmJob(Model):
+    """How the job of a run is asked for, `[slurm]`: the options of sbatch by their names, all of them optional.
+
+    `nodes` is how many it has (None: as many as the testbed names); `time` its limit (None: from what the plan estimates);
+    `exclusive` that nobody else's job is on its nodes meanwhile, whom one would measure as well. `options` are further options as
+    sbatch takes them (`--mem=0`), `lines` are run before fabricbench (`module load openmpi/5`).
+    """
+
+    nodes: int | None = Field(default=None, ge=1)
+    partition: SlurmWord | None = None
+    account: SlurmWord | None = None
+    qos: SlurmWord | None = None
+    reservation: SlurmWord | None = None
+    constraint: SlurmWord | None = None
+    time: Seconds | None = Field(default=None, gt=0)
+    exclusive: bool = True
+    options: tuple[Line, ...] = ()
+    lines: tuple[Line, ...] = ()
+
+
 class Node(Model):
     """One machine. `addresses` maps fabric names to the node's address there; empty where the subnet tells."""
 
@@ -160,6 +188,7 @@ class Testbed(Model):
     `is_allocated`: the nodes are those of the batch job that the testbed was read in. `mpis` are its MPI installations; none: the
     one that fabricbench was built with. `reach` are tokens with placeholders by which a program that is no MPI program is run on a
     node, in place of ssh (`["kubectl", "exec", "{node}", "--", "{program}"]`).
+    `slurm` says how the job of a run is asked for.
     """
 
     name: str
@@ -172,6 +201,7 @@ class Testbed(Model):
     is_allocated: bool = False
     mpis: tuple[Mpi, ...] = ()
     reach: StarterTokens | None = None
+    slurm: SlurmJob | None = None
     default_receive: str = "blocking"
     notes: tuple[str, ...] = ()
 

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import platform
 import re
+from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 from typing import Any
 
 from ClusterShell.NodeSet import NodeSet, NodeSetException
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from fabricbench.configuration import read_table, usage_error, validated
+from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Model, Receive
 from fabricbench.quantity import BitPerSecond
 from fabricbench.testbed.allocation import ALLOCATION, allocated_nodes
@@ -27,11 +29,15 @@ from fabricbench.testbed.model import (
     Layout,
     Mpi,
     Node,
+    SlurmJob,
     StarterName,
     StarterTokens,
     Testbed,
 )
 from fabricbench.testbed.wire import Wire
+
+SRUN = "srun"
+"""The starter of `launcher = "slurm"`."""
 
 LAYERS_WITHOUT_INTERFACE = (Layer.MEMORY, Layer.MPI)
 """What a fabric that is no network interface (shared memory) can carry."""
@@ -49,11 +55,26 @@ class TestbedTable(Layout):
     default_receive: Receive = Receive.BLOCKING
     notes: tuple[str, ...] = ()
 
+    @model_validator(mode="before")
+    @classmethod
+    def _is_of_a_job(cls, value: Any) -> Any:
+        is_slurm = isinstance(value, dict) and value.get("launcher") == Launcher.SLURM
+        return {"nodes": ALLOCATION, "starter": SRUN, **value} if is_slurm else value
+
+    @model_validator(mode="after")
+    def _slurm_starts_ranks(self) -> TestbedTable:
+        if self.launcher is Launcher.SLURM and isinstance(self.starter, str) and self.starter != SRUN:
+            raise ValueError(
+                f'launcher = "slurm" starts ranks with srun, and starter is {self.starter!r}: leave `starter` out, write its '
+                'tokens, or take launcher = "ssh", which starts them so within a job as well'
+            )
+        return self
+
     @field_validator("nodes", mode="before")
     @classmethod
-    def _expand(cls, value: Any) -> Any:
+    def _expand(cls, value: Any, info: ValidationInfo) -> Any:
         if value == ALLOCATION:
-            return allocated_nodes()
+            return (info.context or {}).get(ALLOCATION) or allocated_nodes()
         sets = [value] if isinstance(value, str) else value
         if not isinstance(sets, (list, tuple)) or not all(isinstance(one, str) for one in sets):
             raise ValueError(f'found {value!r}, needed a node set such as "node[001-004]" or a list of names')
@@ -111,6 +132,7 @@ class TestbedFile(Model):
     fabric: tuple[FabricTable, ...] = Field(min_length=1)
     node: tuple[NodeTable, ...] = ()
     mpi: tuple[Mpi, ...] = ()
+    slurm: SlurmJob | None = None
 
     @field_validator("fabric")
     @classmethod
@@ -131,6 +153,8 @@ class TestbedFile(Model):
                 raise ValueError(f"[[node]] {table.name!r} has an address on {', '.join(strange)}, which is no fabric")
         if (self.testbed.launcher is Launcher.LAB) != (self.testbed.lab is not None):
             raise ValueError('testbed.launcher = "lab" and testbed.lab = NAME go together')
+        if self.slurm is not None and self.testbed.launcher is not Launcher.SLURM:
+            raise ValueError('[slurm] says how jobs are asked for, and needs testbed.launcher = "slurm"')
         return self
 
     @model_validator(mode="after")
@@ -156,12 +180,24 @@ class TestbedFile(Model):
         return self
 
 
-def read_testbed(path: Path) -> Testbed:
-    """Return the testbed that the file describes; UsageError lists what is wrong, EnvironmentLacks: no allocation is here."""
+def read_testbed(path: Path, *, is_for_job: bool = False) -> Testbed:
+    """Return the testbed that the file describes; UsageError lists what is wrong, EnvironmentLacks: no allocation is here.
+
+    `is_for_job`: as a job that is yet to be submitted will find it, for estimates: for nodes that only the job knows stand others,
+    as many as `[slurm]` asks for; UsageError where it is none of Slurm, or nobody says how many.
+    """
     data = read_table(path)
-    file = validated(data, TestbedFile, str(path))
+    context = {ALLOCATION: _nodes_of_job(data, path)} if is_for_job else None
+    file = validated(data, TestbedFile, str(path), context)
     addresses = {table.name: table.addresses for table in file.node}
     table = file.testbed
+    is_allocated = data["testbed"].get("nodes", ALLOCATION) == ALLOCATION
+    asked = None if file.slurm is None else file.slurm.nodes
+    if not is_allocated and asked not in (None, len(table.nodes)):
+        raise UsageError(
+            f"{path}: slurm.nodes is {asked}, and testbed.nodes names {len(table.nodes)}",
+            hint="leave one of the two out",
+        )
     try:
         return Testbed(
             name=table.name,
@@ -172,13 +208,35 @@ def read_testbed(path: Path) -> Testbed:
             starter=table.starter,
             mpis=file.mpi,
             reach=table.reach,
+            slurm=file.slurm,
             layout=Layout(**{name: getattr(table, name) for name in Layout.model_fields}),
-            is_allocated=data["testbed"]["nodes"] == ALLOCATION,
+            is_allocated=is_allocated,
             default_receive=table.default_receive,
             notes=table.notes,
         )
     except ValidationError as error:
         raise usage_error(error, Testbed, str(path)) from error
+
+
+def _nodes_of_job(data: Mapping[str, Any], path: Path) -> tuple[str, ...]:
+    """Return names that stand for the nodes of a job: `node1`, `node2`. UsageError where the file asks for no such job."""
+    testbed, slurm = data.get("testbed"), data.get("slurm", {})
+    if not isinstance(testbed, Mapping) or not isinstance(slurm, Mapping):
+        return ()  # which is told when all of it is validated
+    if testbed.get("launcher") != Launcher.SLURM:
+        raise UsageError(
+            f'{path}: what is submitted runs in a job of Slurm, and launcher is not "slurm"',
+            hint='write launcher = "slurm" into [testbed], and [slurm] with `nodes`, `partition`, ... (docs/slurm.md)',
+        )
+    nodes = slurm.get("nodes")
+    if testbed.get("nodes", ALLOCATION) != ALLOCATION:
+        return ()
+    if not isinstance(nodes, int) or nodes < 1:
+        raise UsageError(
+            f"{path}: nobody says how many nodes the job is to have: slurm.nodes is {nodes!r}",
+            hint="write `nodes = 4` into [slurm], or name them in [testbed]",
+        )
+    return tuple(f"node{number}" for number in range(1, nodes + 1))
 
 
 def expand_nodes(text: str) -> list[str]:

@@ -26,7 +26,7 @@ NAME = "srun"
 PROGRAMS: tuple[str, ...] = ("srun",)
 REACHES_NODES = True
 
-EXPORT = "--export"
+EXPORT, MPI_OPTION = "--export", "--mpi="
 OPTIONS = Options(
     ours={
         RANKS: ("ntasks", "n"),
@@ -43,6 +43,18 @@ BOUND_TO = {Binding.NONE: "none", Binding.CORE: "cores", Binding.SOCKET: "socket
 def is_it(version_text: str) -> bool:
     """Tell from the output of `srun --version`: `slurm 22.05.8`, `slurm-wlm 22.05.8`."""
     return version_text.lower().startswith("slurm")
+
+
+def plugin_of(told: Sequence[str]) -> str:
+    """Return by which plugin the ranks of a step speak with Slurm, from what srun is told: the last `--mpi=` counts."""
+    return next((word.partition("=")[2] for word in reversed(told) if word.startswith(MPI_OPTION)), "none")
+
+
+def plugins_in(said: str) -> tuple[str, ...]:
+    """Return the plugins that `srun --mpi=list` names, a line each, and their versions, in a list of one line."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    versions = [word for line in lines if "available:" in line for word in line.partition("available:")[2].split(",")]
+    return tuple(dict.fromkeys([*(line for line in lines if " " not in line), *(word.strip() for word in versions)]))
 
 
 def parse(arguments: Sequence[str]) -> Given:
@@ -69,7 +81,7 @@ def tokens(program: str, job: Job) -> list[str]:
     placement = job.placement
     return [
         program,
-        f"--mpi={job.slurm_pmi}",
+        f"{MPI_OPTION}{job.slurm_pmi}",
         *_where(placement),
         f"--ntasks={placement.ranks}",
         *([f"--cpu-bind={BOUND_TO[placement.layout.binding]}"] if BINDING not in job.replaced else []),

@@ -16,7 +16,9 @@ from contextlib import suppress
 from shlex import join, quote
 
 from fabricbench.campaign.attempt import start_of
+from fabricbench.campaign.condition import commands_of
 from fabricbench.campaign.run_directory import PLAN, SEAL, RunDirectory, StoredPlan
+from fabricbench.campaign.venue import Conditioned
 from fabricbench.errors import EnvironmentLacks, FabricbenchError, UsageError
 from fabricbench.lab.ledger import state_directory
 from fabricbench.record.atomic import replace_text
@@ -66,7 +68,15 @@ def beyond_this_installation(stored: StoredPlan) -> Iterator[str]:
             yield f"fabric {fabric.name}: every rank gets {name}={quote(value)}"
         if fabric.mpi_arguments:
             yield f"fabric {fabric.name}: the MPI starter is told {join(fabric.mpi_arguments)}"
-    testbed = stored.venue.testbed()
+    venue = stored.venue
+    testbed = venue.testbed()
+    if isinstance(venue, Conditioned):
+        for side, lines in commands_of(venue.of.testbed(), venue.conditions, with_sudo=False):
+            yield from (f"settings of hosts for {side}: {line}" for line in lines)
+        for one in venue.conditions:
+            yield from (
+                f"custom {each.name} of condition {one.name} is read by {join(each.read)}" for each in one.custom
+            )
     if isinstance(testbed.starter, tuple):
         yield f"ranks are started by {join(testbed.starter)}"
     elif testbed.starter is not None:

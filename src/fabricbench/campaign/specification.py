@@ -10,9 +10,9 @@
     message_bytes = ["8B", "64B", "1KiB"]
 
 Beside or instead of experiments it may hold kernels and applications, `[[workload]]` (`workload.adapter`), `[[condition]]` varies
-more than the fabric (`condition`), and `[decision]` says what all this is measured for (`record.decision_table`). What a campaign does not say, `plan`
-decides; what a fabric cannot carry, `cells` knows; what a pattern is and may be told, `fabricbench.patterns`: parameters are checked
-against that table, and a list of values becomes a cell each.
+more than the fabric (`condition`), and `[decision]` says what all this is measured for (`record.decision_table`). What a campaign
+does not say, `plan` decides; what a fabric cannot carry, `cells` knows; what a pattern is and may be told, `fabricbench.patterns`:
+parameters are checked against that table, and a list of values becomes a cell each.
 """
 
 from __future__ import annotations

@@ -19,7 +19,6 @@ from fabricbench.report.words import (
     group_words,
     in_report_order,
     interval_words,
-    share_words,
     size_words,
     verdict_words,
 )
@@ -194,7 +193,7 @@ def outcome(one: Interaction, margin: float) -> str:
     """Return what is shown of an interaction, and no more."""
     more = f"does more for {one.network_b} than for {one.network_a}"
     less = f"does more for {one.network_a} than for {one.network_b}"
-    by = share_words(margin)
+    by = f"{100.0 * margin:g} %"
     words = {
         HIGHER: f"{more}, by over {by}",
         HIGHER_AHEAD: f"{more}, perhaps by less than {by}",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 
 from pydantic import field_validator
 
-from fabricbench.configuration import did_you_mean
 from fabricbench.model import Model
 from fabricbench.settings.setting import CannotSetError, Host, Setting, Write
 from fabricbench.testbed.model import Fabric
@@ -33,7 +33,9 @@ USUAL = (
     "net.core.wmem_max",
     "net.ipv4.tcp_autocorking",
     "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_dsack",
     "net.ipv4.tcp_ecn",
+    "net.ipv4.tcp_fack",
     "net.ipv4.tcp_limit_output_bytes",
     "net.ipv4.tcp_low_latency",
     "net.ipv4.tcp_mem",
@@ -57,28 +59,27 @@ USUAL = (
 """What tuning guides of networks name: a name that is near one of these is a slip. Of others the nodes tell."""
 
 
+SLIP = 0.94
+"""How alike a slip of one letter is to the name that was meant; true names of other things are less so, or listed as well."""
+
+
 class SysctlTable(Model):
     """What a condition sets of the kernel."""
 
-    sysctl: dict[str, str | int] = {}
+    sysctl: dict[str, bool | int | str] = {}
 
     @field_validator("sysctl")
     @classmethod
-    def _names_are_no_slips(cls, value: dict[str, str | int]) -> dict[str, str | int]:
+    def _names_are_no_slips(cls, value: dict[str, bool | int | str]) -> dict[str, bool | int | str]:
         for name, one in value.items():
             if not NAME.match(name):
                 raise ValueError(f'{name!r} is no name of a sysctl: write "net.core.busy_poll" say, in quotes')
-            if name not in USUAL and (guess := did_you_mean(name, list(USUAL))) and _is_slip(name, guess):
-                raise ValueError(f"{name!r} is none of the usual names{guess}")
+            near = get_close_matches(name, USUAL, n=1, cutoff=SLIP)
+            if name not in USUAL and near:
+                raise ValueError(f"{name!r} is none of the usual names; did you mean {near[0]!r}?")
             if isinstance(one, bool) or not _normal(str(one)):
                 raise ValueError(f"{name}: found {str(one).lower()!r}, needed a number or a text")
         return value
-
-
-def _is_slip(name: str, guess: str) -> bool:
-    """Tell whether a name differs from the known one by a letter or two: many true names are alike by their first words."""
-    known = guess.partition("'")[2].rpartition("'")[0]
-    return abs(len(name) - len(known)) <= 1 and sum(a != b for a, b in zip(name[::-1], known[::-1], strict=False)) <= 2
 
 
 class SysctlKind:

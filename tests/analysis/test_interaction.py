@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from fabricbench.analysis.comparing import all_pairs
-from fabricbench.analysis.interaction import Interaction, interactions_of, networks_of
+from fabricbench.analysis.findings import Interaction, InteractionVerdict
+from fabricbench.analysis.interaction import interactions_of, networks_of
 from fabricbench.analysis.measured import Side
 from fabricbench.chapters.conditions import find, outcome
 from fabricbench.model import Layer
-from fabricbench.statistics.decision import Decision
 from support.simulated_sides import keys_of, sides_of
 
 NAMES = ("eth-usual", "eth-jumbo", "myri-usual", "myri-jumbo")
@@ -47,14 +47,14 @@ def test_a_condition_that_helps_one_network_only_is_an_interaction_of_that_size(
     throughput, time = rows["stream"], rows["pingpong"]
     assert (throughput.network_a, throughput.network_b) == ("eth", "myri")
     assert (throughput.first, throughput.condition, throughput.blocks) == ("usual", "jumbo", 12)
-    assert throughput.verdict == Decision.HIGHER.value
+    assert throughput.verdict is InteractionVerdict.MORE
     assert throughput.ratio.low is not None
     assert throughput.ratio.high is not None
     assert throughput.ratio.low < 1.3 < throughput.ratio.high
     assert throughput.effect_a.value == pytest.approx(1.0, rel=0.02)
     assert throughput.effect_b.value == pytest.approx(1.3, rel=0.02)
     # A time that is 1.3 times as long is worse.
-    assert time.verdict == Decision.LOWER.value
+    assert time.verdict is InteractionVerdict.LESS
     assert time.ratio.value == pytest.approx(1 / 1.3, rel=0.02)
     assert outcome(throughput, 0.02) == "does more for myri than for eth, by over 2 %"
     assert outcome(time, 0.02) == "does more for eth than for myri, by over 2 %"
@@ -62,7 +62,7 @@ def test_a_condition_that_helps_one_network_only_is_an_interaction_of_that_size(
 
 def test_a_condition_that_does_the_same_everywhere_is_no_interaction_however_large_its_effect():
     rows = found(sides({"eth-jumbo": 2.0, "myri-jumbo": 2.0}, blocks=40, seed=2))
-    assert {one.verdict for one in rows.values()} == {Decision.EQUIVALENT.value}
+    assert {one.verdict for one in rows.values()} == {InteractionVerdict.SAME}
     assert outcome(rows["stream"], 0.02) == "the same on both within 2 %"
 
 
@@ -82,7 +82,7 @@ def test_blocks_that_lack_one_of_the_four_tell_nothing():
 
 def test_alike_data_is_called_different_seldom():
     wrong = sum(
-        any(one.verdict != Decision.UNDECIDED.value for one in found(sides({}, blocks=8, seed=seed)).values())
+        any(one.verdict is not InteractionVerdict.OPEN for one in found(sides({}, blocks=8, seed=seed)).values())
         for seed in range(100, 300)
     )
     assert wrong <= 20  # 5 % of 200 is 10; 21 and more come once in 2,000 times

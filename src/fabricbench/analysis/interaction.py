@@ -17,33 +17,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabricbench.analysis.comparing import Pairing, number, slow_mode, survivors
-from fabricbench.analysis.findings import CellKey, Interval
+from fabricbench.analysis.findings import CellKey, Interaction, InteractionVerdict, Interval
 from fabricbench.analysis.measured import Side, clock_deviation
-from fabricbench.model import Layer, Model
+from fabricbench.model import Layer
 from fabricbench.statistics.decision import DECISIONS, Decision, corrected, decision_codes, p_values_of
 from fabricbench.statistics.ratios import Ratios, paired_ratios
 
 Floats = NDArray[np.float64]
 
 
-class Interaction(Model):
-    """What `condition` does compared with `first`, on two networks, in times better (above 1: better, whatever the metric).
-
-    `ratio` is `effect_b` over `effect_a`. `verdict` is the value of a `Decision` about it; `doubt` says in words why none is given.
-    """
-
-    key: CellKey
-    network_a: str
-    network_b: str
-    first: str
-    condition: str
-    effect_a: Interval
-    effect_b: Interval
-    ratio: Interval
-    p_adjusted: float | None
-    verdict: str
-    doubt: str = ""
-    blocks: int
+VERDICTS = {
+    Decision.HIGHER: InteractionVerdict.MORE,
+    Decision.HIGHER_AHEAD: InteractionVerdict.PERHAPS_MORE,
+    Decision.LOWER: InteractionVerdict.LESS,
+    Decision.LOWER_AHEAD: InteractionVerdict.PERHAPS_LESS,
+    Decision.EQUIVALENT: InteractionVerdict.SAME,
+    Decision.UNDECIDED: InteractionVerdict.OPEN,
+}
 
 
 @dataclass(frozen=True)
@@ -144,7 +134,7 @@ def _interaction(
         effect_b=effects[1],
         ratio=_interval(ratios, index),
         p_adjusted=number(p_adjusted),
-        verdict=(Decision.UNDECIDED if doubt else decision).value,
+        verdict=InteractionVerdict.OPEN if doubt else VERDICTS[decision],
         doubt=doubt,
         blocks=int(ratios.launches[index]),
     )

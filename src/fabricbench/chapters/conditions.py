@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from fabricbench.analysis.findings import CellKey, Comparison, Findings, Interval
-from fabricbench.analysis.interaction import Interaction, interactions_of, networks_of
+from fabricbench.analysis.findings import CellKey, Comparison, Findings, Interaction, InteractionVerdict, Interval
+from fabricbench.analysis.interaction import interactions_of, networks_of
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.measured import Side
 from fabricbench.analysis.summary import over_launches
@@ -32,11 +32,6 @@ by block (a two-factor experiment in randomised complete blocks, Montgomery, Des
 interval by Student's t on logarithms, uncorrected; verdicts corrected over all interactions of this report (Benjamini and
 Hochberg), with the margin of {margin}.
 """
-
-HIGHER, HIGHER_AHEAD = "higher", "higher, by less than matters perhaps"
-LOWER, LOWER_AHEAD = "lower", "lower, by less than matters perhaps"
-SAME = "equivalent"
-"""The values of a decision about the ratio of two effects (`statistics.decision`)."""
 
 
 class GridCell(Model):
@@ -195,13 +190,14 @@ def outcome(one: Interaction, margin: float) -> str:
     less = f"does more for {one.network_a} than for {one.network_b}"
     by = f"{100.0 * margin:g} %"
     words = {
-        HIGHER: f"{more}, by over {by}",
-        HIGHER_AHEAD: f"{more}, perhaps by less than {by}",
-        LOWER: f"{less}, by over {by}",
-        LOWER_AHEAD: f"{less}, perhaps by less than {by}",
-        SAME: f"the same on both within {by}",
+        InteractionVerdict.MORE: f"{more}, by over {by}",
+        InteractionVerdict.PERHAPS_MORE: f"{more}, perhaps by less than {by}",
+        InteractionVerdict.LESS: f"{less}, by over {by}",
+        InteractionVerdict.PERHAPS_LESS: f"{less}, perhaps by less than {by}",
+        InteractionVerdict.SAME: f"the same on both within {by}",
+        InteractionVerdict.OPEN: "not shown to differ, nor to be the same",
     }
-    return words.get(one.verdict, "not shown to differ, nor to be the same") + (f"; {one.doubt}" if one.doubt else "")
+    return words[one.verdict] + (f"; {one.doubt}" if one.doubt else "")
 
 
 def settings_table(findings: Findings) -> Table:
@@ -226,12 +222,13 @@ def lines(findings: Findings) -> Sequence[str]:
     found = rows_of(findings, INTERACTIONS, Interaction)
     told = [_grid_line(cells)] if cells else []
     if found:
-        differ = sum(one.verdict in (HIGHER, LOWER) for one in found)
-        ahead = sum(one.verdict in (HIGHER_AHEAD, LOWER_AHEAD) for one in found)
-        same = sum(one.verdict == SAME for one in found)
+        beyond = sum(one.verdict in (InteractionVerdict.MORE, InteractionVerdict.LESS) for one in found)
+        same = sum(one.verdict is InteractionVerdict.SAME for one in found)
+        still_open = sum(one.verdict is InteractionVerdict.OPEN for one in found)
         told.append(
-            f"Of {count(len(found), 'interaction')}, {differ} are shown beyond the margin, {ahead} perhaps within it, "
-            f"{same} are shown to be none within it, {len(found) - differ - ahead - same} are open."
+            f"Of {count(len(found), 'interaction')}, {beyond} are shown beyond the margin, "
+            f"{len(found) - beyond - same - still_open} perhaps within it, {same} are shown to be none within it, "
+            f"{still_open} are open."
         )
     return told + [
         f"{one.setting} did not hold on {one.fabric} in {one.strayed} of {count(one.launches, 'launch')}, which are left out."

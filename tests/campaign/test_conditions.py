@@ -15,6 +15,7 @@ from fabricbench.campaign.specification import campaign_of, read_campaign
 from fabricbench.campaign.trust import beyond_this_installation
 from fabricbench.campaign.venue import Conditioned, Standing, find_twins, find_venue, in_conditions
 from fabricbench.errors import UsageError
+from fabricbench.record.decision_table import DecisionTable, prices_of
 from fabricbench.testbed.model import Mpi, Testbed, Transport
 from fabricbench.testbed.node_facts import NodeFacts, NodeInterface
 from fabricbench.testbed.preflight import Needed, judge
@@ -196,3 +197,13 @@ def test_the_example_that_people_copy_is_read_and_shows_every_kind():
         *("ring", "sysctl", "governor", "custom"),
     }
     assert json.loads(campaign.model_dump_json())["conditions"][0]["name"] == campaign.conditions[0].name
+
+
+def test_a_price_of_a_fabric_is_that_of_all_its_conditions(testbed: Testbed):
+    table = DecisionTable(price={"slow": {"per_node": 10}, "fast-jumbo": {"per_node": 30}})
+    prices, _ = prices_of(table, expanded(testbed, (USUAL, JUMBO)).fabrics)
+    assert {name: price.per_node for name, price in prices.items()} == {
+        "slow-usual": 10,
+        "slow-jumbo": 10,
+        "fast-jumbo": 30,
+    }

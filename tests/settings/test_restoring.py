@@ -17,7 +17,7 @@ import pytest
 
 from fabricbench.errors import EnvironmentLacks
 from fabricbench.lab.process import ProcessIdentity, identify
-from fabricbench.settings import HostSettings, ledger
+from fabricbench.settings import HostSettings, ledger, writes_of
 from fabricbench.settings import session as session_module
 from fabricbench.settings.agent import Order, Problem, Task, Told, node_identity, obey
 from fabricbench.settings.restoring import Restored, restore_leftovers
@@ -169,6 +169,20 @@ def test_a_node_that_lacks_something_refuses_the_run_before_anything_is_written(
     for words in ("a,b: mtu of nope0: found no interface nope0", "found no sysctl net.no.such", "what to do: "):
         assert words in caught.value.message
     assert not ledger.has_entries()
+
+
+def test_a_run_goes_on_without_a_node_that_failed_and_restores_it_all_the_same(cluster: Cluster):
+    before = cluster.state()
+    with session(cluster) as settings:
+        assert settings is not None
+        settings.bring("both")
+        (cluster.root / "b/down").touch()
+        settings.leave_out({"b"})
+        settings.bring("one")
+        assert cluster.state()["b.x"] == "2"
+        assert settings.look("one")[1] == ()
+        (cluster.root / "b/down").unlink()
+    assert cluster.state() == before
 
 
 def test_two_runs_do_not_vary_settings_on_one_node_at_a_time(cluster: Cluster):
@@ -324,6 +338,28 @@ def test_who_may_not_write_as_root_is_told_the_command(
     assert "that this user may not run `sh -c" in problem.found
     assert "a password is required" in problem.found
     assert "NOPASSWD: sh" in problem.action
+
+
+def test_who_is_not_root_writes_through_sudo_with_the_very_command_that_the_plan_shows(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    sudo = tmp_path / "asking/sudo"
+    sudo.parent.mkdir()
+    sudo.write_text(f'#!/bin/sh\necho "$*" >> {tmp_path}/asked\n[ "$2" = -l ] && exit 0\nshift\nexec "$@"\n')
+    sudo.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{sudo.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("PLACE", str(cluster.root / "a"))
+    assert obey(Order(task=Task.EXAMINE, settings=SIDES["one"]), Host()).problems == ()
+    told = obey(Order(task=Task.WRITE, settings=SIDES["one"]), Host())
+    assert told.values == {"x": "1"}
+    (planned,) = writes_of(SIDES["one"])
+    assert told.written == (planned.words(with_sudo=True),)
+    written = " ".join(("-n", *planned.tokens))
+    asked = (tmp_path / "asked").read_text().splitlines()
+    assert asked[0] == written.replace("-n ", "-n -l ", 1)
+    assert asked[-1] == written
+    assert obey(Order(task=Task.WRITE, settings=SIDES["one"]), Host()).written == ()
 
 
 def test_an_order_and_an_answer_pass_as_one_line():

@@ -301,7 +301,7 @@ class Execution:
             self._notify(Notice(f"{launch.launch_id} counts: {stored.summary.end_in_words}"))
         self._observed.append((launch.fabric, launch.estimated_seconds, outcome.seconds))
         self._failures = [each for each in self._failures if each.launch.fabric != launch.fabric]
-        if stored.summary.facts.has_dead_switch(launch.fabric):
+        if stored.summary.facts.has_dead_switch(self._plan.fabric(launch.fabric).of_network):
             self._notify(Notice(f"the emulated switch of {launch.fabric} was dead at the end of {launch.launch_id}"))
         for reason in stored.failed_cells:
             self._notice(reason)

@@ -3,26 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
-from fabricbench.analysis.findings import CellKey, Comparison, Findings, Interaction, InteractionVerdict, Interval
+from fabricbench.analysis.findings import (
+    CellKey,
+    Comparison,
+    Findings,
+    Interaction,
+    InteractionVerdict,
+    Interval,
+    Verdict,
+)
 from fabricbench.analysis.interaction import interactions_of, networks_of
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.measured import Side
 from fabricbench.analysis.summary import over_launches
 from fabricbench.chapters.chapter import Chapter, Found, NamedTables, Records, rows_of
-from fabricbench.model import Model
+from fabricbench.model import Layer, Model
 from fabricbench.quantity import count
+from fabricbench.report.drawing.axes import HAS_INTERVAL, TIMES_LABELS, colour_channel, ratio_domain, ratio_ticks
+from fabricbench.report.drawing.figure import (
+    UNDECIDED,
+    Figure,
+    Panel,
+    Spec,
+    mark,
+    origin_note,
+    sentences,
+    span_words,
+    tooltip,
+)
 from fabricbench.report.words import (
     NOTHING,
+    PATTERN_WORDS,
     advantage,
     factor_words,
     group_words,
     in_report_order,
     interval_words,
     size_words,
-    verdict_words,
 )
 from fabricbench.table import Table, table
+
+ROW_HEIGHT = 15
+LABEL_EXTENT = 130
+"""Pixels for the names of tests, the same in every panel, so that points can be compared across."""
 
 GRID, INTERACTIONS, SETTINGS = "conditions", "condition-interactions", "condition-settings"
 METHOD = """
@@ -139,7 +164,7 @@ def grid_table(findings: Findings) -> Table:
             one.condition,
             interval_words(one.key.metric, one.median),
             NOTHING if one.condition == one.first else factor_words(one.gain),
-            NOTHING if one.comparison is None else verdict_words(one.comparison, findings.margin),
+            NOTHING if one.comparison is None else against_first(one.comparison.verdict, findings.margin),
         )
         for one in sorted(cells, key=lambda one: (in_report_order(one.key), order.index(one.network)))
     ]
@@ -149,10 +174,23 @@ def grid_table(findings: Findings) -> Table:
         "Network",
         "Condition",
         "Median",
-        "Times better than the first (unadjusted interval)",
+        "Times better than the first",
         "Verdict",
     )
-    return table(columns, rows, (1, 4, 5), spare=("Verdict", "Message"))
+    return table(columns, rows, (1, 4, 5))
+
+
+def against_first(verdict: Verdict, margin: float) -> str:
+    """Return a verdict on a condition (B) against the first of its network (A), without their names."""
+    by = f"{100.0 * margin:g} %"
+    words = {
+        Verdict.B_FASTER: f"better, by over {by}",
+        Verdict.B_AHEAD: f"better, perhaps by less than {by}",
+        Verdict.A_FASTER: f"worse, by over {by}",
+        Verdict.A_AHEAD: f"worse, perhaps by less than {by}",
+        Verdict.EQUIVALENT: f"the same within {by}",
+    }
+    return words.get(verdict, "not shown either way")
 
 
 def interaction_table(findings: Findings) -> Table:
@@ -162,8 +200,9 @@ def interaction_table(findings: Findings) -> Table:
             group_words(one.key),
             size_words(one.key.message_bytes),
             f"{one.condition} over {one.first}",
-            f"{one.network_a}: {factor_words(one.effect_a)}",
-            f"{one.network_b}: {factor_words(one.effect_b)}",
+            f"{one.network_a}, {one.network_b}",
+            factor_words(one.effect_a),
+            factor_words(one.effect_b),
             factor_words(one.ratio),
             outcome(one, findings.margin),
         )
@@ -176,12 +215,13 @@ def interaction_table(findings: Findings) -> Table:
         "Test",
         "Message",
         "Condition",
-        "Effect on one network",
-        "Effect on the other",
-        "Ratio of the effects (unadjusted interval)",
+        "Networks",
+        "Effect on the first",
+        "On the second",
+        "Ratio of these",
         "Verdict",
     )
-    return table(columns, rows, (1, 5), spare=("Verdict", "Message"))
+    return table(columns, rows, (1, 4, 5, 6))
 
 
 def outcome(one: Interaction, margin: float) -> str:
@@ -195,13 +235,13 @@ def outcome(one: Interaction, margin: float) -> str:
         InteractionVerdict.LESS: f"{less}, by over {by}",
         InteractionVerdict.PERHAPS_LESS: f"{less}, perhaps by less than {by}",
         InteractionVerdict.SAME: f"the same on both within {by}",
-        InteractionVerdict.OPEN: "not shown to differ, nor to be the same",
+        InteractionVerdict.OPEN: "not shown either way",
     }
     return words[one.verdict] + (f"; {one.doubt}" if one.doubt else "")
 
 
 def settings_table(findings: Findings) -> Table:
-    """A row for each setting of each side."""
+    """A row for each setting that a side asked for, or that strayed."""
     rows = [
         (
             one.fabric,
@@ -212,8 +252,87 @@ def settings_table(findings: Findings) -> Table:
             str(one.launches),
         )
         for one in rows_of(findings, SETTINGS, SettingRead)
+        if one.wished or one.strayed
     ]
     return table(("Side", "Setting", "Asked for", "Before launches", "After launches", "Launches"), rows, (5,))
+
+
+def condition_gains(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
+    """Return how many times better each condition is than the first one: a panel for each, networks beside each other."""
+    del is_interactive  # the page needs no other figure than paper
+    shown = [one for one in rows_of(findings, GRID, GridCell) if one.gain is not None]
+    if not shown:
+        return None
+    groups: dict[tuple[Layer, str], list[GridCell]] = {}
+    for one in sorted(shown, key=lambda one: in_report_order(one.key)):
+        groups.setdefault((one.key.layer, one.condition), []).append(one)
+    ends = [end for one in shown if one.gain for end in (one.gain.value, one.gain.low, one.gain.high) if end]
+    domain = ratio_domain(ends, findings.margin)
+    panels = tuple(
+        _panel(findings, f"{layer.value}, {condition} over {group[0].first}", group, domain)
+        for (layer, condition), group in groups.items()
+    )
+    caption = sentences(
+        "Point: how many times better a condition is than the first one of the same network (right of 1: better), by the ratio of "
+        "geometric means over launches, paired by block. Grey band: the margin.",
+        f"n = {span_words(one.comparison.launches for one in shown if one.comparison)} blocks, "
+        f"{findings.confidence * 100:g} % intervals, each of its row alone.",
+        origin_note(findings),
+    )
+    return Figure("condition-gains", "What a condition is worth on each network", caption, panels, grid_table(findings))
+
+
+def _panel(findings: Findings, title: str, group: Sequence[GridCell], domain: tuple[float, float]) -> Panel:
+    rows = [_row(findings, one) for one in group]
+    labels = list(dict.fromkeys(row["label"] for row in rows))
+    networks = list(dict.fromkeys(one.network for one in group))
+    x: Spec = {
+        "field": "value",
+        "type": "quantitative",
+        "scale": {"type": "log", "domain": list(domain), "nice": False},
+        "axis": {
+            "values": ratio_ticks(*domain),
+            "labelExpr": TIMES_LABELS,
+            "title": "← worse\u2003|\u2003better →",
+            "labelOverlap": "greedy",
+        },
+    }
+    axis: Spec = {"grid": False, "labelLimit": 190, "minExtent": LABEL_EXTENT}
+    y: Spec = {"field": "label", "type": "nominal", "sort": labels, "title": None, "axis": axis}
+    place: Spec = {"y": y, "yOffset": {"field": "network", "type": "nominal", "sort": networks}}
+    hint = tooltip("test", "network", "times better", "verdict")
+    colour = {"color": colour_channel(findings)}
+    margin = [{"value": 1 / (1 + findings.margin), "end": 1 + findings.margin}]
+    layers = [
+        mark("rect", {"x": x, "x2": {"field": "end"}}, rows=margin, color=UNDECIDED, opacity=0.22),
+        mark("rule", {"x": x}, rows=[{"value": 1}], color=UNDECIDED),
+        mark(
+            "rule",
+            {**place, **colour, "x": {**x, "field": "low"}, "x2": {"field": "high"}},
+            rows=rows,
+            keep=[HAS_INTERVAL],
+            strokeWidth=2,
+        ),
+        mark("point", {**place, **colour, "x": x, "tooltip": hint}, rows=rows, filled=True, size=40, opacity=1),
+    ]
+    tags = {"layer": group[0].key.layer.value}
+    return Panel(title, {"layer": layers}, tags, height=ROW_HEIGHT * len(labels) * len(networks) + 6)
+
+
+def _row(findings: Findings, one: GridCell) -> dict[str, Any]:
+    assert one.gain is not None  # noqa: S101 - others are not drawn
+    size = size_words(one.key.message_bytes)
+    return {
+        "label": f"{PATTERN_WORDS[one.key.pattern]} {size}" + (f", {one.key.variant}" if one.key.variant else ""),
+        "fabric": one.fabric,
+        "network": one.network,
+        "value": one.gain.value,
+        "low": one.gain.low,
+        "high": one.gain.high,
+        "test": f"{group_words(one.key)}, {size}",
+        "times better": factor_words(one.gain),
+        "verdict": "" if one.comparison is None else against_first(one.comparison.verdict, findings.margin),
+    }
 
 
 def lines(findings: Findings) -> Sequence[str]:
@@ -244,7 +363,8 @@ def _grid_line(cells: Sequence[GridCell]) -> str:
         if one.condition not in names:
             names.append(one.condition)
     parts = [f"{network} in {', '.join(names)}" for network, names in conditions.items()]
-    return f"Measured in turn, block by block: {'; '.join(parts)}. Each is compared with the first of its network."
+    compared = "Each is compared with the first of its network; intervals are unadjusted."
+    return f"Measured in turn, block by block: {'; '.join(parts)}. {compared}"
 
 
 def records(findings: Findings) -> Records:
@@ -260,5 +380,6 @@ CHAPTER = Chapter(
     method=METHOD,
     tables=tables,
     lines=lines,
+    figures={"condition-gains": condition_gains},
     records=records,
 )

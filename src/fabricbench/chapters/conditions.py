@@ -274,7 +274,8 @@ def condition_gains(findings: Findings, *, is_interactive: bool = False) -> Figu
     )
     caption = sentences(
         "Point: how many times better a condition is than the first one of the same network (right of 1: better), by the ratio of "
-        "geometric means over launches, paired by block. Grey band: the margin.",
+        f"geometric means over launches, paired by block. In each row from above: "
+        f"{', '.join(dict.fromkeys(one.network for one in shown))}. Grey band: the margin.",
         f"n = {span_words(one.comparison.launches for one in shown if one.comparison)} blocks, "
         f"{findings.confidence * 100:g} % intervals, each of its row alone.",
         origin_note(findings),

@@ -31,6 +31,7 @@ from fabricbench.record.probe_plan import PLAN_FILE, PlanProbe, options_of, plan
 from fabricbench.record.provenance import origin_of
 from fabricbench.record.reading import CellRecord, Record, read_record
 from fabricbench.record.workload_cells import Failed, LaunchOfWorkload, Told, WorkloadPart, record_of
+from fabricbench.settings.session import SettingsSession
 from fabricbench.testbed.model import Lost, Mpi
 from fabricbench.workload.adapter import Output, Parsed, Place
 from fabricbench.workload.adapter import Start as WorkloadStart
@@ -224,15 +225,19 @@ class Stored:
 class Attempts:
     """The attempts of the launches of one run: prepares each, and stores what it left."""
 
-    def __init__(self, directory: RunDirectory, plan: RunPlan, launcher: Launcher) -> None:
+    def __init__(
+        self, directory: RunDirectory, plan: RunPlan, launcher: Launcher, settings: SettingsSession | None = None
+    ) -> None:
         self._directory = directory
         self._plan = plan
         self._launcher = launcher
+        self._settings = settings
 
     def finished(self, launch: LaunchPlan) -> LaunchSummary | None:
         """Return a launch that is finished, else None.
 
-        One whose record is whole but was not stored before a crash is stored now: how its program ended is unknown.
+        One whose record is whole but was not stored before a crash is stored now: how its program ended is unknown. Not so where
+        settings are varied: nobody read them back after it.
         """
         self._directory.finish_setting_aside(launch.launch_id)
         directory = self._directory.launch(launch.launch_id)
@@ -241,6 +246,8 @@ class Attempts:
         stored = self._directory.stored(launch)
         if stored is not None:
             return stored if stored.is_finished else None
+        if self._settings is not None and self._settings.varies(launch.fabric):
+            return None
         written = start_of(launch, self._plan).read(directory)
         if written is None or not written.record.is_complete or not written.is_at_end:
             return None
@@ -257,6 +264,11 @@ class Attempts:
     def failed_nodes(self) -> Mapping[str, str]:
         """Return which nodes do not answer, and why."""
         return self._launcher.failed_nodes()
+
+    def bring_settings(self, launch: LaunchPlan) -> None:
+        """Bring all nodes to what a launch's fabric sets of them. Raises SettingsNotHeldError."""
+        if self._settings is not None:
+            self._settings.bring(launch.fabric)
 
     def prepare(self, launch: LaunchPlan) -> Attempt:
         """Write a launch's plan into its directory, which is emptied, bring it where rank 0 sees it, and build its command.
@@ -296,6 +308,8 @@ class Attempts:
         switches = {"switches_before": attempt.switches_before, "switches_after": self._launcher.switches()}
         lateness = self._launcher.lateness(self._plan.fabric(attempt.launch.fabric), _spans(written.record))
         end = _end_of(attempt, written, ended)
+        if self._settings is not None and ended is not None:
+            end["settings"], end["invalid_because"] = self._settings.look(attempt.launch.fabric)
         if is_spoilt and end["outcome"].counts:
             end["outcome"] = LaunchOutcome.FAILED
         return self._store(attempt.launch, attempt.directory, written, {**end, **switches, "lateness": lateness})
@@ -306,6 +320,7 @@ class Attempts:
         # A workload is counted while it prints; a measurer prints nothing.
         printed = 0 if launch.workload is None else _printed_bytes(directory)
         proof = prove_path(record, fabric, printed_bytes=printed)
+        violations = (*proof.violations, *facts.pop("invalid_because", ()))
         summary = write_launch(
             directory,
             record,
@@ -316,8 +331,8 @@ class Attempts:
                 position=launch.position,
                 origin=origin_of(fabric),
                 proof=proof.verdict,
-                is_valid=not proof.violations,
-                invalid_because=proof.violations,
+                is_valid=not violations,
+                invalid_because=violations,
                 path_proof=proof.model_dump(mode="json"),
                 conditions={
                     **self._launcher.conditions(fabric),
@@ -331,7 +346,7 @@ class Attempts:
             for cell in record.cells
             if cell.failed is not None
         )
-        return Stored(summary, proof.violations, failed)
+        return Stored(summary, violations, failed)
 
 
 def _end_of(attempt: Attempt, written: Written, ended: Outcome | None) -> dict[str, Any]:

@@ -36,6 +36,7 @@ from fabricbench.campaign.failure import (
     is_hopeless,
     no_space,
     nodes_failed,
+    not_settable,
     run_incomplete,
     testbed_lost,
 )
@@ -52,6 +53,7 @@ from fabricbench.record.integrity import LAUNCH
 from fabricbench.record.journal import Happened, Journal
 from fabricbench.record.launch import is_stored
 from fabricbench.record.outcome import LaunchOutcome
+from fabricbench.settings.session import SettingsNotHeldError, SettingsSession
 
 
 class Execution:
@@ -69,13 +71,14 @@ class Execution:
         *,
         limit: Callable[[float], float] = limit_seconds,
         now: Callable[[], float] = time.time,
+        settings: SettingsSession | None = None,
     ) -> None:
         self._directory = directory
         self._plan = plan
         self._notify = notify
         self._limit = limit
         self._journal = Journal(directory.path)
-        self._attempts = Attempts(directory, plan, launcher)
+        self._attempts = Attempts(directory, plan, launcher, settings)
         self._now = now
         self._observed: list[tuple[str, float, float]] = []
         """Fabric, estimate and seconds of each launch that came to its end, in earlier sessions as well."""
@@ -242,6 +245,7 @@ class Execution:
 
         self._notify(LaunchStarted(launch, number, left()))
         try:
+            self._attempts.bring_settings(launch)
             # As long as the launches before it took: on a busy machine that is far more than estimated.
             limit_s = self._limit(max(launch.estimated_seconds, self._seconds_left([launch])))
             outcome = run_watched(
@@ -251,6 +255,10 @@ class Execution:
                 on_tick=lambda: self._tick(launch, left()),
             )
             failure = self._conclude(attempt, outcome)
+        except SettingsNotHeldError as error:
+            self._stop_if_lost(launch)
+            failure = not_settable(launch, attempt.command, str(error))
+            self._journal.append(Happened.FAILED, launch.launch_id, sha256=None, reason=failure.reason)
         except TestbedLost as error:
             self._attempts.collect(attempt)
             self._attempts.store(attempt, None, is_spoilt=True)
@@ -336,7 +344,7 @@ class Execution:
             self._notify(Notice(f"{launch.launch_id} counts: {stored.summary.end_in_words}"))
         self._observed.append((launch.fabric, launch.estimated_seconds, outcome.seconds))
         self._failures = [each for each in self._failures if each.launch.fabric != launch.fabric]
-        if stored.summary.facts.has_dead_switch(launch.fabric):
+        if stored.summary.facts.has_dead_switch(self._plan.fabric(launch.fabric).of_network):
             self._notify(Notice(f"the emulated switch of {launch.fabric} was dead at the end of {launch.launch_id}"))
         for reason in stored.failed_cells:
             self._notice(reason)

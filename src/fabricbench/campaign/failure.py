@@ -83,6 +83,18 @@ class Failure:
         return is_another and not self.has_started and not other.has_started and self.ended is other.ended
 
 
+def not_settable(launch: LaunchPlan, command: Command, reason: str) -> Failure:
+    """Return the failure of a launch that was not started, as hosts did not take its settings."""
+    return Failure(
+        launch=launch,
+        command=command,
+        ended=Ended.WITH_AN_ERROR,
+        reason=f"was not started: {reason}",
+        has_started=False,
+        stderr_tail="",
+    )
+
+
 def failure_of(
     launch: LaunchPlan,
     command: Command,

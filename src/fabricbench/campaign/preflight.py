@@ -12,7 +12,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,9 +20,10 @@ from pydantic import ValidationError
 
 from fabricbench import __version__
 from fabricbench.campaign.attempt import PROBE, start_of
+from fabricbench.campaign.condition import sets_mtu
 from fabricbench.campaign.events import Event, NodesAsked, Notice
 from fabricbench.campaign.plan import RunPlan
-from fabricbench.campaign.venue import OwnLab, Standing, Twins, Venue
+from fabricbench.campaign.venue import Conditioned, OwnLab, Standing, Twins, Venue
 from fabricbench.errors import FabricbenchError
 from fabricbench.launch.asking import MOST_IN_FLIGHT, Answer, Limits, ask_all
 from fabricbench.launch.launcher import Launcher
@@ -30,12 +31,22 @@ from fabricbench.launch.mpi import check_fits, programs_of, starter_of
 from fabricbench.launch.slurm import STEP_ADVICE
 from fabricbench.launch.ssh import SSH_FAILED, advice_on
 from fabricbench.native import build_info, builds_of, built_for_levels, native_file
+from fabricbench.settings.agent import Told
+from fabricbench.settings.session import examine_nodes
 from fabricbench.testbed.doctor import find_mpi
 from fabricbench.testbed.model import Launcher as LauncherName
 from fabricbench.testbed.model import Lost, Mpi, Testbed, mpi_of
 from fabricbench.testbed.node_facts import NodeFacts
 from fabricbench.testbed.preflight import Needed, judge
-from fabricbench.testbed.preflight_result import Finding, Preflight, Silent, told
+from fabricbench.testbed.preflight_result import (
+    OF_THE_ENVIRONMENT,
+    SETTING,
+    Finding,
+    Preflight,
+    Severity,
+    Silent,
+    told,
+)
 
 SKIPPED = Preflight(is_skipped=True)
 
@@ -55,10 +66,14 @@ def pass_preflight(venue: Venue, plan: RunPlan, notify: Notify) -> Preflight:
 
 def examine_venue(venue: Venue, plan: RunPlan | None, notify: Notify) -> Preflight:
     """Return how the venue was found, for a plan or for any. Raises what no launch could be started for."""
-    place = venue.of if isinstance(venue, Twins) else venue  # a twin is the same fabric by intention
+    # A twin is the same fabric by intention, and so are a fabric's conditions.
+    place = venue.of if isinstance(venue, Twins | Conditioned) else venue
     if plan is not None:
         _check_commands(place, plan)
-    return _examine_own_lab(place) if isinstance(place, OwnLab) else _examine_standing(place, plan, notify)
+    if isinstance(place, OwnLab):
+        return _examine_own_lab(place)
+    found = _examine_standing(place, plan, notify)
+    return _with_conditions(found, venue, place) if isinstance(venue, Conditioned) else found
 
 
 def _check_commands(place: OwnLab | Standing, plan: RunPlan) -> None:
@@ -94,6 +109,28 @@ def _examine_standing(place: Standing, plan: RunPlan | None, notify: Notify) -> 
     found = judge(testbed, facts, needed, mpi)
     lost = launcher.lost()
     return found if lost is None else found.model_copy(update={"findings": (_of_lost(lost), *found.findings)})
+
+
+def _with_conditions(found: Preflight, venue: Conditioned, place: Standing) -> Preflight:
+    """Return what was found with what keeps settings from being varied, and without the MTUs that every condition sets."""
+    set_everywhere = {one.name for one in place.testbed().fabrics if sets_mtu(one, venue.conditions)}
+    kept = [one for one in found.findings if one.subject != "mtu" or one.fabric not in set_everywhere]
+    silent = {one.node for one in kept if one.subject in OF_THE_ENVIRONMENT and one.severity is Severity.ERROR}
+    sides = venue.sides()
+    nodes = [node.name for node in place.testbed().nodes if node.name not in silent] if sides else []
+    answers = examine_nodes(place.sketch().in_node, nodes, sides, are_apart=place.testbed().launcher.is_cluster)
+    wrong = [finding for node, one in answers.items() for finding in _unsettable(node, one)]
+    return found.model_copy(update={"findings": (*wrong, *kept)})
+
+
+def _unsettable(node: str, told: Told | str) -> Iterator[Finding]:
+    if isinstance(told, str):
+        needed = "an answer of what reads and writes settings"
+        yield Finding(node=node, subject=SETTING, found=told, needed=needed, action=SAME_PATH)
+        return
+    for one in told.problems:
+        found = f"{one.found} ({one.setting})"
+        yield Finding(node=node, subject=SETTING, found=found, needed=one.needed, action=one.action)
 
 
 def _of_lost(lost: Lost) -> Finding:

@@ -53,8 +53,10 @@ def prepare_in(
 ) -> Prepared:
     """Return the plan of a campaign in a venue; UsageError says which of the options cannot be."""
     from fabricbench.campaign.plan import plan_run  # noqa: PLC0415
+    from fabricbench.campaign.venue import in_conditions  # noqa: PLC0415
 
     wanted = _find_campaign(campaign)
+    venue = in_conditions(venue, wanted.conditions)
     testbed = venue.testbed()
     noise = _noise(noise_from, testbed)
     plan = plan_run(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from fabricbench.campaign.attempt import start_of
@@ -15,7 +16,7 @@ from fabricbench.campaign.preflight import SKIPPED, other_load, pass_preflight, 
 from fabricbench.campaign.run_directory import RunDirectory, StoredPlan
 from fabricbench.campaign.specification import Campaign
 from fabricbench.campaign.trust import check_trust, is_sealed, seal_plan
-from fabricbench.campaign.venue import Venue
+from fabricbench.campaign.venue import Conditioned, Venue
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.lab import crowding
 from fabricbench.launch.launcher import Launcher
@@ -30,6 +31,7 @@ from fabricbench.record.manifest import (
     read_manifest,
     write_manifest,
 )
+from fabricbench.settings.session import SettingsSession, varied_settings
 from fabricbench.testbed.model import Launcher as LauncherName
 
 Notify = Callable[[Event], None]
@@ -177,7 +179,7 @@ def _execute_plan(directory: RunDirectory, stored: StoredPlan, notify: Notify, e
         start_of(launch, stored.plan).program(directory.path)  # what is missing is to be said now, not in the middle
     place = stored.venue.testbed().launcher
     load = other_load() if not place.is_cluster else None  # before a lab is started, which is work too
-    with stored.place.open() as launcher:
+    with stored.place.open() as launcher, _varied(stored, launcher, directory, notify) as settings:
         for warning in (load, *(crowding() if place is LauncherName.LAB else ())):
             if warning is not None:
                 notify(Notice(warning))
@@ -192,7 +194,26 @@ def _execute_plan(directory: RunDirectory, stored: StoredPlan, notify: Notify, e
             _describe(directory.path, _manifest(stored, launcher))
         else:
             _bring_up_to_date(directory.path, stored.plan)
-        Execution(directory, stored.plan, launcher, notify).run()
+        Execution(directory, stored.plan, launcher, notify, settings=settings).run()
+
+
+def _varied(
+    stored: StoredPlan, launcher: Launcher, directory: RunDirectory, notify: Notify
+) -> AbstractContextManager[SettingsSession | None]:
+    """Return the context in which the settings of the venue's conditions are varied; at its end they are what they were."""
+    venue = stored.place
+    if not isinstance(venue, Conditioned):
+        return nullcontext()
+    testbed = venue.testbed()
+    return varied_settings(
+        launcher.in_node,
+        [node.name for node in testbed.nodes],
+        venue.sides(),
+        run=directory.path,
+        notice=lambda text: notify(Notice(text)),
+        are_apart=testbed.launcher.is_cluster,
+        lives_with=launcher.lives_with(),
+    )
 
 
 def _bring_up_to_date(path: Path, plan: RunPlan) -> None:

@@ -9,10 +9,10 @@
     pattern = "pingpong"
     message_bytes = ["8B", "64B", "1KiB"]
 
-Beside or instead of experiments it may hold kernels and applications, `[[workload]]` (`workload.adapter`), and `[decision]` says
-what all this is measured for (`record.decision_table`). What a campaign does not say, `plan` decides; what a fabric cannot carry,
-`cells` knows; what a pattern is and may be told, `fabricbench.patterns`: parameters are checked against that table, and a list of
-values becomes a cell each.
+Beside or instead of experiments it may hold kernels and applications, `[[workload]]` (`workload.adapter`), `[[condition]]` varies
+more than the fabric (`condition`), and `[decision]` says what all this is measured for (`record.decision_table`). What a campaign
+does not say, `plan` decides; what a fabric cannot carry, `cells` knows; what a pattern is and may be told, `fabricbench.patterns`:
+parameters are checked against that table, and a list of values becomes a cell each.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from fabricbench.campaign.condition import Condition, check_conditions
 from fabricbench.configuration import did_you_mean, read_table, validated
 from fabricbench.model import Layer, Model, Pattern, Receive
 from fabricbench.patterns import PATTERNS, Family, Parameter
@@ -283,11 +284,12 @@ class CampaignTable(Model):
 
 
 class Campaign(CampaignTable):
-    """Experiments and workloads, the number of blocks that each is repeated in, and how they weigh in a decision."""
+    """Experiments and workloads, how many blocks repeat them, how they weigh in a decision, and what varies beside the fabric."""
 
     experiments: tuple[Experiment, ...] = ()
     workloads: tuple[AnyTable, ...] = ()
     decision: DecisionTable | None = None
+    conditions: tuple[Condition, ...] = ()
 
     @model_validator(mode="before")
     @classmethod
@@ -311,7 +313,7 @@ class Campaign(CampaignTable):
 
 
 class CampaignFile(Model):
-    """A campaign file: one `[campaign]`, an `[[experiment]]` or `[[workload]]` for each, perhaps `[decision]`.
+    """A campaign file: one `[campaign]`, an `[[experiment]]` or `[[workload]]` for each, perhaps `[decision]` and `[[condition]]`.
 
     `[[npb]]` is a workload of that kind.
     """
@@ -321,6 +323,13 @@ class CampaignFile(Model):
     npb: tuple[NpbTable, ...] = ()
     workload: tuple[AnyTable, ...] = ()
     decision: DecisionTable | None = None
+    condition: tuple[Condition, ...] = ()
+
+    @field_validator("condition")
+    @classmethod
+    def _conditions_are_told_apart(cls, value: tuple[Condition, ...]) -> tuple[Condition, ...]:
+        check_conditions(value)
+        return value
 
     @model_validator(mode="after")
     def _asks_for_something(self) -> CampaignFile:
@@ -373,5 +382,9 @@ def campaign_of(data: dict[str, Any], source: str) -> Campaign:
         data = {**data, "campaign": {"name": Path(source).stem, **table}}
     file = validated(data, CampaignFile, source, {"folder": Path(source).parent})
     return Campaign(
-        **file.campaign.model_dump(), experiments=file.experiment, workloads=file.workloads, decision=file.decision
+        **file.campaign.model_dump(),
+        experiments=file.experiment,
+        workloads=file.workloads,
+        decision=file.decision,
+        conditions=file.condition,
     )

@@ -16,12 +16,14 @@ from contextlib import suppress
 from shlex import join, quote
 
 from fabricbench.campaign.attempt import start_of
+from fabricbench.campaign.condition import commands_of
 from fabricbench.campaign.run_directory import PLAN, SEAL, RunDirectory, StoredPlan
+from fabricbench.campaign.venue import Conditioned
 from fabricbench.errors import EnvironmentLacks, FabricbenchError, UsageError
 from fabricbench.lab.ledger import state_directory
 from fabricbench.record.atomic import replace_text
 from fabricbench.record.integrity import read_file
-from fabricbench.testbed.model import Launcher, Mpi
+from fabricbench.testbed.model import Launcher, Mpi, Testbed
 
 KEY = "plan.key"
 KEY_BYTES = 32
@@ -70,15 +72,31 @@ def beyond_this_installation(stored: StoredPlan) -> Iterator[str]:
     testbed = stored.venue.testbed()
     for mpi in dict.fromkeys((*stored.plan.mpis, *testbed.mpis)):
         yield from _of_mpi(mpi)
+    if isinstance(stored.venue, Conditioned):
+        yield from _of_conditions(stored.venue)
+    yield from _of_reaching(testbed)
+
+
+def _of_conditions(venue: Conditioned) -> Iterator[str]:
+    for side, lines in commands_of(venue.of.testbed(), venue.conditions, with_sudo=False):
+        yield from (f"settings of hosts for {side}: {line}" for line in lines)
+    for one in venue.conditions:
+        yield from (f"custom {each.name} of condition {one.name} is read by {join(each.read)}" for each in one.custom)
+
+
+def _of_reaching(testbed: Testbed) -> Iterator[str]:
+    nodes = ", ".join(node.name for node in testbed.nodes)
     if isinstance(testbed.starter, tuple):
         yield f"ranks are started by {join(testbed.starter)}"
     elif testbed.starter is not None:
-        yield f"{testbed.starter} starts ranks on {', '.join(node.name for node in testbed.nodes)}"
+        yield f"{testbed.starter} starts ranks on {nodes}"
     if testbed.slurm is not None:
         yield from (f"a job of it runs {line}" for line in testbed.slurm.lines)
         yield from (f"a job of it is submitted with {option}" for option in testbed.slurm.options)
-    if testbed.launcher is Launcher.SSH:
-        yield f"ssh logs in on {', '.join(node.name for node in testbed.nodes)}"
+    if testbed.reach is not None:
+        yield f"{nodes} are reached by {join(testbed.reach)}"
+    elif testbed.launcher is Launcher.SSH:
+        yield f"ssh logs in on {nodes}"
 
 
 def _of_mpi(mpi: Mpi) -> Iterator[str]:

@@ -15,10 +15,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from fabricbench.campaign.condition import Condition, expanded, sides_of
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.lab import Lab, lab_support, parse_fabrics, running_labs
 from fabricbench.lab.fabric import EmulatedFabric
 from fabricbench.lab.presets import PRESETS
+from fabricbench.lab.process import ProcessIdentity
 from fabricbench.lab.topology import CONTROL_INTERFACE, plan_lab
 from fabricbench.launch.lab import LabLauncher
 from fabricbench.launch.launcher import Launcher
@@ -28,6 +30,7 @@ from fabricbench.launch.slurm import SlurmLauncher
 from fabricbench.launch.ssh import SshLauncher
 from fabricbench.launch.starting import yield_library
 from fabricbench.model import Model
+from fabricbench.settings.session import Sides
 from fabricbench.testbed.allocation import check_allocated, check_in_job
 from fabricbench.testbed.model import Launcher as LauncherName
 from fabricbench.testbed.model import Lost, Testbed
@@ -161,7 +164,49 @@ class Twins(Model):
             yield launcher
 
 
-Venue = OwnLab | Standing | Twins
+class Conditioned(Model):
+    """A venue whose fabrics stand in it once for each condition that a campaign measures them in."""
+
+    kind: Literal["conditioned"] = "conditioned"
+    of: OwnLab | Standing = Field(discriminator="kind")
+    conditions: tuple[Condition, ...] = Field(min_length=1)
+
+    def testbed(self) -> Testbed:
+        """Return the testbed with a fabric for each fabric in each of its conditions. Raises UsageError."""
+        return expanded(self.of.testbed(), self.conditions)
+
+    def sides(self) -> Sides:
+        """Return what is set of hosts for each of these; nothing where none sets anything."""
+        return sides_of(self.of.testbed(), self.conditions)
+
+    def without(self, nodes: Collection[str]) -> Conditioned:
+        """Return the venue without these nodes."""
+        return self.model_copy(update={"of": self.of.without(nodes)})
+
+    def sketch(self) -> Launcher:
+        """Return the venue's own launcher, which takes fabrics as it is given them."""
+        return self.of.sketch()
+
+    @contextmanager
+    def open(self) -> Iterator[Launcher]:
+        """Open the venue itself; `campaign.run` applies the conditions."""
+        with self.of.open() as launcher:
+            yield launcher
+
+
+def in_conditions(venue: Venue, conditions: tuple[Condition, ...]) -> Venue:
+    """Return a venue in the conditions of a campaign. Raises UsageError where one fabric is compared with itself."""
+    if not conditions:
+        return venue
+    if isinstance(venue, Twins):
+        raise UsageError(
+            "a self-check compares a fabric with itself, and the campaign varies conditions",
+            hint="take a campaign without [[condition]], or give `run` one with two conditions that set the same",
+        )
+    return Conditioned(of=venue.of if isinstance(venue, Conditioned) else venue, conditions=conditions)
+
+
+Venue = OwnLab | Standing | Twins | Conditioned
 AnyVenue = Annotated[Venue, Field(discriminator="kind")]
 
 
@@ -233,6 +278,10 @@ class _SketchedLab:
         del working_directory
         added = [f"{name}={value}" for name, value in environment.items()]
         return ["fabricbench", "lab", "exec", "LAB", node, "--", *(["env", *added] if added else []), *command]
+
+    @property
+    def keeper(self) -> ProcessIdentity:
+        raise EnvironmentLacks("the lab is not built yet")
 
     def lost(self) -> Lost | None:
         return None

@@ -11,6 +11,7 @@ from fabricbench.analysis.findings import Findings
 from fabricbench.analysis.material import Material
 from fabricbench.chapters import (
     applications,
+    conditions,
     congestion,
     decision,
     kernels,
@@ -24,6 +25,7 @@ from fabricbench.model import Model
 
 CHAPTERS: tuple[Chapter, ...] = (
     decision.CHAPTER,
+    conditions.CHAPTER,
     topologies.CHAPTER,
     congestion.CHAPTER,
     operations.CHAPTER,

@@ -10,14 +10,14 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from fabricbench.cli import completion
+from fabricbench.cli import completion, restore
 from fabricbench.cli.output import say
 from fabricbench.errors import EnvironmentLacks, FabricbenchError, Interrupted, UsageError, exit_codes
 
 # Each module here defines `register(app)`. One line for each subcommand.
 from fabricbench.cli import (  # isort: skip
     run, plan, resume, import_, compare, report, check, selfcheck, show, verify, runs, map as map_, list as list_, lab,
-    doctor, build, version,
+    testbed, doctor, build, version,
 )  # fmt: skip
 
 COMMANDS = (
@@ -35,6 +35,7 @@ COMMANDS = (
     map_,
     list_,
     lab,
+    testbed,
     doctor,
     build,
     version,
@@ -71,6 +72,7 @@ starting.over()
 def main() -> None:
     """Run the command line; every error of ours becomes a message on stderr and its exit code."""
     try:
+        restore.restore_at_start(sys.argv[1:])
         with completion.mended():
             app()
     except FabricbenchError as error:

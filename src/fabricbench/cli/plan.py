@@ -6,6 +6,7 @@ And what the planned campaign will find, in words: a small table here, one line 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -29,6 +30,7 @@ from fabricbench.cli.submitting import OURS, command_inside, prepare_for_job, sc
 from fabricbench.model import Layer
 from fabricbench.quantity import format_bytes, format_duration, format_seconds
 from fabricbench.table import as_text, table
+from fabricbench.testbed.model import Launcher
 
 if TYPE_CHECKING:
     from fabricbench.campaign.order import LaunchPlan
@@ -145,6 +147,7 @@ def _data(prepared: Prepared, commands: dict[str, Command], allowed: float | Non
         "finds": finds.model_dump(mode="json"),
         "gate": None if gate is None else gate.model_dump(mode="json"),
         "mpis": _binaries(prepared),
+        "settings": _settings(prepared),
         "cells": [cell.model_dump(mode="json") for cell in plan.cells],
         "launches": [
             {
@@ -184,9 +187,40 @@ def _lines(prepared: Prepared, commands: dict[str, Command], allowed: float | No
     for launch in (one for one in plan.launches if one.block == 0):
         what = f"{launch.fabric} {launch.workload.name}" if launch.workload else launch.fabric
         yield f"  {what}: {str(commands[launch.launch_id]).replace(launch.launch_id, 'LAUNCH')}"
+    yield from _settings_lines(prepared)
     yield ""
     yield "tests, by number:"
     yield from _cell_lines(plan.cells)
+
+
+def _settings(prepared: Prepared) -> dict[str, list[str]]:
+    """Return the commands that set each side's settings of hosts; empty where no condition sets any."""
+    from fabricbench.campaign.condition import commands_of  # noqa: PLC0415 - keeps the start of the program fast
+    from fabricbench.campaign.venue import Conditioned  # noqa: PLC0415
+
+    venue = prepared.venue
+    if not isinstance(venue, Conditioned):
+        return {}
+    place = venue.of.testbed()
+    # Who logs in as root elsewhere is asked for no sudo there; in a lab everybody is root.
+    is_root = place.launcher is Launcher.LAB or os.geteuid() == 0
+    return dict(commands_of(place, venue.conditions, with_sudo=not is_root))
+
+
+def _settings_lines(prepared: Prepared) -> Iterator[str]:
+    settings = _settings(prepared)
+    if not settings:
+        return
+    from fabricbench.testbed.preflight_result import folded  # noqa: PLC0415
+
+    nodes = folded(node.name for node in prepared.venue.testbed().nodes)
+    yield ""
+    yield f"settings of {nodes} for each side, written before a launch where they differ; what a side does not set is as it was:"
+    for side, lines in settings.items():
+        yield from (f"  {side}: {line}" for line in lines)
+    if any("DEV" in line.split() for lines in settings.values() for line in lines):
+        yield "  DEV stands for the node's interface in the fabric's subnet"
+    yield "  all are read back before and after each launch, and restored at the end (docs/conditions.md)"
 
 
 def _time_note(plan: RunPlan) -> str:

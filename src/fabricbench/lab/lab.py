@@ -104,6 +104,11 @@ class Lab:
         return ledger.directory_of(self.name)
 
     @property
+    def keeper(self) -> ProcessIdentity:
+        """The process that the lab ends with."""
+        return self.entry.keeper
+
+    @property
     def agent(self) -> Path:
         """The ssh-like program that MPI's starters use inside the lab to reach the other nodes."""
         return self.directory / "agent"

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from fabricbench.lab.process import ProcessIdentity
 from fabricbench.launch.launcher import Command, OnThisMachine
 from fabricbench.launch.mpi import MpiStarter
 from fabricbench.launch.starting import Placement
@@ -32,6 +33,10 @@ class EnterableLab(Protocol):
 
     def testbed(self) -> Testbed:
         """Return the testbed that the lab is."""
+
+    @property
+    def keeper(self) -> ProcessIdentity:
+        """The process that the lab ends with."""
 
     def lost(self) -> Lost | None:
         """Return which process of the lab has ended; None while all live."""
@@ -78,6 +83,10 @@ class LabLauncher(OnThisMachine):
             control_interface=self._lab.control_interface,
             preload=self._preload,
         )
+
+    def lives_with(self) -> ProcessIdentity:
+        """Return the lab's keeper."""
+        return self._lab.keeper
 
     def lost(self) -> Lost | None:
         """Return what of the lab has ended."""

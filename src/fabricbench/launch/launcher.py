@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from fabricbench.lab.process import ProcessIdentity
 from fabricbench.record.launch import CellLateness
 from fabricbench.testbed.model import Fabric, Lost
 
@@ -50,6 +51,9 @@ class Launcher(Protocol):
     def failed_nodes(self) -> Mapping[str, str]:
         """Ask every node that is a machine of its own; return those that do not answer, each with the reason."""
 
+    def lives_with(self) -> ProcessIdentity | None:
+        """Return the process that the nodes end with; None where they are machines."""
+
     def lost(self) -> Lost | None:
         """Return what of the testbed is gone, so that no launch can succeed any more; None while it is whole, or cannot be told."""
 
@@ -81,6 +85,10 @@ class OnThisMachine:
 
 class RealMachines:
     """What launchers over real machines share: nothing is emulated, and what is gone is told by the launch that fails."""
+
+    def lives_with(self) -> ProcessIdentity | None:
+        """Return nothing."""
+        return None
 
     def lost(self) -> Lost | None:
         """Return nothing."""

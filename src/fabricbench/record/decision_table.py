@@ -166,17 +166,22 @@ def decision_of(manifest: Manifest) -> DecisionTable | None:
 def prices_of(table: DecisionTable, fabrics: Sequence[Fabric]) -> tuple[dict[str, FabricPrice], str]:
     """Return the price of each fabric that has one, and the currency that all are in.
 
-    A price in the table comes before the testbed's. UsageError for a price of no fabric, and where currencies differ: nothing here
-    knows what one is worth in another.
+    A price in the table comes before the testbed's, and is that of a fabric in all its conditions. UsageError for a price of no
+    fabric, and where currencies differ: nothing here knows what one is worth in another.
     """
-    names = [fabric.name for fabric in fabrics]
+    names = list(dict.fromkeys(name for fabric in fabrics for name in (fabric.name, fabric.of_network)))
     for name in table.price:
         if name not in names:
             raise UsageError(
                 f"[decision.price] names {name!r}, which is no fabric here{did_you_mean(name, names)}",
                 hint=f"the fabrics are {', '.join(names)}",
             )
-    prices = dict(table.price)
+    prices = {
+        fabric.name: table.price[name]
+        for fabric in fabrics
+        for name in (fabric.of_network, fabric.name)
+        if name in table.price
+    }
     currencies = {} if table.currency is None else {table.currency: "[decision]"}
     for fabric in fabrics:
         if fabric.name not in prices and fabric.price_per_node is not None:

@@ -69,13 +69,26 @@ class CellLateness(Model):
     maximum: float
 
 
+class HeldSetting(Model):
+    """A setting of the hosts that was varied: what its side wished (empty: what it was before the run), and what nodes read.
+
+    `before` and `after` the launch, by value, the nodes as a node set; under an empty value those that did not tell.
+    """
+
+    setting: str
+    wished: str
+    before: dict[str, str]
+    after: dict[str, str]
+
+
 class LaunchFacts(Model):
     """What only the one who ran the launch knows. `proof`: did its traffic take its fabric; `invalid_because` says why not.
 
     `origin` and `proof` are None in runs of earlier versions, which have `is_valid` alone: ask `LaunchSummary` for them.
     `outcome` is how it ended, None in runs of earlier versions; `signal` and `died_on` (a node) are there where a signal ended it.
     `conditions` are what a reader must know of how programs were started (how MPI waits, say): what -> fact. `lateness` is that
-    of the launch's emulated switch, by the cell's number; a cell of which nothing is known is left out.
+    of the launch's emulated switch, by the cell's number; a cell of which nothing is known is left out. `settings` are the hosts'
+    that the campaign varies, as they were read back.
     """
 
     block: int | None = None
@@ -93,6 +106,7 @@ class LaunchFacts(Model):
     switches_before: dict[str, Any] = {}
     switches_after: dict[str, Any] = {}
     lateness: dict[int, CellLateness] = {}
+    settings: tuple[HeldSetting, ...] = ()
 
     def has_dead_switch(self, fabric: str) -> bool:
         """Tell whether the emulated switch of a fabric was dead when the launch had ended."""

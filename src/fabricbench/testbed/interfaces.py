@@ -9,8 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pyroute2.ethtool import Ethtool
-
 from fabricbench.model import Model
 from fabricbench.testbed.host import read_integer, read_text
 
@@ -60,6 +58,8 @@ class Interface(Model):
 
 def read_interfaces(root: Path) -> tuple[Interface, ...]:
     """Return every interface of this network namespace, by name."""
+    from pyroute2.ethtool import Ethtool  # noqa: PLC0415 - takes longer to import than all else; the names above are wanted alone
+
     calls = Ethtool()
     try:
         return tuple(

@@ -165,6 +165,11 @@ class Fabric(Model):
     condition: str = ""
 
     @property
+    def of_network(self) -> str:
+        """The name of the network that it is: its own, or that of the fabric of which it is a condition."""
+        return self.network or self.name
+
+    @property
     def has_interface(self) -> bool:
         """Whether the fabric is reached through a network interface."""
         return self.interface is not None or self.subnet is not None

@@ -322,6 +322,8 @@ def _distinct(fabrics: Iterable[Fabric], attached: Iterable[Attached]) -> Iterat
     for one, other in combinations([fabric for fabric in fabrics if fabric.has_interface], 2):
         if one.condition_of and one.condition_of == other.condition_of:
             continue
+        if one.network and one.network == other.network:
+            continue
         pair = PAIR.join((one.name, other.name))
         what = _shared(one, other)
         nodes = [""] if what else []

@@ -11,7 +11,10 @@ from ClusterShell.NodeSet import NodeSet, NodeSetException
 from fabricbench.errors import EnvironmentLacks, FabricbenchError, UsageError
 from fabricbench.model import Model
 
-OF_THE_ENVIRONMENT = {"reach", "fabricbench", "program", "mpi", "lab"}
+SETTING = "setting"
+"""The subject of what keeps a setting from being varied."""
+
+OF_THE_ENVIRONMENT = {"reach", "fabricbench", "program", "mpi", "lab", SETTING}
 """The subjects that no change of the testbed file mends: a refusal for these alone says that the environment lacks something."""
 
 MOST_TOLD = 20

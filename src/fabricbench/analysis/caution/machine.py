@@ -115,7 +115,7 @@ def _times(cell: CellMeasured, doubt: Doubt) -> str:
 
 def _switch_over_its_life(side: Side) -> Iterator[Caution]:
     statuses = [launch.summary.facts.switches_after for launch in side.launches]
-    late = [found for status in statuses for found in _lateness(status.get(side.fabric.name, status))]
+    late = [found for status in statuses for found in _lateness(status.get(side.fabric.of_network, status))]
     if late:
         text = (
             f"the emulated switch released frames up to {format_seconds(max(late) * 1e-9)} late (p99 since its start, "
@@ -151,7 +151,7 @@ FEW_OUT_OF_ORDER = 1e-4
 
 def _emulators_own_failures(side: Side) -> Iterator[Caution]:
     """Tell of frames that the emulator lost or delayed wrongly by itself, which the emulated fabric would not have."""
-    counted = [_own_failures(launch, side.fabric.name) for launch in side.launches]
+    counted = [_own_failures(launch, side.fabric.of_network) for launch in side.launches]
     total = sum(counted, Counter[str]())
     received = total.pop(RECEIVED, 0)
     if not total:

@@ -22,6 +22,7 @@ from fabricbench.analysis.findings.cells import (
     is_basic,
     is_sweep,
 )
+from fabricbench.analysis.findings.conditions import Interaction, InteractionVerdict
 from fabricbench.analysis.findings.patterns import (
     Coefficient,
     Congestion,
@@ -95,6 +96,8 @@ __all__ = [
     "Findings",
     "Grade",
     "Headline",
+    "Interaction",
+    "InteractionVerdict",
     "Interval",
     "KernelFindings",
     "KernelName",

@@ -1,0 +1,145 @@
+"""Whether what a condition does depends on the network: the ratio of two ratios, block by block, with interval and verdict.
+
+On each of two networks a condition has an effect, the ratio of its value to that of the first condition. The interaction is the
+ratio of the two effects. All four launches are of one block, so what a block has in common cancels; blocks in which one of the four
+is missing tell nothing. On logarithms it is a difference of differences, and is tested as a comparison of two fabrics is: one
+Student's t, p-values corrected over all interactions of the report, the same margin. Source: a two-factor experiment in randomised
+complete blocks, Montgomery, "Design and Analysis of Experiments", chapters 4 and 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabricbench.analysis.comparing import Pairing, number, slow_mode, survivors
+from fabricbench.analysis.findings import CellKey, Interaction, InteractionVerdict, Interval
+from fabricbench.analysis.measured import Side, clock_deviation
+from fabricbench.model import Layer
+from fabricbench.statistics.decision import DECISIONS, Decision, corrected, decision_codes, p_values_of
+from fabricbench.statistics.ratios import Ratios, paired_ratios
+
+Floats = NDArray[np.float64]
+
+
+VERDICTS = {
+    Decision.HIGHER: InteractionVerdict.MORE,
+    Decision.HIGHER_AHEAD: InteractionVerdict.PERHAPS_MORE,
+    Decision.LOWER: InteractionVerdict.LESS,
+    Decision.LOWER_AHEAD: InteractionVerdict.PERHAPS_LESS,
+    Decision.EQUIVALENT: InteractionVerdict.SAME,
+    Decision.UNDECIDED: InteractionVerdict.OPEN,
+}
+
+
+@dataclass(frozen=True)
+class _Square:
+    """Four sides: two conditions of each of two networks, as the pairing of each network's."""
+
+    a: Pairing
+    b: Pairing
+    key: CellKey
+
+    def rows(self) -> tuple[Floats, Floats]:
+        """Return the log effects on both networks of the blocks that have all four, more being better."""
+        sign = -1.0 if self.key.metric.is_lower_better else 1.0
+        of_a, of_b = (
+            dict(zip(pairing.shared_blocks, sign * pairing.log_ratios(self.key), strict=True))
+            for pairing in (self.a, self.b)
+        )
+        shared = [block for block in sorted(set(of_a) & set(of_b)) if not np.isnan(of_a[block] + of_b[block])]
+        return np.array([of_a[block] for block in shared]), np.array([of_b[block] for block in shared])
+
+    def clock_floor(self) -> float:
+        """Return the deviation that the clock's resolution alone makes."""
+        of_a, of_b = (clock_deviation(one.a.cells[self.key], one.b.cells[self.key]) for one in (self.a, self.b))
+        return float(np.hypot(of_a, of_b))
+
+    def doubt(self) -> str:
+        """Return why four sides bear no verdict: launches in two groups, or too many that gave nothing."""
+        modes = [words for one in (self.a, self.b) if (words := slow_mode(one)) is not None]
+        thin = [name for one in (self.a, self.b) for name in survivors((one.a, one.b), (self.key,))[0]]
+        return "; ".join([*modes, *(f"too many launches on {name} gave nothing" for name in dict.fromkeys(thin))])
+
+
+def networks_of(sides: Sequence[Side]) -> dict[str, list[Side]]:
+    """Return the networks that were measured in several conditions of one campaign, with the sides of each, in their order."""
+    found: dict[str, list[Side]] = {}
+    for side in sides:
+        if side.fabric.network and side.run is sides[0].run:
+            found.setdefault(side.fabric.network, []).append(side)
+    return {network: of_network for network, of_network in found.items() if len(of_network) > 1}
+
+
+def interactions_of(
+    sides: Sequence[Side], pairings: Sequence[Pairing], *, margin: float, confidence: float, level: float
+) -> tuple[Interaction, ...]:
+    """Return the interaction of every two networks and each of their common conditions with the first of these, by cell.
+
+    Intervals are at `confidence`, uncorrected; verdicts are corrected over all that are returned, and may err by 1 - `level`.
+    """
+    squares = list(_squares(sides, {(one.a.name, one.b.name): one for one in pairings if one.is_paired}))
+    rows = [square.rows() for square in squares]
+    known = [(square, row) for square, row in zip(squares, rows, strict=True) if row[0].size]
+    if not known:
+        return ()
+    width = max(row[0].size for _, row in known)
+    logs = np.full((len(known), width), np.nan)
+    for index, (_, (of_a, of_b)) in enumerate(known):
+        logs[index, : of_a.size] = of_b - of_a
+    floors = np.array([square.clock_floor() for square, _ in known])
+    ratios = paired_ratios(logs, confidence, least_deviation=floors)
+    adjusted = corrected(p_values_of(ratios, margin))
+    codes = decision_codes(ratios, adjusted, margin, level)
+    return tuple(
+        _interaction(square, row, ratios, index, float(adjusted.zero[index]), DECISIONS[codes[index]], confidence)
+        for index, (square, row) in enumerate(known)
+    )
+
+
+def _squares(sides: Sequence[Side], pairings: dict[tuple[str, str], Pairing]) -> Iterator[_Square]:
+    networks = networks_of(sides)
+    for one, other in combinations(networks, 2):
+        of_one, of_other = ({side.fabric.condition: side.name for side in networks[each]} for each in (one, other))
+        first, *rest = [name for name in of_one if name in of_other] or [""]
+        for condition in rest:
+            a = pairings.get((of_one[first], of_one[condition]))
+            b = pairings.get((of_other[first], of_other[condition]))
+            if a is not None and b is not None:
+                yield from (_Square(a, b, key) for key in a.keys if key in b.keys and key.layer is not Layer.MEMORY)
+
+
+def _interaction(
+    square: _Square,
+    row: tuple[Floats, Floats],
+    ratios: Ratios,
+    index: int,
+    p_adjusted: float,
+    decision: Decision,
+    confidence: float,
+) -> Interaction:
+    effects = [_interval(paired_ratios(logs[np.newaxis, :], confidence), 0) for logs in row]
+    doubt = square.doubt()
+    return Interaction(
+        key=square.key,
+        network_a=square.a.a.fabric.network,
+        network_b=square.b.a.fabric.network,
+        first=square.a.a.fabric.condition,
+        condition=square.a.b.fabric.condition,
+        effect_a=effects[0],
+        effect_b=effects[1],
+        ratio=_interval(ratios, index),
+        p_adjusted=number(p_adjusted),
+        verdict=InteractionVerdict.OPEN if doubt else VERDICTS[decision],
+        doubt=doubt,
+        blocks=int(ratios.launches[index]),
+    )
+
+
+def _interval(ratios: Ratios, index: int) -> Interval:
+    low, high = number(float(ratios.low[index])), number(float(ratios.high[index]))
+    return Interval(value=float(ratios.ratio[index]), low=low, high=high)

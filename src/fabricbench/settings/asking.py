@@ -1,0 +1,68 @@
+"""Gives every node its order (`agent`) and returns what each told."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+
+from pydantic import ValidationError
+
+from fabricbench.errors import FabricbenchError
+from fabricbench.launch.asking import MOST_IN_FLIGHT, Answer, Limits, ask_all
+from fabricbench.settings.agent import MODULE, Order, Told
+from fabricbench.settings.setting import as_json
+
+NODE_SECONDS = 40.0
+"""A node that answers, starts Python, and writes a few settings, some of which take a link down for seconds."""
+
+SECONDS_A_NODE = 0.5
+
+InNode = Callable[[str, Sequence[str]], list[str]]
+"""The tokens that run tokens on a node, by its name."""
+
+Silence = str
+"""Why a node told nothing."""
+
+
+def question(in_node: InNode, node: str, order: Order) -> list[str]:
+    """Return the tokens that give a node its order. Raises FabricbenchError."""
+    return in_node(node, [sys.executable, "-m", MODULE, as_json(order)])
+
+
+def ask_nodes(in_node: InNode, orders: Mapping[str, Order], *, are_apart: bool = True) -> dict[str, Told | Silence]:
+    """Return what each node told, or why it told nothing. `are_apart`: each has processors of its own."""
+    questions: dict[str, Sequence[str]] = {}
+    found: dict[str, Told | Silence] = {}
+    for node, order in orders.items():
+        try:
+            questions[node] = question(in_node, node, order)
+        except FabricbenchError as error:
+            found[node] = error.message
+    found |= ask_each(questions, are_apart=are_apart)
+    return {node: found[node] for node in orders}
+
+
+def ask_each(
+    questions: Mapping[str, Sequence[str]], *, are_apart: bool = True, each_s: float = NODE_SECONDS
+) -> dict[str, Told | Silence]:
+    """Return what came of each question (tokens)."""
+    limits = Limits(
+        each_s=each_s,
+        all_s=each_s + SECONDS_A_NODE * len(questions),
+        in_flight=MOST_IN_FLIGHT if are_apart else max(2, len(os.sched_getaffinity(0))),
+    )
+    return {name: _understood(answer) for name, answer in ask_all(questions, limits).items()}
+
+
+def _understood(answer: Answer) -> Told | Silence:
+    # Whatever a login shell prints comes before the agent's one line.
+    line = next((one for one in reversed(answer.stdout.splitlines()) if one.startswith("{")), None)
+    if line is not None and answer.exit_code == 0:
+        try:
+            return Told.model_validate_json(line)
+        except ValidationError:
+            return "its answer cannot be read: another version of fabricbench is there"
+    if answer.problem is not None:
+        return answer.problem
+    return (answer.stderr.strip().splitlines() or [f"exit code {answer.exit_code}"])[-1].strip()

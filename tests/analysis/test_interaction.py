@@ -1,0 +1,98 @@
+"""Interactions of networks and conditions: the truth is found, nothing beyond it is claimed, A/A data errs as seldom as it may."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from fabricbench.analysis.comparing import all_pairs
+from fabricbench.analysis.findings import Interaction, InteractionVerdict
+from fabricbench.analysis.interaction import interactions_of, networks_of
+from fabricbench.analysis.measured import Side
+from fabricbench.chapters.conditions import find, outcome
+from fabricbench.model import Layer
+from support.simulated_sides import keys_of, sides_of
+
+NAMES = ("eth-usual", "eth-jumbo", "myri-usual", "myri-jumbo")
+KEYS = keys_of((Layer.TCP,), trips=(64,), streams=(65536,))
+
+
+def sides(effects: dict[str, float], blocks: int, seed: int, noise: float = 0.01) -> list[Side]:
+    """Sides whose values are 1000 times `effects`, and share the blocks' own drift."""
+    random = np.random.default_rng(seed)
+    drift = random.normal(0.0, 0.1, size=blocks)
+    logs = np.log(1000.0) + drift + random.normal(0.0, noise, size=(len(NAMES), len(KEYS), blocks))
+    logs += np.log([[effects.get(name, 1.0)] for name in NAMES])[:, :, np.newaxis]
+    return [in_condition(side) for side in sides_of(KEYS, logs, NAMES)]
+
+
+def in_condition(side: Side) -> Side:
+    network, condition = side.name.split("-")
+    fabric = side.fabric.model_copy(update={"network": network, "condition": condition})
+    return replace(side, fabric=fabric, runs=(side.run,))
+
+
+def found(of: Sequence[Side], margin: float = 0.02) -> dict[str, Interaction]:
+    rows = interactions_of(of, all_pairs(of), margin=margin, confidence=0.95, level=0.95)
+    return {one.key.pattern.value: one for one in rows}
+
+
+def test_a_condition_that_helps_one_network_only_is_an_interaction_of_that_size():
+    rows = found(sides({"myri-jumbo": 1.3}, blocks=12, seed=1))
+    throughput, time = rows["stream"], rows["pingpong"]
+    assert (throughput.network_a, throughput.network_b) == ("eth", "myri")
+    assert (throughput.first, throughput.condition, throughput.blocks) == ("usual", "jumbo", 12)
+    assert throughput.verdict is InteractionVerdict.MORE
+    assert throughput.ratio.low is not None
+    assert throughput.ratio.high is not None
+    assert throughput.ratio.low < 1.3 < throughput.ratio.high
+    assert throughput.effect_a.value == pytest.approx(1.0, rel=0.02)
+    assert throughput.effect_b.value == pytest.approx(1.3, rel=0.02)
+    # A time that is 1.3 times as long is worse.
+    assert time.verdict is InteractionVerdict.LESS
+    assert time.ratio.value == pytest.approx(1 / 1.3, rel=0.02)
+    assert outcome(throughput, 0.02) == "does more for myri than for eth, by over 2 %"
+    assert outcome(time, 0.02) == "does more for eth than for myri, by over 2 %"
+
+
+def test_a_condition_that_does_the_same_everywhere_is_no_interaction_however_large_its_effect():
+    rows = found(sides({"eth-jumbo": 2.0, "myri-jumbo": 2.0}, blocks=40, seed=2))
+    assert {one.verdict for one in rows.values()} == {InteractionVerdict.SAME}
+    assert outcome(rows["stream"], 0.02) == "the same on both within 2 %"
+
+
+def test_few_blocks_claim_nothing():
+    rows = found(sides({"myri-jumbo": 1.03}, blocks=3, seed=3, noise=0.05))
+    assert {outcome(one, 0.02) for one in rows.values()} == {"not shown either way"}
+    assert all(one.ratio.low is not None for one in rows.values())
+
+
+def test_blocks_that_lack_one_of_the_four_tell_nothing():
+    of = sides({"myri-jumbo": 1.3}, blocks=12, seed=4)
+    for key in KEYS:
+        of[0].cells[key].launch_values[3] = np.nan
+        of[3].cells[key].launch_values[7] = np.nan
+    assert found(of)["stream"].blocks == 10
+
+
+def test_alike_data_is_called_different_seldom():
+    wrong = sum(
+        any(one.verdict is not InteractionVerdict.OPEN for one in found(sides({}, blocks=8, seed=seed)).values())
+        for seed in range(100, 300)
+    )
+    assert wrong <= 20  # 5 % of 200 is 10; 21 and more come once in 2,000 times
+
+
+def test_fabrics_without_conditions_have_no_grid():
+    of = [
+        replace(side, fabric=side.fabric.model_copy(update={"network": "", "condition": ""}), runs=(side.run,))
+        for side in sides({}, 4, 5)
+    ]
+    assert networks_of(of) == {}
+    material = SimpleNamespace(sides=(), pairings=(), cells=(), margin=0.02, confidence=0.95, level=0.95)
+    assert not any(find(cast("Any", material)).values())

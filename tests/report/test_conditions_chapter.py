@@ -1,0 +1,71 @@
+"""The chapter on conditions: the grid, interactions and settings, in every format, from a run whose truth is known."""
+
+from __future__ import annotations
+
+import pytest
+
+from fabricbench.analysis import analyse
+from fabricbench.analysis.findings import Findings
+from fabricbench.chapters.conditions import condition_gains, grid_table, interaction_table, lines
+from fabricbench.model import Layer, Pattern
+from fabricbench.report import markdown
+from fabricbench.report.terminal import render_terminal
+from support.synthetic_run import SyntheticCell, synthetic_testbed, write_synthetic_run
+
+SIDES = ("eth-usual", "eth-jumbo", "myri-usual", "myri-jumbo")
+
+
+@pytest.fixture(scope="module")
+def findings(tmp_path_factory: pytest.TempPathFactory) -> Findings:
+    """Larger frames give the second network 30 % more throughput, and the first nothing."""
+    testbed = synthetic_testbed(dict.fromkeys(SIDES))
+    fabrics = tuple(
+        one.model_copy(update=dict(zip(("network", "condition"), one.name.split("-"), strict=True)))
+        for one in testbed.fabrics
+    )
+    medians = {"eth-usual": 1e9, "eth-jumbo": 1e9, "myri-usual": 1e9, "myri-jumbo": 1.3e9}
+    cell = SyntheticCell(Layer.TCP, Pattern.STREAM, 65536, medians)
+    run = write_synthetic_run(
+        tmp_path_factory.mktemp("conditions") / "run",
+        cells=[cell],
+        blocks=8,
+        testbed=testbed.model_copy(update={"fabrics": fabrics}),
+    )
+    return analyse([run])
+
+
+def test_the_grid_says_what_a_condition_is_worth_on_each_network(findings: Findings):
+    rows = {(row[2], row[3]): row[5:] for row in grid_table(findings).rows}
+    assert rows["eth", "usual"] == ("–", "–")
+    gain, verdict = rows["myri", "jumbo"]
+    assert gain.startswith("1.31 × (1.29 to")
+    assert verdict == "better, by over 2 %"
+    assert rows["eth", "jumbo"][1] == "not shown either way"
+
+
+def test_what_helps_one_network_alone_is_told_as_an_interaction(findings: Findings):
+    (row,) = interaction_table(findings).rows
+    assert row[2:4] == ("jumbo over usual", "eth, myri")
+    assert row[-1] == "does more for myri than for eth, by over 2 %"
+    assert "Of 1 interaction, 1 are shown beyond the margin, 0 perhaps within it" in " ".join(lines(findings))
+
+
+def test_the_figure_has_a_panel_for_each_layer_and_condition_with_both_networks(findings: Findings):
+    figure = condition_gains(findings)
+    assert figure is not None
+    assert [panel.title for panel in figure.panels] == ["tcp, jumbo over usual"]
+    rows = figure.panels[0].spec["layer"][-1]["data"]["values"]
+    assert [(row["network"], row["label"]) for row in rows] == [("eth", "stream 64 KiB"), ("myri", "stream 64 KiB")]
+    assert "n = 8 blocks" in figure.caption
+
+
+def test_text_formats_show_the_chapter(findings: Findings):
+    for text in (render_terminal(findings, 120, color=False), markdown.render(findings).decode()):
+        assert "Does a condition do the same on every network?" in text
+        assert "Measured in turn, block by block: eth in usual, jumbo; myri in usual, jumbo." in text
+
+
+def test_the_csv_rows_keep_full_precision(findings: Findings):
+    (row,) = findings.chapters["condition-interactions"]
+    assert isinstance(row["ratio"], dict)
+    assert len(str(row["ratio"]["value"])) > 6

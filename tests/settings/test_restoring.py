@@ -1,0 +1,373 @@
+"""Settings of nodes are brought, read back and restored, whatever happens to the run or to a node.
+
+The nodes are folders of this machine, a setting is a file in one: what writes is a command of the user's own (`custom`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from fabricbench.errors import EnvironmentLacks
+from fabricbench.lab.process import ProcessIdentity, identify
+from fabricbench.settings import HostSettings, ledger, writes_of
+from fabricbench.settings import session as session_module
+from fabricbench.settings.agent import Order, Problem, Task, Told, node_identity, obey
+from fabricbench.settings.restoring import Restored, restore_leftovers
+from fabricbench.settings.session import SettingsNotHeldError, Sides, varied_settings
+from fabricbench.settings.setting import Host, as_json
+from fabricbench.testbed.model import Fabric
+from support.processes import FABRICBENCH
+
+FABRIC = Fabric(name="loopback", interface="lo")
+NODES = ("a", "b")
+
+READ = ("sh", "-c", 'cat "$PLACE/$0"')
+WRITE = ("sh", "-c", 'test ! -e "$PLACE/stuck" && printf %s "$1" > "$PLACE/$0"')
+
+
+def condition(**files: str) -> tuple:
+    """What a condition sets: the content of files in each node's folder."""
+    customs = [
+        {"name": name, "read": [*READ, name], "write": [*WRITE, name, "{value}"], "value": value}
+        for name, value in files.items()
+    ]
+    return HostSettings.model_validate({"custom": customs}).settings_on(FABRIC)
+
+
+ENDED = ProcessIdentity(pid=1, start_ticks=10**12, boot_id="none")
+
+SIDES: Sides = {"plain": (), "one": condition(x="1"), "both": condition(x="2", y="3")}
+
+
+class Cluster:
+    """Folders that stand for nodes; one that is down cannot be reached."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        for node in NODES:
+            (root / node).mkdir(parents=True)
+            (root / node / "x").write_text("0")
+            (root / node / "y").write_text(f"of {node}")
+
+    def in_node(self, node: str, tokens: Sequence[str]) -> list[str]:
+        down = self.root / node / "down"
+        asks = f'test ! -e {down} || {{ echo "no route to {node}" >&2; exit 255; }}; exec "$@"'
+        return ["env", f"PLACE={self.root / node}", "sh", "-c", asks, "sh", *tokens]
+
+    def state(self) -> dict[str, str]:
+        return {f"{node}.{name}": (self.root / node / name).read_text() for node in NODES for name in ("x", "y")}
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    if os.geteuid() != 0:  # who is not root there goes through sudo: one that asks nobody
+        sudo = tmp_path / "bin/sudo"
+        sudo.parent.mkdir()
+        sudo.write_text('#!/bin/sh\n[ "$2" = -l ] && exit 0\nshift\nexec "$@"\n')
+        sudo.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{sudo.parent}:{os.environ['PATH']}")
+    return Cluster(tmp_path / "nodes")
+
+
+def session(cluster: Cluster, notes: list[str] | None = None, sides: Sides = SIDES):
+    return varied_settings(
+        cluster.in_node, NODES, sides, run=Path("/runs/today"), notice=(notes if notes is not None else []).append
+    )
+
+
+def test_each_side_has_its_own_values_and_the_original_ones_of_what_it_does_not_mention(cluster: Cluster):
+    before = cluster.state()
+    with session(cluster) as settings:
+        assert settings is not None
+        seen = {}
+        for side in ("both", "one", "plain"):
+            settings.bring(side)
+            seen[side] = cluster.state()
+        held, wrong = settings.look("plain")
+    assert seen == {
+        "both": {"a.x": "2", "a.y": "3", "b.x": "2", "b.y": "3"},
+        "one": {**before, "a.x": "1", "b.x": "1"},
+        "plain": before,
+    }
+    assert wrong == ()
+    assert [(one.setting, one.wished, one.before, one.after) for one in held] == [
+        ("x", "", {"0": "a,b"}, {"0": "a,b"}),
+        ("y", "", {"of a": "a", "of b": "b"}, {"of a": "a", "of b": "b"}),
+    ]
+    assert cluster.state() == before
+    assert not ledger.has_entries()
+
+
+def test_nothing_is_asked_and_nothing_is_noted_where_no_side_sets_anything(tmp_path: Path):
+    def never(_node: str, _tokens: Sequence[str]) -> list[str]:
+        raise AssertionError("a node was asked")
+
+    with varied_settings(never, NODES, {"a": (), "b": ()}, run=tmp_path, notice=print) as settings:
+        assert settings is None
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_settings_are_restored_after_a_failure_and_after_ctrl_c(cluster: Cluster, error: type[BaseException]):
+    before = cluster.state()
+
+    def fail() -> None:
+        with session(cluster) as settings:
+            assert settings is not None
+            settings.bring("both")
+            raise error
+
+    with pytest.raises(error):
+        fail()
+    assert cluster.state() == before
+    assert not ledger.has_entries()
+
+
+def test_the_ledger_is_on_the_disk_before_anything_is_written(cluster: Cluster):
+    with session(cluster) as settings:
+        assert settings is not None
+        (entry,) = ledger.entries().values()
+        assert entry is not None
+        assert [(node.name, node.originals) for node in entry.nodes] == [
+            ("a", {"x": "0", "y": "of a"}),
+            ("b", {"x": "0", "y": "of b"}),
+        ]
+        assert entry.is_live
+
+
+def test_a_setting_that_is_not_taken_or_that_strays_is_told_with_its_node(cluster: Cluster):
+    with session(cluster) as settings:
+        assert settings is not None
+        (cluster.root / "b/stuck").touch()
+        with pytest.raises(SettingsNotHeldError, match="the settings of one do not hold: b: x is 0, not 1"):
+            settings.bring("one")
+        (cluster.root / "b/stuck").unlink()
+        settings.bring("one")
+        (cluster.root / "a/x").write_text("7")
+        held, wrong = settings.look("one")
+        assert wrong == ("after the launch a setting was not what it had to be: a: x is 7, not 1",)
+        assert held[0].before == {"1": "a,b"}
+        assert held[0].after == {"7": "a", "1": "b"}
+        (cluster.root / "b/down").touch()
+        with pytest.raises(SettingsNotHeldError, match="b: it did not answer: no route to b"):
+            settings.bring("both")
+        (cluster.root / "b/down").unlink()
+
+
+def test_a_node_that_lacks_something_refuses_the_run_before_anything_is_written(cluster: Cluster):
+    sides = {"one": HostSettings(mtu=9000, sysctl={"net.no.such": 1}).settings_on(Fabric(name="x", interface="nope0"))}
+    with pytest.raises(EnvironmentLacks) as caught, session(cluster, sides=sides):
+        pass
+    for words in ("a,b: mtu of nope0: found no interface nope0", "found no sysctl net.no.such", "what to do: "):
+        assert words in caught.value.message
+    assert not ledger.has_entries()
+
+
+def test_a_run_goes_on_without_a_node_that_failed_and_restores_it_all_the_same(cluster: Cluster):
+    before = cluster.state()
+    with session(cluster) as settings:
+        assert settings is not None
+        settings.bring("both")
+        (cluster.root / "b/down").touch()
+        settings.leave_out({"b"})
+        settings.bring("one")
+        assert cluster.state()["b.x"] == "2"
+        assert settings.look("one")[1] == ()
+        (cluster.root / "b/down").unlink()
+    assert cluster.state() == before
+
+
+def test_two_runs_do_not_vary_settings_on_one_node_at_a_time(cluster: Cluster):
+    with session(cluster) as settings:
+        assert settings is not None
+        settings.bring("one")
+        with pytest.raises(EnvironmentLacks, match="another run varies settings on a,b: process"), session(cluster):
+            pass
+        assert cluster.state()["a.x"] == "1"
+        found, alive = restore_leftovers()  # a live run's own
+        assert (found, alive) == ([], ["/runs/today"])
+
+
+KILLED = """
+import sys, os, signal
+sys.path[:0] = {path!r}
+from pathlib import Path
+from settings.test_restoring import Cluster, SIDES, session
+import settings.test_restoring as here
+cluster = Cluster.__new__(Cluster)
+cluster.root = Path({root!r})
+with session(cluster) as varied:
+    varied.bring("both")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def kill_a_run(cluster: Cluster) -> None:
+    code = KILLED.format(path=[str(Path(__file__).parents[1])], root=str(cluster.root))
+    done = subprocess.run([sys.executable, "-c", code], check=False, timeout=60)
+    assert done.returncode == -signal.SIGKILL
+    assert cluster.state() == {"a.x": "2", "a.y": "3", "b.x": "2", "b.y": "3"}
+
+
+def leave_settings(cluster: Cluster) -> None:
+    """As a run leaves them that was killed: nothing is restored, and its process is gone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session_module, "restore_entry", lambda *_, **__: Restored("/runs/today"))
+        with session(cluster) as settings:
+            assert settings is not None
+            settings.bring("both")
+    ((path, entry),) = ledger.entries().items()
+    assert entry is not None
+    ledger.write(path, entry.model_copy(update={"owner": ENDED}))
+
+
+def fabricbench(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([FABRICBENCH, *arguments], capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_after_a_kill_the_next_command_of_any_kind_restores(cluster: Cluster):
+    before = cluster.state()
+    kill_a_run(cluster)
+    done = fabricbench("version")
+    assert done.returncode == 0
+    assert "settings that /runs/today left on a,b are restored" in done.stderr
+    assert cluster.state() == before
+    assert not ledger.has_entries()
+    assert "restored" not in fabricbench("version").stderr
+
+
+def test_a_node_that_cannot_be_reached_keeps_its_entry_is_named_and_is_tried_again(cluster: Cluster):
+    before = cluster.state()
+    leave_settings(cluster)
+    (cluster.root / "b/down").touch()
+    done = fabricbench("testbed", "restore")
+    assert done.returncode == 3
+    assert "left on a are restored" in done.stderr
+    assert "left on b are not restored: no route to b" in done.stderr
+    assert cluster.state() == {**before, "b.x": "2", "b.y": "3"}
+    (cluster.root / "b/down").unlink()
+    # The originals of b are known to nobody but the ledger.
+    with pytest.raises(EnvironmentLacks, match="b still has the settings of /runs/today"), session(cluster):
+        pass
+    done = fabricbench("testbed", "restore")
+    assert done.returncode == 0, done.stderr
+    assert cluster.state() == before
+    assert fabricbench("testbed", "restore").stderr == "nothing is to be restored\n"
+
+
+def test_a_node_that_is_given_up_is_told_with_what_it_was(cluster: Cluster):
+    leave_settings(cluster)
+    (cluster.root / "b/down").touch()
+    done = fabricbench("testbed", "restore", "--forget")
+    assert done.returncode == 0
+    assert "b of /runs/today is forgotten; it was x = 0, y = of b" in done.stderr
+    assert not ledger.has_entries()
+
+
+def test_a_node_that_was_started_anew_is_left_alone(cluster: Cluster):
+    leave_settings(cluster)
+    ((path, entry),) = ledger.entries().items()
+    assert entry is not None
+    text = path.read_text().replace(node_identity(Host()), "another boot")
+    path.write_text(text.replace(json.dumps(node_identity(Host()))[1:-1], "another boot"))
+    found, _ = restore_leftovers()
+    assert found[0].gone == NODES
+    assert cluster.state()["a.x"] == "2"
+    assert not ledger.has_entries()
+
+
+def test_an_emulated_node_that_ended_has_nothing_to_restore(cluster: Cluster):
+    leave_settings(cluster)
+    ((path, entry),) = ledger.entries().items()
+    assert entry is not None
+    nodes = tuple(node.model_copy(update={"lives_with": ENDED}) for node in entry.nodes)
+    ledger.write(path, entry.model_copy(update={"nodes": nodes}))
+    found, _ = restore_leftovers()
+    assert (found[0].gone, found[0].nodes, found[0].failed) == (NODES, (), {})
+    assert not ledger.has_entries()
+
+
+def test_what_a_run_could_not_restore_itself_is_restored_though_its_process_goes_on(cluster: Cluster):
+    before, notes = cluster.state(), []
+    with session(cluster, notes) as settings:
+        assert settings is not None
+        settings.bring("one")
+        (cluster.root / "b/down").touch()
+    assert notes == [
+        "settings of b are not restored: no route to b; `fabricbench testbed restore` tries again",
+    ]
+    (cluster.root / "b/down").unlink()
+    found, alive = restore_leftovers()
+    assert (found[0].nodes, alive) == (("b",), [])
+    assert cluster.state() == before
+
+
+def test_an_entry_that_cannot_be_read_is_named_and_kept(cluster: Cluster):
+    path = ledger.new_path()
+    path.parent.mkdir(parents=True)
+    path.write_text("{}")
+    done = fabricbench("testbed", "restore")
+    assert done.returncode == 3
+    assert f"settings that {path} left on its nodes are not restored: the entry cannot be read" in done.stderr
+    with pytest.raises(EnvironmentLacks, match="cannot be read"), session(cluster):
+        pass
+
+
+def test_who_may_not_write_as_root_is_told_the_command(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    sudo = tmp_path / "refusing/sudo"
+    sudo.parent.mkdir()
+    sudo.write_text("#!/bin/sh\necho 'sudo: a password is required' >&2\nexit 1\n")
+    sudo.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{sudo.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("PLACE", str(cluster.root / "a"))
+    told = obey(Order(task=Task.EXAMINE, settings=SIDES["one"]), Host())
+    assert told.values == {"x": "0"}
+    problem = told.problems[0]
+    assert isinstance(problem, Problem)
+    assert "that this user may not run `sh -c" in problem.found
+    assert "a password is required" in problem.found
+    assert "NOPASSWD: sh" in problem.action
+
+
+def test_who_is_not_root_writes_through_sudo_with_the_very_command_that_the_plan_shows(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    sudo = tmp_path / "asking/sudo"
+    sudo.parent.mkdir()
+    sudo.write_text(f'#!/bin/sh\necho "$*" >> {tmp_path}/asked\n[ "$2" = -l ] && exit 0\nshift\nexec "$@"\n')
+    sudo.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{sudo.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("PLACE", str(cluster.root / "a"))
+    assert obey(Order(task=Task.EXAMINE, settings=SIDES["one"]), Host()).problems == ()
+    told = obey(Order(task=Task.WRITE, settings=SIDES["one"]), Host())
+    assert told.values == {"x": "1"}
+    (planned,) = writes_of(SIDES["one"])
+    assert told.written == (planned.words(with_sudo=True),)
+    written = " ".join(("-n", *planned.tokens))
+    asked = (tmp_path / "asked").read_text().splitlines()
+    assert asked[0] == written.replace("-n ", "-n -l ", 1)
+    assert asked[-1] == written
+    assert obey(Order(task=Task.WRITE, settings=SIDES["one"]), Host()).written == ()
+
+
+def test_an_order_and_an_answer_pass_as_one_line():
+    order = Order(task=Task.WRITE, settings=SIDES["both"], node="x")
+    assert Order.model_validate_json(as_json(order)) == order
+    assert "\n" not in as_json(order)
+    told = Told(node="x", values={"x": "1"}, problems=(Problem(setting="x", found="a", needed="b", action="c"),))
+    assert Told.model_validate_json(as_json(told)) == told
+    mine = identify(os.getpid())
+    assert mine is not None
+    assert mine.is_alive

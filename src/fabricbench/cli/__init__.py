@@ -17,7 +17,7 @@ from fabricbench.errors import EnvironmentLacks, FabricbenchError, Interrupted, 
 # Each module here defines `register(app)`. One line for each subcommand.
 from fabricbench.cli import (  # isort: skip
     run, plan, resume, import_, compare, report, check, selfcheck, show, verify, runs, map as map_, list as list_, lab,
-    doctor, version,
+    testbed, doctor, version,
 )  # fmt: skip
 
 COMMANDS = (
@@ -35,6 +35,7 @@ COMMANDS = (
     map_,
     list_,
     lab,
+    testbed,
     doctor,
     version,
 )

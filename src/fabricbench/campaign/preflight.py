@@ -78,6 +78,13 @@ def _examine_own_lab(lab: OwnLab) -> Preflight:
 
 
 def _examine_standing(place: Standing, plan: RunPlan | None, notify: Notify) -> Preflight:
+    return look_at_nodes(place, plan, notify)[0]
+
+
+def look_at_nodes(
+    place: Standing, plan: RunPlan | None, notify: Notify
+) -> tuple[Preflight, dict[str, NodeAnswer | Silent]]:
+    """Return how a testbed was found, and what each node told. Raises what no launch could be started for."""
     testbed = place.testbed()
     place.check()
     needed = _needed(plan, with_mpi=testbed.launcher.is_cluster)
@@ -88,7 +95,9 @@ def _examine_standing(place: Standing, plan: RunPlan | None, notify: Notify) -> 
     mpi = {name: one.inventory.get("mpi.version", "") for name, one in answers.items() if isinstance(one, NodeAnswer)}
     found = judge(testbed, facts, needed, mpi)
     lost = launcher.lost()
-    return found if lost is None else found.model_copy(update={"findings": (_of_lost(lost), *found.findings)})
+    if lost is not None:
+        found = found.model_copy(update={"findings": (_of_lost(lost), *found.findings)})
+    return found, answers
 
 
 def _of_lost(lost: Lost) -> Finding:
@@ -131,10 +140,11 @@ SAME_PATH = f"install fabricbench {__version__} there at the same path as here, 
 
 @dataclass(frozen=True)
 class NodeAnswer:
-    """What a node told: facts for a preflight, and its inventory as text."""
+    """What a node told: facts for a preflight, its inventory as text, and the span of the question by this machine's clock."""
 
     facts: NodeFacts
     inventory: dict[str, str]
+    asked_ns: tuple[int, int] = (0, 0)
 
 
 def ask_nodes(
@@ -189,7 +199,7 @@ def _understood(node: str, answer: Answer, is_over_ssh: bool) -> NodeAnswer | Si
     # Whatever a login shell prints comes before the doctor's one line.
     line = next((one for one in reversed(answer.stdout.splitlines()) if one.startswith("{")), None)
     if line is not None:
-        return _parsed(line)
+        return _parsed(line, (answer.begin_unix_ns, answer.end_unix_ns))
     if answer.problem is not None:
         is_client = "cannot be started here" in answer.problem and is_over_ssh
         action = "install an OpenSSH client here, with `ssh` on the PATH" if is_client else advice_on(node, "timed out")
@@ -212,11 +222,11 @@ def _without_doctor(answer: Answer, last: str) -> Silent:
     return Silent(subject="fabricbench", found=found, action=action)
 
 
-def _parsed(line: str) -> NodeAnswer | Silent:
+def _parsed(line: str, asked_ns: tuple[int, int]) -> NodeAnswer | Silent:
     try:
         told = json.loads(line)
         inventory = {str(what): str(value) for what, value in told["inventory"].items()}
-        return NodeAnswer(NodeFacts.model_validate(told["node"]), inventory)
+        return NodeAnswer(NodeFacts.model_validate(told["node"]), inventory, asked_ns)
     except (ValidationError, ValueError, KeyError, TypeError, AttributeError):
         version = _version_of(line)
         found = f"fabricbench {version}" if version else "another fabricbench, whose answer cannot be read"

@@ -6,6 +6,7 @@ That is a preflight, as `run` makes it first: a table of the nodes, then what is
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from fabricbench.campaign.plan import RunPlan
     from fabricbench.campaign.venue import Venue
     from fabricbench.testbed.doctor import Host
-    from fabricbench.testbed.preflight_result import NodeResult, Preflight
+    from fabricbench.testbed.preflight_result import Finding, NodeResult, Preflight
 
 
 def register(app: typer.Typer) -> None:
@@ -109,21 +110,26 @@ def _data(found: Preflight) -> dict[str, object]:
 def _text(found: Preflight) -> str:
     from fabricbench.testbed.preflight_result import told  # noqa: PLC0415
 
+    parts = [preflight_table(found, found.findings), *(f"  {note}" for note in found.notes)]
+    for title, findings in (("problems:", found.errors), ("warnings:", found.warnings)):
+        if findings:
+            parts += ["", title, *told(findings)]
+    return "\n".join(parts if found.findings else [*parts, "", "nothing speaks against a run"])
+
+
+def preflight_table(found: Preflight, findings: Sequence[Finding]) -> str:
+    """Return the table of the nodes, each with the worst of what was found of it."""
     fabrics = list(dict.fromkeys(name for node in found.nodes for name in node.attachments))
     title = f"testbed {found.testbed}"
     nodes = table(
         columns=("node", "host", "fabricbench", "load", *fabrics, "result"),
         rows=[
-            (*_of_node(node), *(_attached(node, name) for name in fabrics), _result(found, node))
+            (*_of_node(node), *(_attached(node, name) for name in fabrics), _result(findings, node))
             for node in found.nodes
         ],
         title=title,
     )
-    parts = [as_text(nodes) if found.nodes else title, *(f"  {note}" for note in found.notes)]
-    for title, findings in (("problems:", found.errors), ("warnings:", found.warnings)):
-        if findings:
-            parts += ["", title, *told(findings)]
-    return "\n".join(parts if found.findings else [*parts, "", "nothing speaks against a run"])
+    return as_text(nodes) if found.nodes else title
 
 
 def _of_node(node: NodeResult) -> tuple[str, ...]:
@@ -136,7 +142,8 @@ def _attached(node: NodeResult, fabric: str) -> str:
     return "" if found is None else f"{found.interface} {found.address or 'no address'} mtu {found.mtu}"
 
 
-def _result(found: Preflight, node: NodeResult) -> str:
-    is_refused = any(one.node == node.name for one in found.errors)
-    is_warned = any(one.node == node.name for one in found.warnings)
-    return "refused" if is_refused else "warning" if is_warned else "good"
+def _result(findings: Sequence[Finding], node: NodeResult) -> str:
+    from fabricbench.testbed.preflight_result import Severity  # noqa: PLC0415
+
+    found = {one.severity for one in findings if one.node == node.name}
+    return "refused" if Severity.ERROR in found else "warning" if found else "good"

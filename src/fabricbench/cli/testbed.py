@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fabricbench.cli import completion
+from fabricbench.cli.doctor import PreflightFormat
 from fabricbench.cli.output import say, write_output
 from fabricbench.cli.progress import RunProgress
 from fabricbench.errors import UsageError
@@ -77,6 +78,35 @@ def init(
         named = ", ".join(network.name for network in found.networks)
         say(f"{output} names {len(found.nodes)} hosts and the networks {named}")
         say(f"read it, correct it, then prove it: fabricbench testbed check {shlex.quote(str(output))}")
+
+
+@testbed_app.command(
+    epilog="Examples: `fabricbench testbed check rack-7.toml`, `fabricbench testbed check lab:demo --format json`"
+)
+def check(
+    testbed: Annotated[
+        str,
+        typer.Argument(
+            metavar="WHERE", autocompletion=completion.testbeds, help="A testbed file, or lab:NAME of a running lab."
+        ),
+    ],
+    form: Annotated[PreflightFormat, typer.Option("--format", help="How to write it.")] = PreflightFormat.TEXT,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="RUNDIR", help="Keep what was measured: a run directory a fabric."),
+    ] = None,
+) -> None:
+    """Prove a testbed: every node is reached, has the same versions and sane clocks, and every fabric carries what its file says.
+
+    Every pair of nodes is measured on every fabric, with messages of its full MTU, over TCP and over MPI, whose traffic must go
+    there and nowhere else. Who looks slow is measured again before it is named. What is wrong with a node leaves it out of what is
+    measured on that fabric; the others are proven all the same. Exit code 0, or 3 with the list of what is wrong and what to do.
+    """
+    from fabricbench.cli.testbed_check import check_testbed, conclude, render  # noqa: PLC0415 - keeps the start of the program fast
+
+    found = check_testbed(testbed, output)
+    write_output(render(found, form) + "\n", None)
+    conclude(found)
 
 
 def _check_new(output: Path | None) -> None:

@@ -245,8 +245,8 @@ def _why_not_offered(members: Sequence[Member], hosts: int) -> str:
 
 
 def _described(members: Sequence[Member], facts: Mapping[str, NodeFacts]) -> Network:
-    ports = {(one.node, str(port)): port for one in members for port in _ports(one, facts)}
-    rates = {one.node: _speed(one, facts) for one in members}
+    ports = {(one.node, str(port)): port for one in members for port in _ports(one.interface, facts[one.node])}
+    rates = {one.node: speed_bit_s(one.interface, facts[one.node]) for one in members}
     told = Counter(rate for rate in rates.values() if rate is not None)
     attached = {one.node for one in members}
     network = Network(
@@ -260,21 +260,20 @@ def _described(members: Sequence[Member], facts: Mapping[str, NodeFacts]) -> Net
     return replace(network, remarks=tuple(_remarks(network, rates, facts)))
 
 
-def _ports(member: Member, facts: Mapping[str, NodeFacts]) -> list[RdmaPort]:
-    """Return the RDMA ports that lie below a member's interface, or below what that is made of."""
-    host = facts[member.node]
-    names = {member.interface.name, member.interface.below}
+def _ports(interface: NodeInterface, host: NodeFacts) -> list[RdmaPort]:
+    """Return the RDMA ports that lie below an interface, or below what that is made of."""
+    names = {interface.name, *([interface.below] if interface.below else [])}
     names |= {one.name for one in host.interfaces if one.master and one.master in names}
     return [port for port in host.rdma if names & set(port.interfaces)]
 
 
-def _speed(member: Member, facts: Mapping[str, NodeFacts]) -> float | None:
+def speed_bit_s(interface: NodeInterface, host: NodeFacts) -> float | None:
     """Return what an interface runs at: over InfiniBand the port's rate, which IPoIB does not know."""
-    if member.interface.link == INFINIBAND:
-        rates = [port.rate_bit_s for port in _ports(member, facts) if port.rate_bit_s is not None]
+    if interface.link == INFINIBAND:
+        rates = [port.rate_bit_s for port in _ports(interface, host) if port.rate_bit_s is not None]
         if rates:
             return max(rates)
-    return member.interface.speed_bit_s
+    return interface.speed_bit_s
 
 
 def _remarks(network: Network, rates: Mapping[str, float | None], facts: Mapping[str, NodeFacts]) -> Iterator[str]:
@@ -357,7 +356,12 @@ def _word(name: str | None) -> str:
 
 def _idle_rdma(facts: Mapping[str, NodeFacts], networks: Iterable[Network]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return the RDMA ports that no network is reached through, with their hosts."""
-    used = {(one.node, str(port)) for network in networks for one in network.members for port in _ports(one, facts)}
+    used = {
+        (one.node, str(port))
+        for network in networks
+        for one in network.members
+        for port in _ports(one.interface, facts[one.node])
+    }
     found: dict[str, list[str]] = {}
     for node, host in facts.items():
         for port in host.rdma:

@@ -16,7 +16,7 @@ from textwrap import wrap
 from fabricbench.errors import EnvironmentLacks, FabricbenchError
 from fabricbench.model import Layer
 from fabricbench.printable import one_line
-from fabricbench.quantity import count
+from fabricbench.quantity import count, write_bit_s
 from fabricbench.testbed.allocation import ALLOCATION
 from fabricbench.testbed.discovery import Discovery, LeftOut, Network
 from fabricbench.testbed.model import INTERFACE_NAME, Launcher, Testbed
@@ -150,7 +150,7 @@ def _table(network: Network, origin: Origin) -> Iterator[str]:
     if network.mtu != USUAL_MTU:
         yield f"mtu = {network.mtu}"
     if network.speed_bit_s is not None:
-        yield f"line_rate = {_text(_rate(network.speed_bit_s))}"
+        yield f"line_rate = {_text(write_bit_s(network.speed_bit_s))}"
     else:
         yield '# line_rate = "1Gbit/s"  # its driver tells none: `fabricbench testbed check` measures what it carries'
     if origin.raw_refused:
@@ -206,10 +206,6 @@ def _mpi_name(prefix: str) -> str:
     """Return what an MPI may be called by its folder: `/usr/lib64/openmpi` -> `openmpi`."""
     words = [word for word in Path(prefix).parts if any(name in word.lower() for name in ("mpi", "mvapich"))]
     return (words[-1] if words else "system").lower()
-
-
-def _rate(bit_s: float) -> str:
-    return f"{bit_s / 1e9:g}Gbit/s" if bit_s >= 1e9 else f"{bit_s / 1e6:g}Mbit/s"
 
 
 def _text(value: str) -> str:

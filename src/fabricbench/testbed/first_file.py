@@ -128,7 +128,7 @@ def _fabric(network: Network, origin: Origin, *, is_spare: bool) -> Iterator[str
     lines = list(_table(network, origin))
     remarks = [reached, *network.remarks] if network.is_control and not is_spare else network.remarks
     for remark in remarks:
-        yield from _comment(f"{remark[0].upper()}{remark[1:]}.")
+        yield from _comment(f"{remark}.")
     yield from (f"# {line}" for line in lines) if is_spare else lines
 
 

@@ -119,7 +119,8 @@ class Way:
     def cut_pairs(self) -> set[tuple[str, str]]:
         """Return the ordered pairs that answer, of which a message of full MTU does not come there."""
         full = {name: set(one.full) for name, one in self.reached.items()}
-        return self._missing(full) - self.silent_pairs()
+        silent = self.silent_pairs()
+        return self._missing(full) - silent - {(other, one) for one, other in silent}
 
     def _missing(self, found: Mapping[str, set[IPv4Address]]) -> set[tuple[str, str]]:
         return {

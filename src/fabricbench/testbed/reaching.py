@@ -50,10 +50,10 @@ class Reached(Model):
 
 
 class _Trial:
-    """One socket towards one peer: it has an answer, or waits for one."""
+    """One socket towards one peer: it has an answer, waits for one, or cannot ask."""
 
     def __init__(self, kind: socket.SocketKind, own: str, peer: str, payload: bytes) -> None:
-        self.is_answered = self.is_too_long = False
+        self.is_answered = self.is_too_long = self.is_over = False
         self.socket = socket.socket(socket.AF_INET, kind)
         self.peer, self._payload = peer, payload
         try:
@@ -65,6 +65,7 @@ class _Trial:
             raise
 
     def begin(self, kind: socket.SocketKind) -> None:
+        """Connect, or send the message; without a route, or where the message is too long, that is the end of it."""
         target = (self.peer, FIRST_PORT + random.randrange(PORTS))  # noqa: S311 - no secret
         if kind is socket.SOCK_STREAM:
             self._take(self.socket.connect_ex(target))
@@ -77,13 +78,14 @@ class _Trial:
             self._take(error.errno or 0)
 
     def look(self) -> None:
-        """Take what has come: an error is an answer where it says that nobody listens."""
+        """Take what has come. Without an error a connection stands: somebody listens at that port after all."""
         with suppress(OSError):
-            self._take(self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) or errno.EISCONN)
+            self._take(self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR))
 
     def _take(self, code: int) -> None:
-        self.is_answered = code in (errno.ECONNREFUSED, errno.EISCONN, 0)
+        self.is_answered = code in (errno.ECONNREFUSED, 0)
         self.is_too_long = code == errno.EMSGSIZE
+        self.is_over = code != errno.EINPROGRESS
 
 
 def reach(own: str, mtu: int, peers: Sequence[str]) -> Reached:
@@ -122,7 +124,7 @@ def _tried(kind: socket.SocketKind, own: str, peers: Iterable[str], payload: byt
     trials: list[_Trial] = []
     try:
         trials += (_Trial(kind, own, peer, payload) for peer in peers)
-        waiting = {one.socket.fileno(): one for one in trials if not one.is_answered and not one.is_too_long}
+        waiting = {one.socket.fileno(): one for one in trials if not one.is_over}
         poll = select.poll()
         for number in waiting:
             poll.register(number, select.POLLOUT if kind is socket.SOCK_STREAM else select.POLLERR)

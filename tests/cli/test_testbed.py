@@ -14,6 +14,7 @@ from fabricbench.cli import app, main
 from fabricbench.errors import FabricbenchError
 from fabricbench.lab import Lab, lab_support, parse_each
 from fabricbench.testbed.reading import read_testbed
+from support import fake_srun
 from support.fake_nodes import FakeNodes
 
 
@@ -89,6 +90,37 @@ def test_slurm_outside_of_a_job_says_so(monkeypatch: pytest.MonkeyPatch):
     assert refusal("init", "--slurm").exit_code == 3
 
 
+def test_in_a_slurm_job_its_nodes_are_asked_by_srun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    program = fake_srun.install(tmp_path / "slurm", "c1,c2", "/no/mpiexec")
+    monkeypatch.setenv("PATH", str(program.parent), prepend=":")
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "c1,c2")
+    error = refusal("init", "--slurm")
+    # Both nodes are this machine, so that each of its addresses is that of both.
+    assert "no network was found that joins c[1-2]" in error.message
+    assert {token for step in fake_srun.steps(program) for token in step if token.startswith("--nodelist")} == {
+        "--nodelist=c1",
+        "--nodelist=c2",
+    }
+
+
+def test_nodes_that_cannot_be_measured_are_told_in_json_and_nothing_is_measured(nodes: FakeNodes, tmp_path: Path):
+    nodes.answer("n1")
+    nodes.answer("n2", version="9.9.9")
+    path = tmp_path / "rack.toml"
+    path.write_text(
+        '[testbed]\nname = "rack"\nnodes = "n[1-3]"\n[[fabric]]\nname = "eth"\ninterface = "eth0"\nline_rate = "1Gbit/s"\n'
+    )
+    done = run("check", str(path), "--format", "json")
+    assert isinstance(done.exception, FabricbenchError)
+    assert done.exception.exit_code == 3
+    found = json.loads(done.stdout)
+    assert not found["is_passed"]
+    assert {(one["node"], one["subject"]) for one in found["findings"]} == {("n2", "fabricbench"), ("n3", "reach")}
+    (fabric,) = found["fabrics"]
+    assert fabric["left_out"] == ["n2", "n3"]
+    assert fabric["unmeasured"] == "fewer than two nodes are sound there"
+
+
 @pytest.mark.parametrize("where", ["local", "lab:fast-ethernet"])
 def test_there_is_nothing_to_check_where_there_are_no_pairs_of_nodes(where: str):
     assert refusal("check", where).exit_code == 2
@@ -115,7 +147,7 @@ def test_a_lab_describes_itself_and_its_slow_link_is_named(
     path = tmp_path / "lab.toml"
     assert run("init", "--lab", lab.topology.name, "-o", str(path)).exit_code == 0
     fabrics = tomllib.loads(path.read_text())["fabric"]
-    assert {one["interface"] for one in fabrics} == {"fe0", "ctl0"}
+    assert {one["name"]: one["interface"] for one in fabrics} == {"ethernet-1g": "ge0", "ctl0": "ctl0"}
     monkeypatch.setattr("sys.argv", ["fabricbench", "testbed", "check", f"lab:{lab.topology.name}", "--format", "json"])
     with pytest.raises(SystemExit) as ended:
         main()

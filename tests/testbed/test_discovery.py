@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fabricbench.errors import EnvironmentLacks
-from fabricbench.testbed.discovery import Discovery, discover
+from fabricbench.testbed.discovery import Discovery, discover, with_measured
 from fabricbench.testbed.first_file import Origin, first_file, read_back
 from fabricbench.testbed.model import Launcher
 from fabricbench.testbed.node_facts import (
@@ -224,6 +224,33 @@ def test_without_raw_sockets_the_layers_that_need_them_are_left_out():
     assert file_of(facts, origin)["fabric"][0]["layers"] == ["memory", "udp", "tcp", "mpi"]
 
 
+def test_in_a_batch_job_the_file_takes_the_nodes_of_whatever_job_it_is_read_in(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "n[1-2]")
+    facts = {"n1": host(card("eth0", "10.1.0.1/24")), "n2": host(card("eth0", "10.1.0.2/24"))}
+    origin = Origin(name="job", launcher=Launcher.SLURM, command="init", starter="srun", is_allocated=True)
+    assert file_of(facts, origin)["testbed"] == {
+        "name": "job",
+        "launcher": "slurm",
+        "starter": "srun",
+        "nodes": "allocation",
+    }
+
+
+def test_other_mpis_are_named_behind_comment_signs():
+    facts = {"n1": host(card("eth0", "10.1.0.1/24")), "n2": host(card("eth0", "10.1.0.2/24"))}
+    origin = Origin(
+        name="rack",
+        launcher=Launcher.SSH,
+        command="init",
+        mpi={"n1": "MPICH hydra 5.0.2", "n2": ""},
+        others_mpi={"/usr/lib64/openmpi": ("n1", "n2")},
+    )
+    text = first_file(discover(facts), origin)
+    assert '# name = "openmpi"\n# prefix = "/usr/lib64/openmpi"' in text
+    assert "MPI on n2: none that answers" in text
+    assert "mpi" not in tomllib.loads(text)
+
+
 def test_names_that_would_end_a_string_or_a_line_do_not():
     facts = {
         f"n{number}": host(
@@ -234,6 +261,16 @@ def test_names_that_would_end_a_string_or_a_line_do_not():
     found = file_of(facts, Origin(name='a"b\\\n', launcher=Launcher.SSH, command="x\ny"))
     assert {one.get("subnet") for one in found["fabric"]} == {"10.1.0.0/24", None}
     assert found["testbed"]["name"] == 'a"b\\\n'
+
+
+@pytest.mark.parametrize(("measured", "rate"), [(1.013e9, "1Gbit/s"), (203e6, "200Mbit/s"), (36.7e9, "37Gbit/s")])
+def test_a_measured_rate_is_the_usual_one_nearby_and_says_that_it_was_measured(measured: float, rate: str):
+    facts = {f"n{number}": host(card("eth0", f"10.1.0.{number}/24", speed_bit_s=None)) for number in (1, 2)}
+    found = discover(facts)
+    assert '# line_rate = "1Gbit/s"' in first_file(found, ORIGIN)
+    text = first_file(with_measured(found, {"eth0": measured}), ORIGIN)
+    assert tomllib.loads(text)["fabric"] == [{"name": "eth0", "interface": "eth0", "line_rate": rate}]
+    assert "was measured" in text
 
 
 def test_hosts_without_a_network_in_common_are_refused_with_what_was_seen():

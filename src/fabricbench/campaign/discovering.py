@@ -14,11 +14,13 @@ from fabricbench.campaign.events import Event, NodesAsked
 from fabricbench.campaign.preflight import NodeAnswer, ask_nodes
 from fabricbench.campaign.venue import LAB_PREFIX, Standing, find_venue
 from fabricbench.errors import EnvironmentLacks, UsageError
+from fabricbench.lab import Lab
 from fabricbench.launch.starter import srun
 from fabricbench.model import Layer
 from fabricbench.testbed.discovery import Discovery, discover
 from fabricbench.testbed.first_file import Origin
 from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
+from fabricbench.testbed.node_facts import NodeFacts
 from fabricbench.testbed.preflight_result import Finding, Silent, folded, told
 
 
@@ -71,8 +73,28 @@ def look_at_hosts(wanted: Wanted, command: Sequence[str], notify: Callable[[Even
     notify(NodesAsked(0, hosts))
     answers = ask_nodes(venue.testbed(), launcher, tell=lambda done: notify(NodesAsked(done, hosts)))
     _check_all_answer(answers)
-    facts = {name: one for name, one in answers.items() if isinstance(one, NodeAnswer)}
-    return discover({name: one.facts for name, one in facts.items()}), _origin(wanted, command, facts)
+    known = {name: one for name, one in answers.items() if isinstance(one, NodeAnswer)}
+    rates = _rates_of_lab(wanted.lab)
+    return (
+        discover({name: _with_rates(one.facts, rates) for name, one in known.items()}),
+        _origin(wanted, command, known),
+    )
+
+
+def _rates_of_lab(lab: str | None) -> dict[str, float]:
+    """Return the line rates of a lab by interface: the drivers of its links know none."""
+    fabrics = Lab.open(lab).testbed().fabrics if lab is not None else ()
+    return {one.interface: one.wire.line_rate_bit_s for one in fabrics if one.interface and one.wire}
+
+
+def _with_rates(facts: NodeFacts, rates: Mapping[str, float]) -> NodeFacts:
+    return facts.model_copy(
+        update={
+            "interfaces": tuple(
+                one.model_copy(update={"speed_bit_s": rates.get(one.name, one.speed_bit_s)}) for one in facts.interfaces
+            )
+        }
+    )
 
 
 def _check_all_answer(answers: Mapping[str, NodeAnswer | Silent]) -> None:

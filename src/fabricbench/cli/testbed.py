@@ -54,6 +54,9 @@ def init(
         typer.Option(metavar="TOKENS", help="Instead of ssh: `kubectl exec {node} -- {program}` (docs/starting.md)."),
     ] = None,
     name: Annotated[str | None, typer.Option(help="What reports call the testbed.")] = None,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Measure the line rates that no driver tells (virtual interfaces).")
+    ] = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="A new file, instead of stdout.")
     ] = None,
@@ -64,6 +67,7 @@ def init(
     The file is never overwritten. Exit code 3 names the hosts that do not answer.
     """
     from fabricbench.campaign.discovering import look_at_hosts  # noqa: PLC0415 - keeps the start of the program fast
+    from fabricbench.testbed.discovery import with_measured  # noqa: PLC0415
     from fabricbench.testbed.first_file import first_file, read_back  # noqa: PLC0415
 
     wanted = _wanted(hosts or [], lab, launcher, reach, name, is_slurm=slurm)
@@ -71,7 +75,13 @@ def init(
     with RunProgress() as progress:
         found, origin = look_at_hosts(wanted, ("fabricbench", *sys.argv[1:]), progress.show)
     text = first_file(found, origin)
-    read_back(text)
+    testbed = read_back(text)
+    if measure:
+        from fabricbench.cli.testbed_check import measured_rates  # noqa: PLC0415
+
+        found = with_measured(found, measured_rates(testbed))
+        text = first_file(found, origin)
+        read_back(text)
     _check_new(output)
     write_output(text, output)
     if output is not None:
@@ -102,9 +112,9 @@ def check(
     there and nowhere else. Who looks slow is measured again before it is named. What is wrong with a node leaves it out of what is
     measured on that fabric; the others are proven all the same. Exit code 0, or 3 with the list of what is wrong and what to do.
     """
-    from fabricbench.cli.testbed_check import check_testbed, conclude, render  # noqa: PLC0415 - keeps the start of the program fast
+    from fabricbench.cli.testbed_check import check_testbed, conclude, find_place, render  # noqa: PLC0415 - keeps the start fast
 
-    found = check_testbed(testbed, output)
+    found = check_testbed(find_place(testbed), output)
     write_output(render(found, form) + "\n", None)
     conclude(found)
 

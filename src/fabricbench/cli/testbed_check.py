@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from fabricbench.analysis.network_map import CONFIRMATION
-from fabricbench.analysis.testbed_check import FabricChecked, check_fabric, needs_second_run
+from fabricbench.analysis.testbed_check import FabricChecked, check_fabric, expected_bit_s, needs_second_run
+from fabricbench.campaign.pattern_presets import STREAM_BYTES
 from fabricbench.campaign.run import start_run
 from fabricbench.campaign.testbed_check import Looked, Measuring, look_at_testbed, measurings
 from fabricbench.campaign.venue import OwnLab, Standing, find_venue
@@ -25,8 +26,9 @@ from fabricbench.record.atomic import explained
 from fabricbench.record.provenance import Proof
 from fabricbench.record.store import Run
 from fabricbench.table import as_text, table
-from fabricbench.testbed.model import Launcher
+from fabricbench.testbed.model import Fabric, Launcher, Testbed
 from fabricbench.testbed.preflight_result import Finding, Preflight, Severity, told
+from fabricbench.testbed.wire import Wire
 
 
 class Clocks(Model):
@@ -57,9 +59,8 @@ class CheckedTestbed(Model):
         return tuple(one for one in self.findings if one.severity is Severity.WARNING)
 
 
-def check_testbed(text: str, output: Path | None) -> CheckedTestbed:
-    """Look at the nodes of a testbed and measure all of its fabrics; UsageError where it cannot be read."""
-    place = _place(text)
+def check_testbed(place: Standing, output: Path | None) -> CheckedTestbed:
+    """Look at the nodes of a testbed and measure all of its fabrics."""
     with RunProgress() as progress:
         looked = look_at_testbed(place, progress.show)
     seed = secrets.randbits(32)
@@ -83,7 +84,31 @@ def check_testbed(text: str, output: Path | None) -> CheckedTestbed:
     )
 
 
-def _place(text: str) -> Standing:
+def measured_rates(testbed: Testbed) -> dict[str, float]:
+    """Return the line rate of each fabric without one, as its pairs carry it; what is wrong with nodes is said and left out.
+
+    The payload of the median pair is what arithmetic leaves of the line rate.
+    """
+    unknown = tuple(one for one in testbed.fabrics if one.wire is None and one.has_interface)
+    if not unknown or len(testbed.nodes) < 2:
+        return {}
+    found = check_testbed(Standing(given=testbed.model_copy(update={"fabrics": unknown})), None)
+    for line in told(found.errors):
+        say(line)
+    return {
+        one.name: checked.median_bit_s / (expected_bit_s(with_rate(one, 1.0), checked.layer, STREAM_BYTES) or 1.0)
+        for one, checked in zip(unknown, found.fabrics, strict=True)
+        if checked.median_bit_s is not None and checked.layer is not None
+    }
+
+
+def with_rate(fabric: Fabric, line_rate_bit_s: float) -> Fabric:
+    """Return the fabric with a line rate and Ethernet's framing."""
+    return fabric.model_copy(update={"wire": Wire(line_rate_bit_s=line_rate_bit_s)})
+
+
+def find_place(text: str) -> Standing:
+    """Return the testbed that is to be checked; UsageError where it cannot be read, or has no pairs of nodes."""
     venue = find_venue(text)
     if isinstance(venue, OwnLab):
         raise UsageError(

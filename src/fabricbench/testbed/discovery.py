@@ -141,6 +141,28 @@ def discover(facts: Mapping[str, NodeFacts]) -> Discovery:
     )
 
 
+USUAL_BIT_S = tuple(rate * 1e9 for rate in (0.01, 0.1, 1, 2.5, 5, 10, 20, 25, 40, 50, 56, 100, 200, 400, 800))
+NEAR = 0.06
+"""A stream misses a usual line rate by less, where the processor does not limit it."""
+
+
+def with_measured(found: Discovery, rates: Mapping[str, float]) -> Discovery:
+    """Return what was found with line rates that were measured, by the networks' names, where no driver told any.
+
+    One that is near a usual rate is taken for it. A network keeps its name: what was measured is less sure than what it is called.
+    """
+    return replace(found, networks=tuple(_with_rate(one, rates.get(one.name)) for one in found.networks))
+
+
+def _with_rate(network: Network, measured: float | None) -> Network:
+    if measured is None or network.speed_bit_s is not None:
+        return network
+    usual = min(USUAL_BIT_S, key=lambda rate: abs(rate / measured - 1))
+    rate = usual if abs(usual / measured - 1) < NEAR else float(f"{measured:.2g}")
+    remark = f"its line rate was measured: the median pair carried what {format_bit_s(measured)} leaves of payload"
+    return replace(network, speed_bit_s=rate, remarks=(*network.remarks, remark))
+
+
 def _shared_addresses(facts: Mapping[str, NodeFacts]) -> set[IPv4Address]:
     """Return the addresses that several hosts have: those of networks within each host (docker0 is 172.17.0.1 everywhere)."""
     hosts = Counter(

@@ -152,7 +152,7 @@ def _table(network: Network, origin: Origin) -> Iterator[str]:
     if network.speed_bit_s is not None:
         yield f"line_rate = {_text(write_bit_s(network.speed_bit_s))}"
     else:
-        yield '# line_rate = "1Gbit/s"  # its driver tells none: `fabricbench testbed check` measures what it carries'
+        yield '# line_rate = "1Gbit/s"  # no driver tells it: `init --measure` does'
     if origin.raw_refused:
         layers = [layer for layer in Layer if layer not in RAW]
         lacking = f"frame and ip need CAP_NET_RAW, which {_where(origin.raw_refused)} lacks"

@@ -79,6 +79,30 @@ def test_what_init_found_passes_the_check_and_nothing_is_left_behind(cluster: Cl
     assert node.said("ls", "/tmp", "/root") == before
 
 
+MISLED = """\
+[testbed]
+name = "misled"
+nodes = "c[1-2]"
+
+[[fabric]]
+name = "slow"
+interface = "slow0"
+layers = ["mpi"]
+mpi_environment = { FI_TCP_IFACE = "fast0" }
+"""
+
+
+def test_a_fabric_whose_mpi_talks_over_another_one_is_named(cluster: Cluster):
+    node = cluster.nodes[0]
+    node.put(FILE, MISLED)
+    done, found = checked(node)
+    assert done.returncode == 3, done.stdout + done.stderr
+    (error,) = [one for one in found["findings"] if one["severity"] == "error"]
+    assert (error["fabric"], error["subject"]) == ("slow", "leak")
+    assert "fast0 carried" in error["found"]
+    assert found["fabrics"][0]["proof"] == "refuted"
+
+
 def with_another_version(node: Node) -> None:
     """Let the installation at the same path be another version in the node's own mount namespace."""
     source = Path(package.__file__)

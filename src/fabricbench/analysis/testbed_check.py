@@ -87,8 +87,9 @@ def check_fabric(
     findings = [*_of_paths(run, fabric), *_of_failures(run, fabric, maps)]
     stream = _stream(maps)
     if stream is None:
-        why = "no stream of any pair was measured"
-        return FabricChecked(fabric=fabric.name, nodes=tuple(nodes), unmeasured=why), tuple(findings)
+        proof = _proof(run)
+        why = "no stream of any pair was measured" if proof is not Proof.REFUTED else "its traffic went elsewhere"
+        return FabricChecked(fabric=fabric.name, nodes=tuple(nodes), proof=proof, unmeasured=why), tuple(findings)
     expected = expected_bit_s(fabric, stream.layer, stream.message_bytes)
     seconds = [] if again is None else [one for one in (_stream(_judged_maps(again, None)),) if one is not None]
     findings += judge_rates(fabric, stream, seconds, expected)

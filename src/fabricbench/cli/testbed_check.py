@@ -171,11 +171,17 @@ def _run(one: Measuring, directory: Path, *, is_kept: bool) -> Finding | None:
         return Finding(
             fabric=one.fabric.name,
             subject="launch",
-            found=f"that it cannot be measured: {error.message}",
+            found=f"that it cannot be measured: {_shortened(error.message)}",
             needed="a launch over all of its nodes that comes to its end",
             action=f"mend what it says{keep}",
         )
     return None
+
+
+def _shortened(message: str) -> str:
+    """Return the first line of a message and, of what it quotes below, the last: why the ranks ended."""
+    first, *quoted = message.splitlines()
+    return f"{first}: {quoted[-1].strip()}" if quoted else first
 
 
 def _opened(directory: Path) -> Run | None:

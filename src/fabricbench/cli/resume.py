@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from fabricbench.cli import completion
-from fabricbench.cli.arguments import NoPreflightOption
+from fabricbench.cli.arguments import NoPreflightOption, WithoutFailedNodesOption
 from fabricbench.cli.output import say
 from fabricbench.cli.progress import RunProgress, interruptible
 from fabricbench.cli.run import show_verdict
@@ -36,17 +36,25 @@ def register(app: typer.Typer) -> None:
             ),
         ] = False,
         no_preflight: NoPreflightOption = False,
+        without_failed_nodes: WithoutFailedNodesOption = False,
     ) -> None:
         """Go on with a run, by the same plan and seed: what is finished stays, what was cut short is kept aside and run again.
 
         First every node is looked at, as `run` does: what is not as the testbed says refuses to go on, and nothing is written.
 
-        Example: `fabricbench resume runs/today` or `fabricbench resume runs/today --blocks 24`
+        Example: `fabricbench resume runs/today` or `fabricbench resume runs/today --without-failed-nodes`
         """
         from fabricbench.campaign.run import resume_run  # noqa: PLC0415 - keeps the start of the program fast
 
         with RunProgress() as progress, interruptible(run_directory, progress.show) as notify:
-            resume_run(run_directory, notify=notify, blocks=blocks, is_trusted=trust_plan, preflight=not no_preflight)
+            resume_run(
+                run_directory,
+                notify=notify,
+                blocks=blocks,
+                is_trusted=trust_plan,
+                preflight=not no_preflight,
+                without_failed_nodes=without_failed_nodes,
+            )
         _tell_of_looks(run_directory)
         show_verdict(run_directory)
 

@@ -25,6 +25,7 @@ from fabricbench.cli.arguments import (
     NoPreflightOption,
     SeedOption,
     TestbedOption,
+    WithoutFailedNodesOption,
 )
 from fabricbench.cli.doctor import PreflightFormat, show_preflight
 from fabricbench.cli.output import say, write_output
@@ -57,6 +58,7 @@ def register(app: typer.Typer) -> None:
             typer.Option("--preflight-only", help="Look whether the testbed is as its file says, and measure nothing."),
         ] = False,
         no_preflight: NoPreflightOption = False,
+        without_failed_nodes: WithoutFailedNodesOption = False,
         form: Annotated[
             PreflightFormat, typer.Option("--format", help="How --preflight-only writes.")
         ] = PreflightFormat.TEXT,
@@ -76,11 +78,16 @@ def register(app: typer.Typer) -> None:
         if output is None:
             raise UsageError("run needs a directory for what it measures", hint="add `-o runs/today` say")
         final_plan = prepared.plan.model_copy(update={"is_final": final})
-        measure(replace(prepared, plan=final_plan), output, preflight=not no_preflight)
+        measure(
+            replace(prepared, plan=final_plan),
+            output,
+            preflight=not no_preflight,
+            without_failed_nodes=without_failed_nodes,
+        )
         show_verdict(output)
 
 
-def measure(prepared: Prepared, directory: Path, *, preflight: bool = True) -> None:
+def measure(prepared: Prepared, directory: Path, *, preflight: bool = True, without_failed_nodes: bool = False) -> None:
     """Run what was prepared into a run directory, with its notes and its progress on stderr."""
     from fabricbench.campaign.power import power_of  # noqa: PLC0415
     from fabricbench.campaign.run import start_run  # noqa: PLC0415 - keeps the start of the program fast
@@ -98,6 +105,7 @@ def measure(prepared: Prepared, directory: Path, *, preflight: bool = True) -> N
             notify=notify,
             command=command,
             preflight=preflight,
+            without_failed_nodes=without_failed_nodes,
         )
 
 

@@ -29,6 +29,7 @@ from fabricbench.launch.launcher import Launcher
 from fabricbench.launch.mpi import find_starter
 from fabricbench.launch.ssh import SSH_FAILED, advice_on
 from fabricbench.native import build_info, builds_of, native_file
+from fabricbench.testbed.differences import as_findings, find_differences
 from fabricbench.testbed.doctor import find_mpi
 from fabricbench.testbed.model import Lost, Testbed
 from fabricbench.testbed.node_facts import NodeFacts
@@ -87,8 +88,12 @@ def _examine_standing(place: Standing, plan: RunPlan | None, notify: Notify) -> 
     facts = {name: one.facts if isinstance(one, NodeAnswer) else one for name, one in answers.items()}
     mpi = {name: one.inventory.get("mpi.version", "") for name, one in answers.items() if isinstance(one, NodeAnswer)}
     found = judge(testbed, facts, needed, mpi)
+    inventories = {name: one.inventory for name, one in answers.items() if isinstance(one, NodeAnswer)}
+    findings = (*found.findings, *as_findings(find_differences(inventories)))
     lost = launcher.lost()
-    return found if lost is None else found.model_copy(update={"findings": (_of_lost(lost), *found.findings)})
+    if lost is not None:
+        findings = (_of_lost(lost), *findings)
+    return found.model_copy(update={"findings": findings, "inventories": inventories})
 
 
 def _of_lost(lost: Lost) -> Finding:

@@ -9,6 +9,7 @@
 #include "base/program.hpp"
 #include "base/vocabulary.hpp"
 #include "core/pattern_facts.hpp"
+#include "core/rank_info.hpp"
 #include "core/set_aside.hpp"
 #include "probe/doors.hpp"
 #include "probe/launch.hpp"
@@ -26,6 +27,7 @@ constexpr std::string_view usage =
     "             (some 30 ns each in MPICH's shared memory)\n"
     "  --list     the layers that a plan may name, a line for each door: its layer, its name and how receivers can\n"
     "             wait, and a line for each pattern: its name, family and metric\n"
+    "  --mpi      the MPI library that it runs with here, as that names itself\n"
     "  --version  the version\n"
     "  --help     this text\n"
     "\n"
@@ -103,6 +105,9 @@ int main(int argc, char** argv) {
   } else if (argument == "--version") {
     print("fabricbench-probe ");
     print(fabricbench::version);
+    print("\n");
+  } else if (argument == "--mpi") {
+    print(fabricbench::mpi_library());  // which may be asked before MPI_Init
     print("\n");
   } else if (argument == "--list") {
     print_words<fabricbench::Layer>("layers:");

@@ -1,5 +1,5 @@
-# JSON for C++: a system package, else the nlohmann-json wheel of the environment that builds.
-find_path(NLOHMANN_JSON_INCLUDE_DIR nlohmann/json.hpp)
+# JSON for C++: beside installed sources (cmake/Sources.cmake), a system package, else the nlohmann-json wheel of the environment that builds.
+find_path(NLOHMANN_JSON_INCLUDE_DIR nlohmann/json.hpp HINTS ${PROJECT_SOURCE_DIR}/include)
 if(NOT NLOHMANN_JSON_INCLUDE_DIR)
   execute_process(
     COMMAND ${Python3_EXECUTABLE} -c "import nlohmann_json, pathlib; print(pathlib.Path(nlohmann_json.__path__[0]) / 'include')"

@@ -1,7 +1,12 @@
 # Which MPI the measurer is built with: $MPICC, else mpicc on PATH, else the mpich wheel of the environment that builds.
 # A wheel's compiler wrapper knows its own place, so nothing needs to be told where the libraries are.
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
-set(MPICC_CANDIDATE "$ENV{MPICC}")
+# `fabricbench build` names the C++ compiler and the starter themselves: MPI_CXX_COMPILER, MPIEXEC_EXECUTABLE.
+if(MPI_CXX_COMPILER)
+  set(MPICC_CANDIDATE "${MPI_CXX_COMPILER}")
+else()
+  set(MPICC_CANDIDATE "$ENV{MPICC}")
+endif()
 if(NOT MPICC_CANDIDATE)
   get_filename_component(_python_bin "${Python3_EXECUTABLE}" DIRECTORY)
   find_program(_mpicc_found NAMES mpicc PATHS ${_python_bin})
@@ -11,7 +16,6 @@ if(NOT MPICC_CANDIDATE)
   message(FATAL_ERROR "no MPI: set MPICC, put mpicc on PATH, or install the 'mpich' wheel into ${Python3_EXECUTABLE}'s environment")
 endif()
 get_filename_component(_mpi_bin "${MPICC_CANDIDATE}" DIRECTORY)
-set(MPI_C_COMPILER "${MPICC_CANDIDATE}")
 find_program(MPI_CXX_COMPILER NAMES mpicxx mpic++ HINTS ${_mpi_bin} NO_DEFAULT_PATH)
 find_program(MPIEXEC_EXECUTABLE NAMES mpiexec HINTS ${_mpi_bin} NO_DEFAULT_PATH)
 set(MPI_CXX_SKIP_MPICXX ON)
@@ -20,8 +24,10 @@ message(STATUS "MPI: ${MPI_CXX_COMPILER}, started by ${MPIEXEC_EXECUTABLE}")
 
 # `pip install` builds in an environment of its own, which is gone afterwards: an MPI from a wheel is found again where the
 # package is installed, by the Python side and by $ORIGIN (cmake/Warnings.cmake), and never by the path that it had here.
+# `fabricbench build` builds with one that stays where it is.
+option(FABRICBENCH_MPI_STAYS "The MPI stays where it is, also where a wheel brought it" OFF)
 file(GLOB _mpi_wheels "${_mpi_bin}/../lib/python*/site-packages/mpich-*.dist-info")
-if(_mpi_wheels)
+if(_mpi_wheels AND NOT FABRICBENCH_MPI_STAYS)
   set(MPI_IS_WHEEL "true")
   set(CMAKE_INSTALL_RPATH_USE_LINK_PATH OFF)
   get_target_property(_mpi_options MPI::MPI_CXX INTERFACE_LINK_OPTIONS)
@@ -36,4 +42,11 @@ endif()
 # The Python side reads this to start programs with the MPI that they were built with.
 file(WRITE ${CMAKE_BINARY_DIR}/build_info.json
      "{\"mpicxx\": \"${MPI_CXX_COMPILER}\", \"mpiexec\": \"${MPIEXEC_EXECUTABLE}\", \"compiler\": \"${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}\", \"build_type\": \"${CMAKE_BUILD_TYPE}\", \"mpi_is_wheel\": ${MPI_IS_WHEEL}}\n")
-install(FILES ${CMAKE_BINARY_DIR}/build_info.json DESTINATION fabricbench/bin)
+install(FILES ${CMAKE_BINARY_DIR}/build_info.json DESTINATION fabricbench/bin COMPONENT mpi)
+
+# What is built once for each MPI: target `fabricbench_mpi`, component `mpi`.
+add_custom_target(fabricbench_mpi)
+function(install_for_mpi program)
+  install(TARGETS ${program} RUNTIME DESTINATION fabricbench/bin COMPONENT mpi)
+  add_dependencies(fabricbench_mpi ${program})
+endfunction()

@@ -9,6 +9,7 @@
 #include "base/program.hpp"
 #include "base/vocabulary.hpp"
 #include "core/pattern_facts.hpp"
+#include "core/rank_info.hpp"
 #include "core/set_aside.hpp"
 #include "probe/doors.hpp"
 #include "probe/launch.hpp"
@@ -26,6 +27,7 @@ constexpr std::string_view usage =
     "             (some 30 ns each in MPICH's shared memory)\n"
     "  --list     the layers that a plan may name, a line for each door: its layer, its name and how receivers can\n"
     "             wait, and a line for each pattern: its name, family and metric\n"
+    "  --mpi      the MPI library that it runs with here, as that names itself\n"
     "  --version  the version\n"
     "  --help     this text\n"
     "\n"
@@ -77,10 +79,10 @@ fabricbench::ExitCode measure(int argc, char** argv) {
   const std::string plan_path = argv[argc - 1];
   int provided = MPI_THREAD_SINGLE;
   const int wanted = argc > 2 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
-  const std::uint64_t begin = fabricbench::KernelClock::now();
+  fabricbench::StartUp start_up;
   MPI_Init_thread(&argc, &argv, wanted, &provided);
-  const std::uint64_t start_up_ns = fabricbench::KernelClock::now() - begin;
-  const fabricbench::ExitCode exit = fabricbench::launch(plan_path, start_up_ns);
+  start_up.init_ns = fabricbench::KernelClock::now() - start_up.clocks.ns;
+  const fabricbench::ExitCode exit = fabricbench::launch(plan_path, start_up);
   // What a failed cell left behind is never received: MPI_Finalize would wait for it.
   if (fabricbench::has_set_aside()) MPI_Abort(MPI_COMM_WORLD, static_cast<int>(exit));
   MPI_Finalize();
@@ -103,6 +105,9 @@ int main(int argc, char** argv) {
   } else if (argument == "--version") {
     print("fabricbench-probe ");
     print(fabricbench::version);
+    print("\n");
+  } else if (argument == "--mpi") {
+    print(fabricbench::mpi_library());  // which may be asked before MPI_Init
     print("\n");
   } else if (argument == "--list") {
     print_words<fabricbench::Layer>("layers:");

@@ -43,8 +43,25 @@ def _folders() -> list[Path]:
     return [package, installed]
 
 
-def native_file(name: str) -> Path:
-    """Return the path of a native program or of build_info.json; EnvironmentLacks says where it was looked for."""
+def installed_folder() -> Path:
+    """Return the folder of the installation that holds what is not Python: programs, sources, builds for other MPIs."""
+    package = Path(__file__).parent
+    return package if (package / "bin").exists() else Path(sysconfig.get_path("platlib")) / "fabricbench"
+
+
+def native_file(name: str, build: Path | None = None) -> Path:
+    """Return the path of a native program or of build_info.json; EnvironmentLacks says where it was looked for.
+
+    `build` is the folder of a build for another MPI (`launch/building.py`).
+    """
+    if build is not None:
+        if (build / name).exists():
+            return build / name
+        there = ", ".join(path.name for path in sorted(build.glob("fabricbench-*"))) or "nothing"
+        raise EnvironmentLacks(
+            f"{name} is not in {build}, which has {there}",
+            hint="build it: `fabricbench build --again`, without --without-kernels",
+        )
     for folder in _folders():
         if (folder / name).exists():
             return folder / name
@@ -84,9 +101,10 @@ def native_programs() -> list[Path]:
     return [found[name] for name in sorted(found)]
 
 
-def built_for_levels(name: str) -> tuple[str, ...]:
+def built_for_levels(name: str, build: Path | None = None) -> tuple[str, ...]:
     """Return the names of a program of kernels and of its builds for higher levels of the processor: it goes on as one of these."""
-    return (name, *(path.name for path in native_programs() if path.name.startswith(f"{name}-")))
+    programs = native_programs() if build is None else sorted(build.glob("fabricbench-*"))
+    return (name, *(path.name for path in programs if path.name.startswith(f"{name}-")))
 
 
 @cache

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fabricbench.errors import EnvironmentLacks
-from fabricbench.launch import mpi
+from fabricbench.launch import installation, mpi
 from fabricbench.native import build_info
 from support.scripts import script
 
@@ -33,7 +33,7 @@ def test_a_starter_that_does_not_answer_says_what_it_did(
 ):
     starter = script(tmp_path / "mpiexec", does)
     built = replace(build_info(), mpiexec=str(starter))
-    monkeypatch.setattr(mpi, "build_info", lambda: built)
+    monkeypatch.setattr(installation, "build_info", lambda: built)
     with pytest.raises(EnvironmentLacks) as raised:
         mpi.find_starter()
     assert said in raised.value.message

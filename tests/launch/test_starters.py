@@ -14,7 +14,7 @@ from fabricbench.campaign.specification import Campaign, Experiment
 from fabricbench.campaign.venue import Standing, find_venue
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.lab import Lab, lab_support, parse_fabrics
-from fabricbench.launch import mpi
+from fabricbench.launch import installation
 from fabricbench.launch.library import mpich, openmpi
 from fabricbench.launch.mpi import MpiStarter, find_starter
 from fabricbench.launch.ssh import SshLauncher
@@ -235,7 +235,7 @@ def test_srun_needs_no_mpiexec_as_the_compiler_tells_which_library_it_is(
 
     in_job(fake_srun.install(tmp_path / "slurm", "c1,c2", mpich_here), "c1,c2", monkeypatch)
     without = replace(build_info(), mpiexec="/no/mpiexec")
-    monkeypatch.setattr(mpi, "build_info", lambda: without)
+    monkeypatch.setattr(installation, "build_info", lambda: without)
     found = find_starter("srun")
     assert (found.starter, found.version, found.library) == (srun, "22.05.8", mpich)
 

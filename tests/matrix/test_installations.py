@@ -19,11 +19,12 @@ from pathlib import Path
 import pytest
 
 from fabricbench.native import FOLDER_VARIABLE
+from support import openmpi
 
 pytestmark = [pytest.mark.matrix, pytest.mark.mpi, pytest.mark.slow, pytest.mark.timeout(900)]
 
 REPOSITORY = Path(__file__).parents[2]
-INSTALL_SECONDS, RUN_SECONDS, BUILD_SECONDS = 240, 120, 600
+INSTALL_SECONDS, RUN_SECONDS = 240, 120
 OLDEST = (3, 11)
 NOBODY = 65534
 ENVIRONMENT_LACKS = 3
@@ -183,23 +184,11 @@ def user(wheel: Path, folder: Path) -> Installation:
 
 @pytest.fixture(scope="module")
 def open_mpi(folder: Path) -> Installation:
-    """This source tree's Python part with native programs built by the Open MPI of a wheel, and not optimised."""
-    build = REPOSITORY / "build" / "openmpi"
-    build.mkdir(parents=True, exist_ok=True)
-    mpicc = build / "environment" / "bin" / "mpicc"
-    if not mpicc.exists():
-        install(Path(sys.executable), build / "environment", "openmpi")
-    scripts = Path(sys.executable).parent
-    own = {"PATH": f"{scripts}:{os.environ['PATH']}", "MPICC": str(mpicc), "HOME": str(Path.home())}
-    options = ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O0"]
-    options += [f"-DCMAKE_{kind}_OUTPUT_DIRECTORY={build}/bin" for kind in ("RUNTIME", "LIBRARY")]
-    ran("cmake", "-S", REPOSITORY, "-B", build, "-G", "Ninja", *options, folder=folder, variables=own)
-    targets = ("fabricbench-probe", "fabricbench-switch", "fabricbench-yield")
-    ran("cmake", "--build", build, "--target", *targets, folder=folder, seconds=BUILD_SECONDS, variables=own)
-    shutil.copy(build / "build_info.json", build / "bin")
+    """This source tree's Python part with native programs built with the Open MPI of a wheel."""
     home = folder / "open-mpi"
     home.mkdir()
-    return Installation((str(scripts / "fabricbench"),), home, "Open MPI", {FOLDER_VARIABLE: str(build / "bin")})
+    program = Path(sys.executable).parent / "fabricbench"
+    return Installation((str(program),), home, "Open MPI", {FOLDER_VARIABLE: str(openmpi.open_mpi().programs)})
 
 
 @pytest.mark.parametrize("testbed", [("local",), ("lab:fast-ethernet", "--nodes", "2")], ids=lambda words: words[0])

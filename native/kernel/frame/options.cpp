@@ -24,6 +24,7 @@ constexpr std::string_view frame_options =
     "  --interface I   the interface that leads into the fabric under test: the record then has its address\n"
     "  --subnet NET    the same, found by its network, 10.98.1.0/24 say\n"
     "  --list          the kernels, and on how many ranks (up to 64) each runs the problem\n"
+    "  --mpi           the MPI library that it runs with here, as that names itself\n"
     "  --version       the version\n"
     "  --help          this text\n";
 
@@ -53,6 +54,7 @@ const Kernel* find_kernel(const Program& program, std::string_view name) {
 std::optional<Action> action_of(std::string_view word) {
   if (word == "--help" || word == "-h") return Action::help;
   if (word == "--list") return Action::list;
+  if (word == "--mpi") return Action::mpi;
   if (word == "--version") return Action::version;
   return std::nullopt;
 }

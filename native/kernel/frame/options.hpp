@@ -11,7 +11,7 @@
 
 namespace fabricbench::kernel {
 
-enum class Action { run, list, help, version };
+enum class Action { run, list, help, mpi, version };
 
 struct Options {
   Action action = Action::run;

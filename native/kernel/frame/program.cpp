@@ -170,6 +170,9 @@ void print_about(const Program& program, const Options& options) {
     case Action::list:
       std::fputs(list_text(program, options.arguments).c_str(), stdout);
       break;
+    case Action::mpi:
+      std::printf("%s\n", mpi_library().c_str());  // may be asked before MPI_Init
+      break;
     case Action::version:
       std::printf("%s %s\n", std::string(program.name).c_str(), std::string(version).c_str());
       break;

@@ -116,6 +116,7 @@ TEST(KernelOptions, AskForHelpWithoutAKernel) {
   EXPECT_EQ(parse({"--help"}).action, Action::help);
   EXPECT_EQ(parse({"--list", "--class", "A"}).action, Action::list);
   EXPECT_EQ(parse({"--version"}).action, Action::version);
+  EXPECT_EQ(parse({"--mpi"}).action, Action::mpi);
 }
 
 TEST(KernelOptions, ThatAreWrongAreRefusedWithWhatIsNeeded) {

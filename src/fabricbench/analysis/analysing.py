@@ -33,6 +33,7 @@ from fabricbench.quantity import count, with_ranges
 from fabricbench.record.decision_table import DecisionTable, decision_of
 from fabricbench.record.provenance import marks_of
 from fabricbench.record.store import Run, StoredLaunch
+from fabricbench.testbed.model import mpi_of
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 """Of the first sides; the 27th is AA, as columns of spreadsheets are."""
@@ -255,7 +256,16 @@ def _facts(side: Side, letter: str) -> FabricFacts:
         currency=fabric.currency,
         origin=origin,
         proof=_proof(side),
+        mpi=_mpi(side),
     )
+
+
+def _mpi(side: Side) -> str:
+    """Return the MPI that a side was measured with, where its testbed names some: `openmpi: Open MPI 5.0.11`."""
+    testbed = side.run.manifest.testbed
+    mpi = mpi_of(testbed.mpis, side.fabric)
+    libraries = {launch.summary.facts.conditions.get("mpi", "") for launch in side.launches} - {""}
+    return "" if mpi is None else ": ".join((mpi.name, *[" and ".join(sorted(libraries))] * bool(libraries)))
 
 
 def _foreign_origin(side: Side) -> Origin | None:

@@ -18,6 +18,7 @@ from fabricbench.campaign.path_proof import prove_path
 from fabricbench.campaign.plan import RECORDS_FILE, RunPlan
 from fabricbench.campaign.run_directory import RunDirectory
 from fabricbench.launch.launcher import Command, Launcher
+from fabricbench.launch.mpi import programs_of
 from fabricbench.launch.staging import NotStaged
 from fabricbench.launch.watch import STDERR_FILE, STDOUT_FILE, Outcome
 from fabricbench.native import native_file
@@ -30,7 +31,7 @@ from fabricbench.record.probe_plan import PLAN_FILE, PlanProbe, options_of, plan
 from fabricbench.record.provenance import origin_of
 from fabricbench.record.reading import CellRecord, Record, read_record
 from fabricbench.record.workload_cells import Failed, LaunchOfWorkload, Told, WorkloadPart, record_of
-from fabricbench.testbed.model import Lost
+from fabricbench.testbed.model import Lost, Mpi
 from fabricbench.workload.adapter import Output, Parsed, Place
 from fabricbench.workload.adapter import Start as WorkloadStart
 from fabricbench.workload.counted import AROUND, read_around
@@ -80,19 +81,20 @@ class Start(Protocol):
 def start_of(launch: LaunchPlan, plan: RunPlan) -> Start:
     """Return what a launch starts."""
     if launch.workload is None:
-        return Measurer(plan.cells[cell] for cell in launch.cells)
+        return Measurer((plan.cells[cell] for cell in launch.cells), plan.mpi_of(launch.fabric))
     return WorkloadLaunch(launch, launch.workload, plan)
 
 
 class Measurer:
     """The measurer follows the plan in its directory."""
 
-    def __init__(self, probes: Iterable[PlanProbe]) -> None:
+    def __init__(self, probes: Iterable[PlanProbe], mpi: Mpi | None = None) -> None:
         self._options = options_of(probes)
+        self._mpi = mpi
 
     def program(self, directory: Path) -> list[str]:
         """Return its tokens."""
-        return [str(native_file(PROBE)), *self._options, str(directory / PLAN_FILE)]
+        return [str(native_file(PROBE, programs_of(self._mpi))), *self._options, str(directory / PLAN_FILE)]
 
     def stage(self, directory: Path) -> None:
         """Write nothing: its plan is every launch's."""
@@ -121,12 +123,12 @@ class WorkloadLaunch:
 
     def __init__(self, launch: LaunchPlan, workload: WorkloadStart, plan: RunPlan) -> None:
         self._workload = workload
-        self._fabric = plan.fabric(launch.fabric)
+        self._fabric, self._mpi = plan.fabric(launch.fabric), plan.mpi_of(launch.fabric)
         self._launch = LaunchOfWorkload(launch.launch_id, launch.fabric, plan.cells[launch.cells[0]])
 
     def program(self, directory: Path) -> list[str]:
         """Return its tokens."""
-        return self._workload.tokens(Place(directory, self._fabric))
+        return self._workload.tokens(Place(directory, self._fabric, programs_of(self._mpi)))
 
     def stage(self, directory: Path) -> None:
         """Write its input files."""

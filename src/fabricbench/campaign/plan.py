@@ -24,7 +24,7 @@ from fabricbench.model import Model
 from fabricbench.record.decision_table import prices_of
 from fabricbench.record.manifest import Extension, NodeLoss
 from fabricbench.record.probe_plan import PlanFabric, PlanProbe, ProbePlan
-from fabricbench.testbed.model import Fabric, Testbed
+from fabricbench.testbed.model import Fabric, Mpi, Testbed, mpi_of
 
 RECORDS_FILE = "records.jsonl"
 
@@ -34,6 +34,8 @@ class RunPlan(Model):
 
     A plan that `is_final` takes no more blocks, so its verdicts need not pay for looks to come (`statistics.correction`);
     `extensions` tells how it has grown, `losses` which nodes it goes on without. `ranks` is how many there were at the beginning.
+
+    `mpis` are the testbed's; `mpi_of` tells which one a fabric is measured with.
 
     `cells` is indexed by cell id; how many messages of a stream make a sample depends on the fabric and is set by `probe_plan`.
     """
@@ -49,6 +51,7 @@ class RunPlan(Model):
     is_final: bool = False
     extensions: tuple[Extension, ...] = ()
     losses: tuple[NodeLoss, ...] = ()
+    mpis: tuple[Mpi, ...] = ()
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> RunPlan:
@@ -80,6 +83,10 @@ class RunPlan(Model):
     def fabric(self, name: str) -> Fabric:
         """Return the fabric of that name."""
         return next(fabric for fabric in self.fabrics if fabric.name == name)
+
+    def mpi_of(self, fabric: str) -> Mpi | None:
+        """Return the MPI that a fabric is measured with; None: the one that fabricbench was built with."""
+        return mpi_of(self.mpis, self.fabric(fabric))
 
     def ranks_of(self, launch: LaunchPlan) -> int:
         """Return how many ranks a launch starts."""
@@ -158,6 +165,7 @@ def plan_run(
         cells=(*_probes(cells), *_probes(workloads)),
         launches=tuple(order_blocks(_halves(cells, workloads, testbed), range(scaling.blocks), seed)),
         notes=(*cell_plan.notes, *workload_plan.notes, *scaling.notes),
+        mpis=testbed.mpis,
     )
 
 

@@ -26,11 +26,12 @@ from fabricbench.campaign.venue import OwnLab, Standing, Twins, Venue
 from fabricbench.errors import FabricbenchError
 from fabricbench.launch.asking import MOST_IN_FLIGHT, Answer, Limits, ask_all
 from fabricbench.launch.launcher import Launcher
-from fabricbench.launch.mpi import find_starter
+from fabricbench.launch.mpi import check_fits, programs_of, starter_of
 from fabricbench.launch.ssh import SSH_FAILED, advice_on
-from fabricbench.native import build_info, builds_of, native_file
+from fabricbench.native import build_info, builds_of, built_for_levels, native_file
+from fabricbench.testbed.differences import as_findings, find_differences
 from fabricbench.testbed.doctor import find_mpi
-from fabricbench.testbed.model import Lost, Testbed
+from fabricbench.testbed.model import Lost, Mpi, Testbed, mpi_of
 from fabricbench.testbed.node_facts import NodeFacts
 from fabricbench.testbed.preflight import Needed, judge
 from fabricbench.testbed.preflight_result import Finding, Preflight, Silent, told
@@ -62,6 +63,9 @@ def examine_venue(venue: Venue, plan: RunPlan | None, notify: Notify) -> Preflig
 def _check_commands(place: OwnLab | Standing, plan: RunPlan) -> None:
     """Put together each launch's command as it will be started: what cannot be told to an MPI is to be said now."""
     launcher = place.sketch()
+    starter = starter_of(place.testbed())
+    for mpi in _native_names(plan, place.testbed()):
+        check_fits(starter.others[mpi.name] if mpi else starter, native_file(PROBE, programs_of(mpi)))
     tried: set[tuple[str, tuple[str, ...], int]] = set()
     for launch in plan.launches:
         program, ranks = start_of(launch, plan).program(Path("RUNDIR")), plan.ranks_of(launch)
@@ -87,17 +91,19 @@ def look_at_nodes(
     """Return how a testbed was found, and what each node told. Raises what no launch could be started for."""
     testbed = place.testbed()
     place.check()
-    needed = _needed(plan, with_mpi=testbed.launcher.is_cluster)
+    needed = _needed(plan, testbed)
     launcher, nodes = place.sketch(), len(testbed.nodes)
     notify(NodesAsked(0, nodes))
     answers = ask_nodes(testbed, launcher, tuple(needed.programs), lambda done: notify(NodesAsked(done, nodes)))
     facts = {name: one.facts if isinstance(one, NodeAnswer) else one for name, one in answers.items()}
     mpi = {name: one.inventory.get("mpi.version", "") for name, one in answers.items() if isinstance(one, NodeAnswer)}
     found = judge(testbed, facts, needed, mpi)
+    inventories = {name: one.inventory for name, one in answers.items() if isinstance(one, NodeAnswer)}
+    findings = (*found.findings, *as_findings(find_differences(inventories)))
     lost = launcher.lost()
     if lost is not None:
-        found = found.model_copy(update={"findings": (_of_lost(lost), *found.findings)})
-    return found, answers
+        findings = (_of_lost(lost), *findings)
+    return found.model_copy(update={"findings": findings, "inventories": inventories}), answers
 
 
 def _of_lost(lost: Lost) -> Finding:
@@ -110,18 +116,35 @@ def _of_lost(lost: Lost) -> Finding:
     )
 
 
-def _needed(plan: RunPlan | None, *, with_mpi: bool) -> Needed:
-    """Return what must be on each node: the programs of ours that the plan starts, as they are here."""
-    workloads = [one.workload for one in plan.launches if one.workload] if plan is not None else []
-    names = list(dict.fromkeys((PROBE, *(name for one in workloads for name in one.native_programs))))
-    programs = {str(native_file(name)): f"{name} {__version__}" for name in names}
+def _needed(plan: RunPlan | None, testbed: Testbed) -> Needed:
+    """Return what must be on each node: the programs of ours that the plan starts, as they are here.
+
+    What runs inside a container is in there, not on the node.
+    """
+    programs = {}
+    for mpi, names in _native_names(plan, testbed).items():
+        build = programs_of(mpi)
+        for level in (level for name in names for level in built_for_levels(name, build) if not (mpi and mpi.inside)):
+            programs[str(native_file(level, build))] = f"{level} {__version__}"
     return Needed(
         version=__version__,
         programs=programs,
-        mpi=find_mpi().version if with_mpi else None,
+        mpi=find_mpi().version if testbed.launcher.is_cluster and not testbed.mpis else None,
         builds=builds_of(programs),
         architecture=os.uname().machine,
     )
+
+
+def _native_names(plan: RunPlan | None, testbed: Testbed) -> dict[Mpi | None, list[str]]:
+    """Return the programs of ours that are started with each MPI; without a plan the measurer with each of the fabrics'."""
+    if plan is None:
+        return {mpi_of(testbed.mpis, fabric): [PROBE] for fabric in testbed.fabrics}
+    found: dict[Mpi | None, list[str]] = {}
+    for launch in plan.launches:
+        names = found.setdefault(plan.mpi_of(launch.fabric), [PROBE])
+        workload = launch.workload
+        names += [name for name in (workload.native_programs if workload else ()) if name not in names]
+    return found
 
 
 NODE_SECONDS = 30.0
@@ -183,11 +206,12 @@ def read_inventories(testbed: Testbed, launcher: Launcher) -> dict[str, dict[str
 
 def read_versions(testbed: Testbed) -> dict[str, str]:
     """Return what measures, and in which version."""
-    starter = find_starter(testbed.starter)
+    starter = starter_of(testbed)
+    several = starter.others if len(starter.others) > 1 else {}
     return {
         "fabricbench": __version__,
         "python": platform.python_version(),
-        "mpi": f"{starter.library.NAME} {starter.library_version}",
+        "mpi": ", ".join(f"{name}: {one.mpi}" for name, one in several.items()) or starter.mpi,
         "starter": f"{starter.starter.NAME} {starter.version}".strip(),
         "compiler": build_info().compiler,
         "build": build_info().build_type,

@@ -21,6 +21,7 @@ from fabricbench.errors import EnvironmentLacks, FabricbenchError, UsageError
 from fabricbench.lab.ledger import state_directory
 from fabricbench.record.atomic import replace_text
 from fabricbench.record.integrity import read_file
+from fabricbench.testbed.model import Mpi
 
 KEY = "plan.key"
 KEY_BYTES = 32
@@ -67,6 +68,8 @@ def beyond_this_installation(stored: StoredPlan) -> Iterator[str]:
         if fabric.mpi_arguments:
             yield f"fabric {fabric.name}: the MPI starter is told {join(fabric.mpi_arguments)}"
     testbed = stored.venue.testbed()
+    for mpi in dict.fromkeys((*stored.plan.mpis, *testbed.mpis)):
+        yield from _of_mpi(mpi)
     if isinstance(testbed.starter, tuple):
         yield f"ranks are started by {join(testbed.starter)}"
     elif testbed.starter is not None:
@@ -75,8 +78,17 @@ def beyond_this_installation(stored: StoredPlan) -> Iterator[str]:
         yield f"ssh logs in on {', '.join(node.name for node in testbed.nodes)}"
 
 
+def _of_mpi(mpi: Mpi) -> Iterator[str]:
+    for line in mpi.load:
+        yield f"MPI {mpi.name}: a login shell here runs {quote(line)}"
+    programs = {"of": mpi.prefix, "built by": mpi.mpicxx, "started by": mpi.mpiexec, "run inside": join(mpi.inside)}
+    yield f"MPI {mpi.name}: programs " + ", ".join(f"{how} {quote(what)}" for how, what in programs.items() if what)
+
+
 def _commands(directory: RunDirectory, stored: StoredPlan) -> Iterator[str]:
-    """Yield the command of a launch of each kind, as far as it can be told here."""
+    """Yield the command of a launch of each kind, as far as it can be told here: an MPI of the testbed is not loaded to know it."""
+    if stored.plan.mpis or stored.venue.testbed().mpis:
+        return
     kinds = {(one.fabric, one.workload and one.workload.name): one for one in reversed(stored.plan.launches)}
     for launch in list(reversed(kinds.values()))[:MOST_COMMANDS]:
         with suppress(FabricbenchError):

@@ -23,7 +23,7 @@ from fabricbench.lab.topology import CONTROL_INTERFACE, plan_lab
 from fabricbench.launch.lab import LabLauncher
 from fabricbench.launch.launcher import Launcher
 from fabricbench.launch.local import LocalLauncher
-from fabricbench.launch.mpi import find_starter
+from fabricbench.launch.mpi import find_starter, starter_of
 from fabricbench.launch.ssh import SshLauncher
 from fabricbench.launch.starting import yield_library
 from fabricbench.model import Model
@@ -96,7 +96,7 @@ class Standing(Model):
         """Return the launcher; nothing needs to be opened. UsageError where the nodes are those of another batch job."""
         if self.given.is_allocated:
             check_allocated([node.name for node in self.given.nodes])
-        starter, layout = find_starter(self.given.starter), self.given.layout
+        starter, layout = starter_of(self.given), self.given.layout
         match self.given.launcher:
             case LauncherName.LOCAL:
                 return LocalLauncher(starter, yield_library(), layout)
@@ -108,7 +108,7 @@ class Standing(Model):
 
     def check(self) -> None:
         """Raise EnvironmentLacks where the starter needs a batch job and this runs in none."""
-        starter = find_starter(self.given.starter)
+        starter = starter_of(self.given)
         if self.given.launcher.is_cluster and starter.reaches_nodes:
             check_in_job(starter.starter.NAME)
 

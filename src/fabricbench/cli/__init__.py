@@ -17,7 +17,7 @@ from fabricbench.errors import EnvironmentLacks, FabricbenchError, Interrupted, 
 # Each module here defines `register(app)`. One line for each subcommand.
 from fabricbench.cli import (  # isort: skip
     run, plan, resume, import_, compare, report, check, selfcheck, show, verify, runs, map as map_, list as list_, lab,
-    testbed, doctor, version,
+    testbed, doctor, build, version,
 )  # fmt: skip
 
 COMMANDS = (
@@ -37,6 +37,7 @@ COMMANDS = (
     lab,
     testbed,
     doctor,
+    build,
     version,
 )
 

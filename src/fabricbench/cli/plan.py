@@ -98,6 +98,20 @@ def _commands(prepared: Prepared) -> dict[str, Command]:
     return commands
 
 
+def _binaries(prepared: Prepared) -> dict[str, str]:
+    """The MPI of each fabric with the measurer that was built with it; empty where the testbed names no MPI."""
+    from fabricbench.campaign.attempt import PROBE  # noqa: PLC0415 - keeps the start of the program fast
+    from fabricbench.launch.mpi import programs_of, starter_of  # noqa: PLC0415 - the same
+    from fabricbench.native import native_file  # noqa: PLC0415 - the same
+
+    plan = prepared.plan
+    if not plan.mpis:
+        return {}
+    starter = starter_of(prepared.venue.testbed())
+    measurers = {one.name: native_file(PROBE, programs_of(plan.mpi_of(one.name))) for one in plan.fabrics}
+    return {one.name: f"{starter.of(one).mpi}, {measurers[one.name]}" for one in plan.fabrics}
+
+
 def _finds(prepared: Prepared, allowed: float | None) -> tuple[Power, GateNeed | None]:
     """What the campaign will find, and what a gate that allows so much would need."""
     from fabricbench.campaign.power import gate_need, power_of  # noqa: PLC0415 - keeps the start of the program fast
@@ -120,6 +134,7 @@ def _data(prepared: Prepared, commands: dict[str, Command], allowed: float | Non
         "notes": list(plan.notes),
         "finds": finds.model_dump(mode="json"),
         "gate": None if gate is None else gate.model_dump(mode="json"),
+        "mpis": _binaries(prepared),
         "cells": [cell.model_dump(mode="json") for cell in plan.cells],
         "launches": [
             {
@@ -150,6 +165,10 @@ def _lines(prepared: Prepared, commands: dict[str, Command], allowed: float | No
     yield "launches, in this order:"
     yield from (_launch_line(launch) for launch in plan.launches)
     yield ""
+    if binaries := _binaries(prepared):
+        yield "MPI of each fabric, and what is built with it:"
+        yield from (f"  {fabric}: {binary}" for fabric, binary in binaries.items())
+        yield ""
     kinds = "fabric and workload" if any(launch.workload for launch in plan.launches) else "fabric"
     yield f"commands, one for each {kinds} (LAUNCH stands for the launch's name; --format json has them all):"
     for launch in (one for one in plan.launches if one.block == 0):

@@ -6,20 +6,20 @@ version.
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
 from fabricbench.configuration import did_you_mean
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.launch import on_subnet
+from fabricbench.launch.building import find_build
+from fabricbench.launch.installation import VERSION_SECONDS, Installation, find_installation, version_text
 from fabricbench.launch.library import mpich, openmpi
 from fabricbench.launch.starter import hydra, srun
 from fabricbench.launch.starter.prterun import ORTERUN, PRTERUN
@@ -37,12 +37,10 @@ from fabricbench.launch.starting import (
     version_in,
 )
 from fabricbench.native import build_info
-from fabricbench.testbed.model import Fabric
+from fabricbench.testbed.model import Fabric, Mpi, Testbed
 
 LIBRARIES: tuple[Library, ...] = (mpich, openmpi)
 STARTERS: tuple[Starter, ...] = (hydra, PRTERUN, ORTERUN, srun)
-
-VERSION_SECONDS = 20
 
 
 @dataclass(frozen=True)
@@ -93,32 +91,59 @@ def merged(ours: Selection, preload: Path | None, fabric: Fabric, given: Given) 
     )
 
 
+BUILT_WITH = Installation("", "", "")
+"""Nothing to load, and nothing around what ranks run."""
+
+
 @dataclass(frozen=True)
 class MpiStarter:
-    """A starter that was found, with the MPI library of the ranks that it is to start."""
+    """A starter that was found, with the MPI library of the ranks that it is to start.
+
+    `others` are those of the testbed's other MPIs, by name: a fabric that names one is measured with that.
+    """
 
     program: str
     starter: Starter
     version: str
     library: Library
     library_version: str
+    installation: Installation = BUILT_WITH
+    others: Mapping[str, MpiStarter] = field(default_factory=dict)
+
+    def of(self, fabric: Fabric) -> MpiStarter:
+        """Return the starter of the MPI that a fabric is measured with."""
+        return self.others.get(fabric.mpi, self)
+
+    @property
+    def mpi(self) -> str:
+        """The library with its version."""
+        return f"{self.library.NAME} {self.library_version}"
 
     def tokens(self, placement: Placement, fabric: Fabric, program: Sequence[str]) -> list[str]:
         """Return the tokens that start the program over the placement, with MPI on the fabric."""
+        return self.of(fabric)._tokens(placement, fabric, program)  # noqa: SLF001 - another of this class
+
+    def _tokens(self, placement: Placement, fabric: Fabric, program: Sequence[str]) -> list[str]:
         told = self._merged(placement, fabric)
-        behind = list(program)
+        behind = [*self.installation.inside, *program]
         for name, subnet in told.by_subnet.items():
             behind = [sys.executable, "-I", "-S", on_subnet.__file__, name, subnet, *behind]
         pmi = self.library.SLURM_PMI
-        job = Job(tuple(behind), placement, told.environment, told.arguments, pmi, told.options)
-        return self.starter.tokens(self.program, job)
+        environment = {**self.installation.set_variables, **told.environment}
+        job = Job(tuple(behind), placement, environment, told.arguments, pmi, told.options)
+        return self.installation.loaded(self.starter.tokens(self.program, job))
 
     def conditions(self, placement: Placement, fabric: Fabric) -> dict[str, str]:
         """Return what a reader must know of how ranks are started so: what -> fact."""
+        return self.of(fabric)._conditions(placement, fabric)  # noqa: SLF001 - another of this class
+
+    def _conditions(self, placement: Placement, fabric: Fabric) -> dict[str, str]:
         told = self._merged(placement, fabric)
         layout = placement.layout
         found = {
-            "mpi": f"{self.library.NAME} {self.library_version}",
+            "mpi": self.mpi,
+            "mpi installation": self.installation.mpicxx if self.installation.name else "",
+            "mpi inside": shlex.join(self.installation.inside),
             "starter": f"{self.starter.NAME} {self.version}".strip(),
             "binding": "as mpi_arguments say" if BINDING in told.options else str(layout.binding),
             "ranks per node": "" if layout.ranks_per_node is None else str(layout.ranks_per_node),
@@ -152,28 +177,32 @@ class MpiStarter:
         return merged(whole, placement.preload, fabric, self.starter.parse(fabric.mpi_arguments))
 
 
-@cache
-def find_starter(wish: str | tuple[str, ...] | None = None) -> MpiStarter:
-    """Return the starter that a testbed wishes for: by name, by a template of tokens, else that of the MPI we were built with.
+def starter_of(testbed: Testbed) -> MpiStarter:
+    """Return the starter of a testbed, with those of its other MPIs. Raises as `find_starter`."""
+    named = {mpi.name: find_starter(testbed.starter, mpi) for mpi in testbed.mpis}
+    first = next(iter(named.values()), None) or find_starter(testbed.starter)
+    return replace(first, others=named)
 
-    UsageError for a name that there is not, EnvironmentLacks where it is not here, or answers as something else.
+
+@cache
+def find_starter(wish: str | tuple[str, ...] | None = None, mpi: Mpi | None = None) -> MpiStarter:
+    """Return the starter that a testbed wishes for: by name, by a template of tokens, else that of the MPI itself.
+
+    `mpi` is one of the testbed's, None the one that we were built with. UsageError for a name that there is not, or that starts no
+    rank of this MPI, EnvironmentLacks where it is not here, or answers as something else.
     """
+    installation = find_installation(mpi)
     if wish is None:
-        mpiexec = build_info().mpiexec
-        text = _version_text([mpiexec, "--version"])
-        for starter in STARTERS:
-            if starter.is_it(text):
-                return MpiStarter(mpiexec, starter, version_in(text), *_library(text))
-        raise _unknown(mpiexec, text)
+        return _own_starter(installation)
     if isinstance(wish, tuple):
         template = Template(wish)
-        program = shutil.which(wish[0])
+        program = installation.find(wish[0])
         if program is None:
             raise EnvironmentLacks(
                 f"testbed.starter: there is no program {wish[0]} here",
                 hint="correct the first token of `starter`, or start fabricbench where that program is",
             )
-        return MpiStarter(program, template, "", *_library())
+        return MpiStarter(program, template, "", *find_library(installation), installation)
     named = {starter.NAME: starter for starter in STARTERS}
     if wish not in named:
         known = list(named)
@@ -181,17 +210,31 @@ def find_starter(wish: str | tuple[str, ...] | None = None) -> MpiStarter:
             f"testbed.starter: found {wish!r}, needed one of {', '.join(known)}{did_you_mean(wish, known)}",
             hint="or write the tokens of another starter, with placeholders (docs/starting.md)",
         )
-    program, version = _found(named[wish])
-    return MpiStarter(program, named[wish], version, *_library())
+    program, version = _found(named[wish], installation)
+    return MpiStarter(program, named[wish], version, *find_library(installation), installation)
 
 
-def _found(starter: Starter) -> tuple[str, str]:
+def _own_starter(installation: Installation) -> MpiStarter:
+    if not installation.mpiexec:
+        raise EnvironmentLacks(
+            f"{installation} has no mpiexec beside {installation.mpicxx}",
+            hint='name it: `mpiexec` of the [[mpi]]; or let another program start its ranks: starter = "srun" of the testbed',
+        )
+    text = version_text([installation.mpiexec, "--version"], installation.environment)
+    for starter in STARTERS:
+        if starter.is_it(text):
+            library = find_library(installation, text)
+            return MpiStarter(installation.mpiexec, starter, version_in(text), *library, installation)
+    raise _unknown(installation, text)
+
+
+def _found(starter: Starter, installation: Installation) -> tuple[str, str]:
     """Return where a starter is, and its version; EnvironmentLacks where it is not."""
-    beside = str(Path(build_info().mpicxx).parent)
+    beside = str(Path(installation.mpicxx).parent)
     answers = []
     for name in starter.PROGRAMS:
-        for program in dict.fromkeys(filter(None, (shutil.which(name, path=beside), shutil.which(name)))):
-            text = _version_text([program, "--version"])
+        for program in dict.fromkeys(filter(None, (shutil.which(name, path=beside), installation.find(name)))):
+            text = version_text([program, "--version"], installation.environment)
             if starter.is_it(text):
                 return program, version_in(text)
             answers.append(f"{program} is another ({version_in(text)})")
@@ -203,17 +246,15 @@ def _found(starter: Starter) -> tuple[str, str]:
     )
 
 
-def _library(text: str | None = None) -> tuple[Library, str]:
-    """Return the MPI library that we were built with, and its version, from what its starter printed, or its compiler prints.
+def find_library(installation: Installation, text: str = "") -> tuple[Library, str]:
+    """Return the library of an MPI, and its version, from what its starter printed (`text`), or its compiler prints.
 
     A site whose ranks are started by srun may have no mpiexec at all.
     """
-    info = build_info()
-    asked = [[info.mpiexec, "--version"], [info.mpicxx, "-v"], [info.mpicxx, "--showme:version"]]
-    texts = [text] if text is not None else []
-    for command in asked if text is None else []:
+    texts = [text] if text and not hydra.is_it(text) else []  # which several libraries have
+    for command in installation.version_texts() if not texts else []:
         try:
-            texts.append(_version_text(command))
+            texts.append(version_text(command, installation.environment))
         except EnvironmentLacks as error:
             texts.append(error.message)
         if any(library.is_it(texts[-1]) for library in LIBRARIES):
@@ -221,30 +262,69 @@ def _library(text: str | None = None) -> tuple[Library, str]:
     for library in LIBRARIES:
         if library.is_it(texts[-1]):
             return library, version_in(texts[-1])
-    raise _unknown(info.mpiexec, texts[0])
+    raise _unknown(installation, texts[-1])
 
 
-def _version_text(command: list[str]) -> str:
-    """Return what a program prints of its version; EnvironmentLacks where it cannot be asked."""
-    asked = " ".join(command)
+def _unknown(installation: Installation, text: str) -> EnvironmentLacks:
+    known = ", ".join(library.NAME for library in LIBRARIES)
+    asked = f"{installation.mpiexec or installation.mpicxx} --version"
+    return EnvironmentLacks(
+        f"`{asked}` is of no MPI that fabricbench knows; it printed: {text.strip()[:200]!r}",
+        hint=f"name one of {known} in [[mpi]] {installation.name}"
+        if installation.name
+        else f"build with one of {known}: set MPICC and run `make clean all`",
+    )
+
+
+def is_built_with(installation: Installation) -> bool:
+    """Tell whether it is the MPI that the package's own programs were built with, under another name."""
+    return not installation.inside and Path(installation.mpicxx).resolve() == Path(build_info().mpicxx).resolve()
+
+
+@cache
+def programs_of(mpi: Mpi | None) -> Path | None:
+    """Return the folder of our programs that were built with an MPI; None: the package's own were. EnvironmentLacks: none were."""
+    if mpi is None:
+        return None
+    installation = find_installation(mpi)
+    if is_built_with(installation):
+        return None
+    library, version = find_library(installation)
+    found = find_build(installation, f"{library.NAME} {version}")
+    if found is None:
+        raise EnvironmentLacks(
+            f"fabricbench is not built for MPI {mpi.name}, {library.NAME} {version} of {installation.mpicxx}, "
+            "or only from other sources",
+            hint=f"run `fabricbench build --mpi {mpi.name} --testbed FILE`: once, some minutes, without internet",
+        )
+    return found
+
+
+def check_fits(starter: MpiStarter, program: Path) -> None:
+    """Raise EnvironmentLacks where a program of ours is linked to another MPI library than the one that is to start it, or to none.
+
+    It is asked itself, with the MPI loaded as its ranks will have it. What gives no answer is not refused here.
+    """
+    installation = starter.installation
+    command = [*installation.inside, str(program), "--mpi"]
     try:
         answer = subprocess.run(
-            command, capture_output=True, text=True, timeout=VERSION_SECONDS, check=False, env=dict(os.environ)
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise EnvironmentLacks(
-            f"`{asked}` failed: {error}",
-            hint="repeat it by hand; if that MPI is gone, build with another: `make clean all`",
-        ) from error
-    if answer.returncode < 0:
-        by = signal.Signals(-answer.returncode).name
-        raise EnvironmentLacks(f"`{asked}` was ended by {by}", hint="repeat the command; who ends programs here?")
-    return answer.stdout + answer.stderr
-
-
-def _unknown(mpiexec: str, text: str) -> EnvironmentLacks:
-    known = ", ".join(library.NAME for library in LIBRARIES)
-    return EnvironmentLacks(
-        f"`{mpiexec} --version` is of no MPI that fabricbench knows; it printed: {text.strip()[:200]!r}",
-        hint=f"build with one of {known}: set MPICC and run `make clean all`",
+            command, capture_output=True, text=True, errors="replace", timeout=VERSION_SECONDS, check=False,
+            env=installation.environment,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return
+    name = installation.name
+    hint = (
+        f"run `fabricbench build --mpi {name} --testbed FILE --again`"
+        if name
+        else "run `make clean all`, or install again"
     )
+    if "error while loading shared libraries" in answer.stderr:
+        raise EnvironmentLacks(f"{program} does not start with {starter.mpi}: {answer.stderr.strip()}", hint=hint)
+    found = next((one for one in LIBRARIES if one.is_it(answer.stdout)), None) if answer.returncode == 0 else None
+    if found is not None and found.NAME != starter.library.NAME:
+        raise EnvironmentLacks(
+            f"{program} runs with {found.NAME} {version_in(answer.stdout)}, and {starter.program} starts ranks of {starter.mpi}",
+            hint=hint,
+        )

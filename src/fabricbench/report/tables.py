@@ -234,11 +234,13 @@ def distribution_table(distributions: Sequence[Distribution], summaries: Sequenc
 
 
 def fabric_table(findings: Findings) -> Table:
-    """The fabrics: line rate, MTU, price, what they are."""
+    """The fabrics: line rate, MTU, price, what they are, and where the testbed names MPIs with which."""
+    has_mpis = any(fabric.mpi for fabric in findings.fabrics)
     rows = [
         (
             f"{fabric.name} ({fabric.letter})",
             fabric.description or NOTHING,
+            *([fabric.mpi or NOTHING] if has_mpis else []),
             kind_words(fabric),
             value_words(Metric.THROUGHPUT, fabric.line_rate_bit_s),
             NOTHING if fabric.origin or fabric.mtu is None else f"{fabric.mtu} B",
@@ -246,7 +248,9 @@ def fabric_table(findings: Findings) -> Table:
         )
         for fabric in findings.fabrics
     ]
-    return table(("Fabric", "Description", "Kind", "Line rate", "MTU", "Price"), rows, (3, 4, 5))
+    mpi = ("MPI",) if has_mpis else ()
+    right = (3 + len(mpi), 4 + len(mpi), 5 + len(mpi))
+    return table(("Fabric", "Description", *mpi, "Kind", "Line rate", "MTU", "Price"), rows, right)
 
 
 def inventory_table(findings: Findings) -> Table:

@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 
 from fabricbench.quantity import format_bit_s
-from fabricbench.testbed.node_facts import NodeFacts, NodeInterface, RdmaPort
+from fabricbench.testbed.node_facts import NodeFacts, NodeInterface
 from fabricbench.testbed.preflight import HOST_PREFIX, SILENT_STATES
 from fabricbench.testbed.preflight_result import folded
+from fabricbench.testbed.rdma import RdmaPort
 
 INFINIBAND = "infiniband"
 
@@ -200,7 +201,7 @@ def _why_within_host(interface: NodeInterface, host: NodeFacts) -> str:
 def _why_without_address(interface: NodeInterface, host: NodeFacts, shared: set[IPv4Address]) -> str:
     usable = _usable(interface)
     if not usable:
-        is_rdma = any(interface.name in port.interfaces for port in host.rdma)
+        is_rdma = any(interface.name == port.netdev for port in host.rdma)
         down = f", and is {interface.state}" if interface.state in SILENT_STATES else ""
         lacks = "no IPv4 address" if not interface.addresses else "a link-local address only"
         return f"{lacks}{down}" + (
@@ -267,7 +268,7 @@ def _why_not_offered(members: Sequence[Member], hosts: int) -> str:
 
 
 def _described(members: Sequence[Member], facts: Mapping[str, NodeFacts]) -> Network:
-    ports = {(one.node, str(port)): port for one in members for port in _ports(one.interface, facts[one.node])}
+    ports = {(one.node, port.name): port for one in members for port in _ports(one.interface, facts[one.node])}
     rates = {one.node: speed_bit_s(one.interface, facts[one.node]) for one in members}
     told = Counter(rate for rate in rates.values() if rate is not None)
     attached = {one.node for one in members}
@@ -275,7 +276,7 @@ def _described(members: Sequence[Member], facts: Mapping[str, NodeFacts]) -> Net
         members=tuple(members),
         lacking=tuple(node for node in facts if node not in attached),
         speed_bit_s=max(told, key=lambda rate: (told[rate], rate)) if told else None,
-        rdma=tuple({str(port): port for port in ports.values()}.values()),
+        rdma=tuple({port.name: port for port in ports.values()}.values()),
         is_control=2 * sum(one.interface.has(at) for one in members if (at := facts[one.node].reached_at))
         > len(members),
     )
@@ -286,7 +287,7 @@ def _ports(interface: NodeInterface, host: NodeFacts) -> list[RdmaPort]:
     """Return the RDMA ports that lie below an interface, or below what that is made of."""
     names = {interface.name, *([interface.below] if interface.below else [])}
     names |= {one.name for one in host.interfaces if one.master and one.master in names}
-    return [port for port in host.rdma if names & set(port.interfaces)]
+    return [port for port in host.rdma if port.netdev in names]
 
 
 def speed_bit_s(interface: NodeInterface, host: NodeFacts) -> float | None:
@@ -323,11 +324,11 @@ def _remarks(network: Network, rates: Mapping[str, float | None], facts: Mapping
     down = [one.node for one in members if one.interface.state in SILENT_STATES]
     if down:
         yield f"it is down on {folded(down)}"
-    layers = {port.link_layer for port in network.rdma}
+    layers = {port.link_layer or "link layer not told" for port in network.rdma}
     if network.rdma:
-        named = ", ".join(str(port) for port in network.rdma[:3])
+        named = ", ".join(port.name for port in network.rdma[:3])
         is_roce = "Ethernet" in layers
-        yield f"RDMA through {named} ({'RoCE' if is_roce else ', '.join(sorted(layers)) or 'link layer not told'})"
+        yield f"RDMA through {named} ({'RoCE' if is_roce else ', '.join(sorted(layers))})"
 
 
 def _odd(what: str, values: Mapping[str, str]) -> Iterator[str]:
@@ -379,7 +380,7 @@ def _word(name: str | None) -> str:
 def _idle_rdma(facts: Mapping[str, NodeFacts], networks: Iterable[Network]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return the RDMA ports that no network is reached through, with their hosts."""
     used = {
-        (one.node, str(port))
+        (one.node, port.name)
         for network in networks
         for one in network.members
         for port in _ports(one.interface, facts[one.node])
@@ -387,8 +388,10 @@ def _idle_rdma(facts: Mapping[str, NodeFacts], networks: Iterable[Network]) -> t
     found: dict[str, list[str]] = {}
     for node, host in facts.items():
         for port in host.rdma:
-            if (node, str(port)) not in used:
+            if (node, port.name) not in used:
                 rate = f", {format_bit_s(port.rate_bit_s)}" if port.rate_bit_s else ""
-                state = f", {port.state}" if port.state else ""
-                found.setdefault(f"{port} ({port.link_layer or 'link layer not told'}{rate}{state})", []).append(node)
+                state = f", {port.state.lower()}" if port.state else ""
+                found.setdefault(f"{port.name} ({port.link_layer or 'link layer not told'}{rate}{state})", []).append(
+                    node
+                )
     return tuple((what, tuple(nodes)) for what, nodes in found.items())

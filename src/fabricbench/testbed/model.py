@@ -5,7 +5,7 @@ A testbed comes from a TOML file, from a lab's description (`fabricbench.lab`) o
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from enum import StrEnum
 from ipaddress import IPv4Address, IPv4Network
 from typing import Annotated
@@ -88,6 +88,12 @@ class Mpi(Model):
     mpiexec: str = ""
     load: tuple[Handed, ...] = ()
     inside: tuple[Handed, ...] = ()
+
+
+def mpi_of(mpis: Iterable[Mpi], fabric: Fabric) -> Mpi | None:
+    """Return the MPI that a fabric is measured with: the one it names, else the first; None: what we were built with."""
+    there = tuple(mpis)
+    return next((mpi for mpi in there if mpi.name == fabric.mpi), there[0] if there else None)
 
 
 INTERFACE_NAME = r"^[A-Za-z0-9_.][A-Za-z0-9_.:@+-]{0,126}$"

@@ -7,7 +7,6 @@ What a first testbed file is written from stands here as well: what an interface
 from __future__ import annotations
 
 import os
-import re
 import socket
 import subprocess
 import time
@@ -23,7 +22,8 @@ from pyroute2.ethtool import Ethtool
 from fabricbench import __version__
 from fabricbench.model import Model
 from fabricbench.native import builds_of
-from fabricbench.testbed.host import read_clock, read_load, read_text
+from fabricbench.testbed.host import read_clock, read_load
+from fabricbench.testbed.rdma import RdmaPort, read_rdma
 
 IFF_LOOPBACK = 0x8
 """Of the flags of an interface (linux/if.h)."""
@@ -81,21 +81,6 @@ class NodeInterface(Model):
         return f"{self.name} ({', '.join(map(str, self.addresses))})" if self.addresses else self.name
 
 
-class RdmaPort(Model):
-    """A port of an RDMA device (`mlx5_0`, 1), with its link layer (`InfiniBand`, `Ethernet`) and its network interfaces."""
-
-    device: str
-    port: int
-    link_layer: str = ""
-    rate_bit_s: float | None = None
-    state: str = ""
-    interfaces: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        """Return its name, as counters name it."""
-        return f"{self.device}/{self.port}"
-
-
 class NodeFacts(Model):
     """What a node tells of itself. `programs` maps each path that was asked for to what `PATH --version` prints, or a problem.
 
@@ -132,7 +117,7 @@ def read_node(programs: Iterable[str], root: Path = Path("/")) -> NodeFacts:
         builds=builds_of(paths),
         architecture=os.uname().machine,
         reached_at=read_reached_at(interfaces),
-        rdma=read_rdma_ports(root),
+        rdma=read_rdma(root),
         mpis=find_mpis(root),
         clock_source=read_clock(root).source,
         unix_ns=time.time_ns(),
@@ -155,38 +140,6 @@ def read_reached_at(
         if (address := IPv4Address(socket.gethostbyname(os.uname().nodename))) in mine:
             return address
     return None
-
-
-def read_rdma_ports(root: Path) -> tuple[RdmaPort, ...]:
-    """Return the ports of all RDMA devices (/sys/class/infiniband, kernel's ABI/stable/sysfs-class-infiniband)."""
-    found = []
-    for port in sorted((root / "sys/class/infiniband").glob("*/ports/*")):
-        device = port.parent.parent
-        state = read_text(port / "state") or ""  # 4: ACTIVE
-        found.append(
-            RdmaPort(
-                device=device.name,
-                port=int(port.name),
-                link_layer=read_text(port / "link_layer") or "",
-                rate_bit_s=_rate_bit_s(read_text(port / "rate") or ""),
-                state=state.partition(":")[2].strip().lower() or state,
-                interfaces=_interfaces_of(device, port),
-            )
-        )
-    return tuple(found)
-
-
-def _rate_bit_s(text: str) -> float | None:
-    """Return the rate in `100 Gb/sec (4X EDR)`."""
-    found = re.match(r"([\d.]+) Gb/sec", text)
-    return float(found[1]) * 1e9 if found else None
-
-
-def _interfaces_of(device: Path, port: Path) -> tuple[str, ...]:
-    """Return the network interfaces of a port: those of its GIDs where they are told, else those of its card."""
-    told = {text for path in (port / "gid_attrs/ndevs").glob("*") if (text := read_text(path))}
-    card = {path.name for path in (device / "device/net").glob("*")}
-    return tuple(sorted(told or card))
 
 
 def find_mpis(root: Path) -> tuple[str, ...]:

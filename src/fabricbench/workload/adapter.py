@@ -72,10 +72,14 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a launch takes place: its directory, and the fabric that its MPI is told to use."""
+    """Where a launch takes place: its directory, and the fabric that its MPI is told to use.
+
+    `build` is the folder of our programs that were built with that MPI, None: the package's own were.
+    """
 
     directory: Path
     fabric: Fabric
+    build: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -170,7 +174,7 @@ class Start(Model, ABC):
 
     @property
     def native_programs(self) -> tuple[str, ...]:
-        """The programs of this installation that it starts: every node must have the same build."""
+        """The programs of this installation that it starts, by name: every node must have the same build, at all levels of it."""
         return ()
 
     def beyond(self) -> Iterator[str]:

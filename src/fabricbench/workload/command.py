@@ -146,7 +146,7 @@ class CommandStart(Start):
         values = self._placeholders(place)
         program, *arguments = (filled(token, values) for token in self.application.command)
         return counted.wrapped(
-            [str(_found(program, self.application.name)), *arguments],
+            [str(_found(program, self.application.name, place.build)), *arguments],
             place.directory / counted.AROUND,
             place.directory,
             self.environment(place),
@@ -202,10 +202,10 @@ class CommandStart(Start):
             yield f"{self.title}: every rank gets {name}={quote(text)}"
 
 
-def _found(program: str, application: str) -> Path:
+def _found(program: str, application: str, build: Path | None) -> Path:
     found = shutil.which(program)
     if found is None and program.startswith("fabricbench-"):
-        found = str(native_file(program))
+        found = str(native_file(program, build))
     if found is None:
         raise EnvironmentLacks(
             f"application {application} needs {program}, which is not {'there' if '/' in program else 'on PATH'}",

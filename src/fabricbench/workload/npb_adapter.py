@@ -24,7 +24,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from fabricbench.model import Pattern
-from fabricbench.native import built_for_levels
+from fabricbench.native import native_file
 from fabricbench.record.kernel_lines import KernelRecord
 from fabricbench.record.launch import KERNEL_RECORDS
 from fabricbench.record.lines import InterfaceBytes
@@ -144,7 +144,8 @@ class KernelStart(Start):
             where += ["--interface", fabric.interface]
         if fabric.has_interface and fabric.subnet is not None:
             where += ["--subnet", str(fabric.subnet)]
-        return [*npb_program(run, place.directory / KERNEL_RECORDS), *where]
+        program = native_file(PROGRAM, place.build)
+        return [*npb_program(run, place.directory / KERNEL_RECORDS, program), *where]
 
     def is_well(self, exit_code: int | None) -> bool:
         """Tell whether it ran to its end, whatever its results."""
@@ -167,8 +168,8 @@ class KernelStart(Start):
 
     @property
     def native_programs(self) -> tuple[str, ...]:
-        """fabricbench-npb at all its levels, unless the program is another's."""
-        return built_for_levels(PROGRAM) if self.is_own else ()
+        """fabricbench-npb, unless the program is another's."""
+        return (PROGRAM,) if self.is_own else ()
 
     def beyond(self) -> Iterator[str]:
         """Yield the program of a folder; what is on the user's PATH is the user's."""

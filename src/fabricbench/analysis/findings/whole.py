@@ -270,7 +270,8 @@ class FabricFacts(Model):
 
     `origin` is given where its numbers are not of measurements here: imported, simulated, predicted; its MTU is not known then, and
     `layers` are those of its numbers. `proof` tells of the path of
-    its launches, the least sure one; it is written where that is not proven.
+    its launches, the least sure one; it is written where that is not proven. `mpi` is the library that it was measured with, where
+    the testbed names its MPIs.
     """
 
     name: str
@@ -284,6 +285,7 @@ class FabricFacts(Model):
     currency: str
     origin: Origin | None = Field(default=None, exclude_if=_is_none)
     proof: Proof = Field(default=Proof.PROVEN, exclude_if=_is_proven)
+    mpi: str = Field(default="", exclude_if=_is_empty)
 
     @property
     def mark(self) -> Origin | None:

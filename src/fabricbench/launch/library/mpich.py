@@ -28,7 +28,7 @@ NETMOD, PROVIDER, INTERFACE, WITHOUT_MEMORY = (
 
 def is_it(version_text: str) -> bool:
     """Tell from what hydra or `mpicxx -v` prints of its version whether it is MPICH."""
-    return "HYDRA" in version_text or "MPICH version" in version_text
+    return "HYDRA" in version_text or "MPICH version" in version_text.replace("Version", "version")
 
 
 def selection(fabric: Fabric, *, shares_memory: bool) -> Selection:

@@ -15,8 +15,8 @@ namespace {
 constexpr std::size_t readings = 2001;
 // One overhead sample holds this many readings, so that the resolution of the clock does not show in it.
 constexpr std::uint64_t readings_per_sample = 16;
-// The counter is compared with the kernel's clock over this long: 50 ns of jitter are then 2.5 ppm.
-constexpr timespec calibration{0, 20'000'000};
+// The counter is compared with the kernel's clock over this long at least: 50 ns of jitter are then 2.5 ppm.
+constexpr std::uint64_t calibration_ns = 20'000'000;
 // The counter must be clearly cheaper to be preferred to the clock that everybody knows.
 constexpr double counter_advantage = 0.8;
 
@@ -64,14 +64,10 @@ bool has_invariant_counter() {
 #endif
 }
 
-/// A pair of readings of both clocks, from the attempt that was disturbed least.
-struct Pair {
-  std::uint64_t ns;
-  std::uint64_t ticks;
-};
+}  // namespace
 
-Pair read_both() {
-  Pair best{};
+ClockPair read_clock_pair() {
+  ClockPair best;
   std::uint64_t narrowest = std::numeric_limits<std::uint64_t>::max();
   for (int attempt = 0; attempt < 50; ++attempt) {
     const std::uint64_t before = CounterClock::now();
@@ -84,8 +80,6 @@ Pair read_both() {
   }
   return best;
 }
-
-}  // namespace
 
 std::int64_t measure_realtime_offset_ns() {
   constexpr int tries = 5;  // the closest pair of readings is not the one that an interrupt came between
@@ -102,12 +96,13 @@ std::int64_t measure_realtime_offset_ns() {
   return offset_ns;
 }
 
-ClockInfo measure_clock() {
+ClockInfo measure_clock(const ClockPair& first) {
   ClockInfo kernel = measure<KernelClock>("CLOCK_MONOTONIC", Timebase{});
   if (!has_counter_clock || !has_invariant_counter()) return kernel;
-  const Pair first = read_both();
-  nanosleep(&calibration, nullptr);
-  const Pair second = read_both();
+  const std::uint64_t passed_ns = KernelClock::now() - first.ns;
+  const timespec left{0, static_cast<long>(calibration_ns - std::min(passed_ns, calibration_ns))};
+  if (left.tv_nsec > 0) nanosleep(&left, nullptr);
+  const ClockPair second = read_clock_pair();
   const Timebase timebase{static_cast<double>(second.ns - first.ns) / static_cast<double>(second.ticks - first.ticks)};
   ClockInfo counter = measure<CounterClock>("TSC", timebase);
   counter.is_counter = true;

@@ -71,7 +71,15 @@ struct ClockInfo {
   double loop_floor_ns = 0;
 };
 
-/// Measure the clocks of this machine for some 30 ms and choose the cheaper one.
-ClockInfo measure_clock();
+/// A reading of both clocks at one moment, from the attempt that was disturbed least.
+struct ClockPair {
+  std::uint64_t ns = 0;
+  std::uint64_t ticks = 0;
+};
+ClockPair read_clock_pair();
+
+/// Measure the clocks of this machine and choose the cheaper one. They are compared from a reading on that lies 20 ms
+/// back at least, or is waited for: one from before MPI_Init costs no launch any time.
+ClockInfo measure_clock(const ClockPair& first = read_clock_pair());
 
 }  // namespace fabricbench

@@ -27,14 +27,12 @@ constexpr int tag = 7;
 constexpr int exchanges_of_point = 12;
 constexpr int most_exchanges_of_point = 60;
 constexpr double held_up = 1.15;
-// At the beginning; a synchronisation in between needs only to go on from there.
-constexpr int points_at_first = 10;
-constexpr int points_in_between = 5;
-// Where all read one clock the line is only told, else it must carry: over half a second a drift is known to about the
-// noise of a point a second.
-constexpr timespec between_points_of_one_clock{0, 5'000'000};
-constexpr timespec between_points_at_first{0, 50'000'000};
-constexpr timespec between_points{0, 1'000'000};
+// The line must carry at first: over half a second a drift is known to about the noise of a point a second. A
+// synchronisation in between needs only to go on from there. Where all read one clock, the line is only told.
+constexpr Sampling at_first{10, {0, 50'000'000}};
+constexpr Sampling in_between{5, {0, 1'000'000}};
+constexpr Sampling at_first_of_one_clock{4, {0, 2'000'000}};
+constexpr Sampling in_between_of_one_clock{2, {0, 1'000'000}};
 
 // Clocks wander: a line holds for some seconds (temperature, corrections from outside).
 constexpr double longest_history_ns = 10e9;
@@ -190,7 +188,7 @@ void OffsetHistory::add(const OffsetPoint& point) {
   const double oldest_ns = point.local_ns - longest_history_ns;
   const auto is_recent = [&](const OffsetPoint& one) { return one.local_ns >= oldest_ns; };
   const auto first = std::ranges::find_if(points_, is_recent);
-  const auto most = points_.end() - std::min(std::ssize(points_), std::ptrdiff_t{points_at_first});
+  const auto most = points_.end() - std::min(std::ssize(points_), std::ptrdiff_t{at_first.points});
   points_.erase(points_.begin(), std::min(first, most));
 }
 
@@ -235,29 +233,27 @@ GlobalClock::GlobalClock(const Control& control, MPI_Comm communicator, const st
   learn_first();
 }
 
-void GlobalClock::learn_first() {
-  const timespec& pause = is_one_clock_ ? between_points_of_one_clock : between_points_at_first;
-  for (int i = 0; i < points_at_first; ++i) {
-    if (i > 0) nanosleep(&pause, nullptr);
-    sweep();
-  }
-}
+void GlobalClock::learn_first() { sweep_often(is_one_clock_ ? at_first_of_one_clock : at_first); }
 
 bool GlobalClock::is_due() const { return KernelClock::now() - synchronised_ns_ > due_after_ns; }
 
 ClockCheck GlobalClock::synchronise_again() {
   const ClockModel before = model_;
   fresh_.clear();
-  for (int i = 0; i < points_in_between; ++i) {
-    if (i > 0) nanosleep(&between_points, nullptr);
-    sweep();
-  }
+  sweep_often(is_one_clock_ ? in_between_of_one_clock : in_between);
   const std::uint64_t now = KernelClock::now();
   const ClockShift shift = is_same_as_first_ ? ClockShift{} : shift_from(before, fresh_, shortest_ns_);
   return {.model = model_,
           .shift_ns = shift.shift_ns,
           .noise_ns = shift.noise_ns,
           .error_ns = std::abs(shift.shift_ns) + model_.error_at(now)};
+}
+
+void GlobalClock::sweep_often(const Sampling& sampling) {
+  for (int i = 0; i < sampling.points; ++i) {
+    if (i > 0) nanosleep(&sampling.between, nullptr);
+    sweep();
+  }
 }
 
 void GlobalClock::sweep() {

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <mpi.h>
+#include <time.h>
 
 #include <cmath>
 #include <cstdint>
@@ -108,6 +109,12 @@ struct ClockCheck {
 /// What tells clocks apart, as clock_identity() has it.
 using ClockIdentity = TextMessage<MessageType::clock_identity>;
 
+/// How many points a synchronisation takes, and how long it waits between two.
+struct Sampling {
+  int points;
+  timespec between;
+};
+
 /// This rank's view of the clock of rank 0. Ranks with the same identity read the same clock, unless the exchange finds
 /// them apart (machines that were started from one memory image have one boot), and use it as it is; what the exchange
 /// found is in the model all the same.
@@ -127,6 +134,7 @@ class GlobalClock {
   ClockCheck synchronise_again();
 
  private:
+  void sweep_often(const Sampling& sampling);
   void sweep();
   void teach(int learner) const;
   void learn(int teacher);

@@ -252,9 +252,9 @@ void obey(const LaunchContext& context) {
 // Rank 0 has to read the plan, from a file system that may not answer.
 constexpr double seconds_to_read_plan = 60;
 
-RankInfo own_info(const LaunchContext& context, std::uint64_t start_up_ns) {
+RankInfo own_info(const LaunchContext& context, const StartUp& start_up) {
   json info = rank_info(context.control.rank(), context.interface);
-  info["start_up_ns"] = start_up_ns;
+  info["start_up_ns"] = start_up.init_ns;
   return {std::move(info)};
 }
 
@@ -288,28 +288,28 @@ Beginning begin(const std::string& plan_path, int world_size, std::unique_ptr<Re
 
 bool needs_clocks(const Plan& plan) { return std::ranges::any_of(plan.probes, needs_global_clock); }
 
-void follow_plan(Control& control, const Plan& plan, RecordWriter* writer, std::uint64_t start_up_ns) {
+void follow_plan(Control& control, const Plan& plan, RecordWriter* writer, const StartUp& start_up) {
   control.set_patience(plan.patience_seconds);
   MPI_Comm data = MPI_COMM_NULL;
   MPI_Comm_dup(MPI_COMM_WORLD, &data);
   GlobalClock global_clock = needs_clocks(plan) ? GlobalClock(control, data, clock_identity()) : GlobalClock();
   const LaunchContext context{.control = control,
                               .plan = plan,
-                              .clock = measure_clock(),
+                              .clock = measure_clock(start_up.clocks),
                               .interface = find_interface(plan.fabric.interface, plan.fabric.subnet),
                               .host = host_name(),
                               .data_communicator = data,
                               .global_clock = global_clock};
   const Channel channel(control);
   std::vector<json> ranks;
-  for (RankInfo& rank : channel.gather(own_info(context, start_up_ns))) ranks.push_back(std::move(rank.info));
+  for (RankInfo& rank : channel.gather(own_info(context, start_up))) ranks.push_back(std::move(rank.info));
   std::vector<ClockModel> clocks;
   if (needs_clocks(plan)) clocks = channel.gather(global_clock.model());
   control.rank() == 0 ? direct(context, ranks, clocks, *writer) : obey(context);
   MPI_Comm_free(&data);
 }
 
-ExitCode read_and_follow_plan(Control& control, const std::string& plan_path, std::uint64_t start_up_ns) {
+ExitCode read_and_follow_plan(Control& control, const std::string& plan_path, const StartUp& start_up) {
   std::unique_ptr<RecordWriter> writer;
   Beginning beginning;
   if (control.rank() == 0) beginning = begin(plan_path, control.size(), writer);
@@ -317,7 +317,7 @@ ExitCode read_and_follow_plan(Control& control, const std::string& plan_path, st
   const auto exit = static_cast<ExitCode>(beginning.exit_code);
   if (exit != ExitCode::done) return exit;
   const Plan plan = parse_plan(beginning.plan_text);
-  follow_plan(control, plan, writer.get(), start_up_ns);
+  follow_plan(control, plan, writer.get(), start_up);
   return ExitCode::done;
 }
 
@@ -334,13 +334,13 @@ ExitCode end_launch(Control& control, ExitCode exit, const std::string& cause) {
 
 }  // namespace
 
-ExitCode launch(const std::string& plan_path, std::uint64_t start_up_ns) {
+ExitCode launch(const std::string& plan_path, const StartUp& start_up) {
   // Short sleeps of the control plane are to be short: the default slack would add 50 us to each.
   prctl(PR_SET_TIMERSLACK, 1000);
   Control control;
   control.set_patience(seconds_to_read_plan);
   try {
-    return read_and_follow_plan(control, plan_path, start_up_ns);
+    return read_and_follow_plan(control, plan_path, start_up);
   } catch (const LaunchEnded& ended) {
     if (ended.failure_here()) {
       std::fprintf(stderr, "fabricbench-probe: %s; then rank %d ended the launch\n", ended.failure_here()->c_str(),

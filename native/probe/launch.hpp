@@ -64,7 +64,13 @@ using Begun = Signal<MessageType::begun>;
 using Stop = Signal<MessageType::stop>;
 using SendParts = Signal<MessageType::send_parts>;
 
-/// Measure a plan. Collective over MPI_COMM_WORLD; every rank returns the same. `start_up_ns`: what MPI_Init took here.
-ExitCode launch(const std::string& plan_path, std::uint64_t start_up_ns);
+/// What a rank knows of its start: the clocks before MPI_Init, and how long that took here.
+struct StartUp {
+  ClockPair clocks = read_clock_pair();
+  std::uint64_t init_ns = 0;
+};
+
+/// Measure a plan. Collective over MPI_COMM_WORLD; every rank returns the same.
+ExitCode launch(const std::string& plan_path, const StartUp& start_up);
 
 }  // namespace fabricbench

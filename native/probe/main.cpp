@@ -79,10 +79,10 @@ fabricbench::ExitCode measure(int argc, char** argv) {
   const std::string plan_path = argv[argc - 1];
   int provided = MPI_THREAD_SINGLE;
   const int wanted = argc > 2 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
-  const std::uint64_t begin = fabricbench::KernelClock::now();
+  fabricbench::StartUp start_up;
   MPI_Init_thread(&argc, &argv, wanted, &provided);
-  const std::uint64_t start_up_ns = fabricbench::KernelClock::now() - begin;
-  const fabricbench::ExitCode exit = fabricbench::launch(plan_path, start_up_ns);
+  start_up.init_ns = fabricbench::KernelClock::now() - start_up.clocks.ns;
+  const fabricbench::ExitCode exit = fabricbench::launch(plan_path, start_up);
   // What a failed cell left behind is never received: MPI_Finalize would wait for it.
   if (fabricbench::has_set_aside()) MPI_Abort(MPI_COMM_WORLD, static_cast<int>(exit));
   MPI_Finalize();

@@ -110,6 +110,12 @@ def format_bit_s(bit_s: float, digits: int = 3) -> str:
     return f"{_significant(bit_s, digits)} bit/s"
 
 
+def write_bit_s(bit_s: float) -> str:
+    """Write a rate as people write it into a file, with all its digits: `1Gbit/s`, `1.28Gbit/s`."""
+    unit, scale = ("Gbit/s", 1e9) if bit_s >= 1e9 else ("Mbit/s", 1e6)
+    return f"{bit_s / scale:.12g}{unit}"
+
+
 def format_message_s(message_s: float, digits: int = 3) -> str:
     """Write a rate of messages: `1.25 Mmessage/s`, `840 message/s`."""
     for unit, scale in (("Gmessage/s", 1e9), ("Mmessage/s", 1e6), ("kmessage/s", 1e3)):

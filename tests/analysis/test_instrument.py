@@ -352,3 +352,12 @@ def test_switches_that_lost_nothing_or_told_nothing_are_no_caution(make_run: Mak
     both = {name: {"ports": [port()]} for name in ("one", "other")}
     told = with_facts(make_run(CELLS, name="told"), lambda _: {"switches_before": both, "switches_after": both})
     assert own_failures(analyse([told])) == []
+
+
+def test_nodes_that_are_not_alike_are_told_with_what_the_others_have(make_run: MakeRun):
+    run = make_run(CELLS)
+    inventory = {f"n{node}": {"net.ib0.adapter.firmware": "16.28" if node == 2 else "16.35"} for node in range(4)}
+    unlike = replace(run, manifest=run.manifest.model_copy(update={"inventory": inventory}))
+    (told,) = [one.text for one in analyse([unlike]).warnings if "not alike" in one.text]
+    assert told == "its nodes are not alike in 1 fact: net.ib0.adapter.firmware: n2: 16.28; the other 3 have 16.35"
+    assert not [one for one in analyse([run]).warnings if "not alike" in one.text]

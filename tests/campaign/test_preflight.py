@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import shlex
 from pathlib import Path
@@ -105,6 +106,26 @@ def test_a_node_that_does_not_exist_or_cannot_be_used_is_named_with_what_to_do(n
     assert "Could not resolve hostname c3" in unknown.found
     assert "correct `nodes`" in unknown.action
     assert isinstance(found.refusal(), EnvironmentLacks)
+
+
+def test_nodes_that_differ_are_warned_of_and_shown_folded_with_what_carries_their_fabrics(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fabricbench: Call
+):
+    made = FakeNodes(tmp_path / "nodes", monkeypatch)
+    usual = {"net.eth1.driver": "mlx5_core", "net.eth1.adapter.firmware": "16.35", "net.eth1.speed_bit_s": "1e11"}
+    for number in range(20):
+        made.answer(f"c{number}", usual | ({"net.eth1.adapter.firmware": "16.28"} if number == 3 else {}))
+    rack = tmp_path / "rack.toml"
+    rack.write_text(RACK.replace("c[0-2]", "c[0-19]"))
+    code, out, _ = fabricbench("doctor", "--testbed", rack)
+    assert code == 0
+    assert "c[0-2,4-19] (19)" in out
+    assert re.search(r"c\[0-2,4-19\] \(19\) +fast +eth1 +mlx5_core +16\.35 +100 Gbit/s", out)
+    assert "c3: found net.eth1.adapter.firmware 16.28 where 19 other nodes have 16.35" in out
+    code, out, _ = fabricbench("doctor", "--testbed", rack, "--format", "json")
+    told = json.loads(out)
+    assert told["inventories"]["c3"]["net.eth1.adapter.firmware"] == "16.28"
+    assert [one["node"] for one in told["findings"] if one["subject"] == "difference"] == ["c3"]
 
 
 @pytest.mark.parametrize(

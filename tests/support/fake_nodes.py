@@ -31,8 +31,8 @@ class FakeNodes:
         script(folder / "ssh", SSH.format(folder=folder))
         monkeypatch.setenv("PATH", str(folder), prepend=":")
 
-    def answer(self, node: str, **facts: Any) -> None:
-        """Let a node tell of two interfaces, eth0 and eth1, except for what the facts say otherwise."""
+    def answer(self, node: str, inventory: Mapping[str, str] | None = None, **facts: Any) -> None:
+        """Let a node tell of two interfaces, eth0 and eth1, except for what the facts say otherwise, and of that inventory."""
         number = 1 + int("".join(filter(str.isdigit, node)) or 0)
         told = {
             "host": node,
@@ -45,7 +45,7 @@ class FakeNodes:
             "processors": 8,
             **facts,
         }
-        line = json.dumps({"inventory": {"mpi.version": find_mpi().version}, "node": told})
+        line = json.dumps({"inventory": {"mpi.version": find_mpi().version} | dict(inventory or {}), "node": told})
         self.behave(node, f"echo 'a login shell greets'; cat <<'END'\n{line}\nEND")
 
     def behave(self, node: str, script: str) -> None:

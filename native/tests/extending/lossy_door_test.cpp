@@ -87,7 +87,7 @@ std::vector<json> measure(std::vector<json> probes) {
                   {"probes", probes},
                   {"patience_seconds", 50}};
   if (is_first_rank()) std::ofstream(path + ".plan.json") << plan.dump();
-  EXPECT_EQ(launch(path + ".plan.json", 0), ExitCode::done);
+  EXPECT_EQ(launch(path + ".plan.json", {}), ExitCode::done);
   std::vector<json> lines;
   if (is_first_rank()) {
     lines = read_lines(path + ".records.jsonl");

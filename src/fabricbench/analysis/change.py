@@ -11,12 +11,11 @@ from fabricbench.analysis.wording import enumeration, named
 from fabricbench.model import Layer
 from fabricbench.record.manifest import Manifest
 from fabricbench.record.workload_cells import WorkloadPart
+from fabricbench.testbed.differences import PASSING
 from fabricbench.testbed.model import Fabric
 
 PLACES = ("interface", "subnet")
 """Two conditions in one run are two entries, each in its own place: that is not what was varied."""
-PASSING = ("load", "advice")
-"""What an inventory tells of the moment, not of the configuration."""
 NOT_SET = "not set"
 UNTOLD = ("name", "description", "condition_of", "price_per_node", "currency", "is_emulated", "layers")
 """What a fabric is called or costs does not change what is measured; `wire` and `settings` are told part by part."""

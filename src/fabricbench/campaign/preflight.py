@@ -33,6 +33,7 @@ from fabricbench.launch.ssh import SSH_FAILED, advice_on
 from fabricbench.native import build_info, builds_of, built_for_levels, native_file
 from fabricbench.settings.agent import Told
 from fabricbench.settings.session import examine_nodes
+from fabricbench.testbed.differences import as_findings, find_differences
 from fabricbench.testbed.doctor import find_mpi
 from fabricbench.testbed.model import Launcher as LauncherName
 from fabricbench.testbed.model import Lost, Mpi, Testbed, mpi_of
@@ -98,6 +99,13 @@ def _examine_own_lab(lab: OwnLab) -> Preflight:
 
 
 def _examine_standing(place: Standing, plan: RunPlan | None, notify: Notify) -> Preflight:
+    return look_at_nodes(place, plan, notify)[0]
+
+
+def look_at_nodes(
+    place: Standing, plan: RunPlan | None, notify: Notify
+) -> tuple[Preflight, dict[str, NodeAnswer | Silent]]:
+    """Return how a testbed was found, and what each node told. Raises what no launch could be started for."""
     testbed = place.testbed()
     place.check()
     needed = _needed(plan, testbed)
@@ -107,8 +115,12 @@ def _examine_standing(place: Standing, plan: RunPlan | None, notify: Notify) -> 
     facts = {name: one.facts if isinstance(one, NodeAnswer) else one for name, one in answers.items()}
     mpi = {name: one.inventory.get("mpi.version", "") for name, one in answers.items() if isinstance(one, NodeAnswer)}
     found = judge(testbed, facts, needed, mpi)
+    inventories = {name: one.inventory for name, one in answers.items() if isinstance(one, NodeAnswer)}
+    findings = (*found.findings, *as_findings(find_differences(inventories)))
     lost = launcher.lost()
-    return found if lost is None else found.model_copy(update={"findings": (_of_lost(lost), *found.findings)})
+    if lost is not None:
+        findings = (_of_lost(lost), *findings)
+    return found.model_copy(update={"findings": findings, "inventories": inventories}), answers
 
 
 def _with_conditions(found: Preflight, venue: Conditioned, place: Standing) -> Preflight:
@@ -190,10 +202,11 @@ SAME_PATH = f"install fabricbench {__version__} there at the same path as here, 
 
 @dataclass(frozen=True)
 class NodeAnswer:
-    """What a node told: facts for a preflight, and its inventory as text."""
+    """What a node told: facts for a preflight, its inventory as text, and the span of the question by this machine's clock."""
 
     facts: NodeFacts
     inventory: dict[str, str]
+    asked_ns: tuple[int, int] = (0, 0)
 
 
 def ask_nodes(
@@ -249,7 +262,7 @@ def _understood(node: str, answer: Answer, place: LauncherName) -> NodeAnswer | 
     # Whatever a login shell prints comes before the doctor's one line.
     line = next((one for one in reversed(answer.stdout.splitlines()) if one.startswith("{")), None)
     if line is not None:
-        return _parsed(line)
+        return _parsed(line, (answer.begin_unix_ns, answer.end_unix_ns))
     is_over_ssh = place is LauncherName.SSH
     if answer.problem is not None and place is LauncherName.SLURM:
         return Silent(found=answer.problem, action=STEP_ADVICE.format(node=node))
@@ -275,11 +288,11 @@ def _without_doctor(answer: Answer, last: str) -> Silent:
     return Silent(subject="fabricbench", found=found, action=action)
 
 
-def _parsed(line: str) -> NodeAnswer | Silent:
+def _parsed(line: str, asked_ns: tuple[int, int]) -> NodeAnswer | Silent:
     try:
         told = json.loads(line)
         inventory = {str(what): str(value) for what, value in told["inventory"].items()}
-        return NodeAnswer(NodeFacts.model_validate(told["node"]), inventory)
+        return NodeAnswer(NodeFacts.model_validate(told["node"]), inventory, asked_ns)
     except (ValidationError, ValueError, KeyError, TypeError, AttributeError):
         version = _version_of(line)
         found = f"fabricbench {version}" if version else "another fabricbench, whose answer cannot be read"

@@ -109,7 +109,8 @@ class Standing(Model):
             case LauncherName.SLURM:
                 return SlurmLauncher(starter, self.given)
             case LauncherName.LAB:
-                return LabLauncher(Lab.open(str(self.given.lab)), starter, yield_library(), layout)
+                lab, nodes = Lab.open(str(self.given.lab)), [node.name for node in self.given.nodes]
+                return LabLauncher(lab, starter, yield_library(), layout, nodes)
 
     def check(self) -> None:
         """Raise EnvironmentLacks where the starter needs a batch job and this runs in none."""

@@ -6,6 +6,7 @@ That is a preflight, as `run` makes it first: a table of the nodes, then what is
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,13 +15,13 @@ import typer
 
 from fabricbench.cli.output import as_json, write_output
 from fabricbench.cli.progress import RunProgress
-from fabricbench.table import as_text, table
+from fabricbench.table import Table, as_text, table
 
 if TYPE_CHECKING:
     from fabricbench.campaign.plan import RunPlan
     from fabricbench.campaign.venue import Venue
     from fabricbench.testbed.doctor import Host
-    from fabricbench.testbed.preflight_result import NodeResult, Preflight
+    from fabricbench.testbed.preflight_result import Finding, NodeResult, Preflight
 
 
 def register(app: typer.Typer) -> None:
@@ -40,7 +41,8 @@ def register(app: typer.Typer) -> None:
         """Take the inventory of this host and say which settings hurt measurements, and what to do.
 
         With --testbed: is every node reachable, with the same fabricbench, and are its interfaces, addresses and MTU as the testbed
-        says? Exit code 2 where the testbed is wrong, 3 where the nodes lack something, as `run` would refuse it.
+        says? What carries the fabrics, and in what do nodes differ? Exit code 2 where the testbed is wrong, 3 where the nodes lack
+        something, as `run` would refuse it.
 
         Examples: `fabricbench doctor`, `fabricbench doctor --format json -o inventory.json`,
         `fabricbench doctor --testbed rack-7.toml`
@@ -103,27 +105,107 @@ def show_preflight(venue: Venue, plan: RunPlan | None, form: PreflightFormat, ou
 
 
 def _data(found: Preflight) -> dict[str, object]:
-    return {"is_passed": not found.errors} | found.model_dump(mode="json", exclude={"is_skipped"})
+    data = {"is_passed": not found.errors} | found.model_dump(mode="json", exclude={"is_skipped"})
+    return data | {"inventories": found.inventories}
 
 
 def _text(found: Preflight) -> str:
     from fabricbench.testbed.preflight_result import told  # noqa: PLC0415
 
-    fabrics = list(dict.fromkeys(name for node in found.nodes for name in node.attachments))
-    title = f"testbed {found.testbed}"
-    nodes = table(
-        columns=("node", "host", "fabricbench", "load", *fabrics, "result"),
-        rows=[
-            (*_of_node(node), *(_attached(node, name) for name in fabrics), _result(found, node))
-            for node in found.nodes
-        ],
-        title=title,
-    )
-    parts = [as_text(nodes) if found.nodes else title, *(f"  {note}" for note in found.notes)]
+    parts = [preflight_table(found, found.findings), *(f"  {note}" for note in found.notes)]
+    adapters = _adapters(found)
+    parts += ["", as_text(adapters)] if adapters.rows else []
     for title, findings in (("problems:", found.errors), ("warnings:", found.warnings)):
         if findings:
             parts += ["", title, *told(findings)]
     return "\n".join(parts if found.findings else [*parts, "", "nothing speaks against a run"])
+
+
+def preflight_table(found: Preflight, findings: Sequence[Finding]) -> str:
+    """Return the table of the nodes, each with the worst of what was found of it."""
+    fabrics = list(dict.fromkeys(name for node in found.nodes for name in node.attachments))
+    title = f"testbed {found.testbed}"
+    nodes = table(
+        columns=("node", "host", "fabricbench", "load", *fabrics, "result"),
+        rows=_rows(found, fabrics, findings),
+        title=title,
+    )
+    return as_text(nodes) if found.nodes else title
+
+
+FEWEST_FOLDED = 17
+"""Nodes: from here on a table has a row for those that are alike, and not for each."""
+
+
+def _rows(found: Preflight, fabrics: Sequence[str], findings: Sequence[Finding]) -> list[tuple[str, ...]]:
+    """Return the rows of the nodes, of many those that are alike as one."""
+    if len(found.nodes) < FEWEST_FOLDED:
+        return [
+            (*_of_node(node), *(_attached(node, name) for name in fabrics), _result(findings, node))
+            for node in found.nodes
+        ]
+    alike: dict[tuple[str, ...], list[NodeResult]] = {}
+    results = {node.name: _result(findings, node) for node in found.nodes}
+    for node in found.nodes:
+        places = (_attached(node, name, with_address=False) for name in fabrics)
+        alike.setdefault((node.version, *places, results[node.name]), []).append(node)
+    return [
+        (_folded(nodes), "" if nodes[0].host else "no answer", version, _loads(nodes), *places)
+        for (version, *places), nodes in alike.items()
+    ]
+
+
+def _folded(nodes: Sequence[NodeResult]) -> str:
+    from fabricbench.testbed.preflight_result import folded  # noqa: PLC0415
+
+    return f"{folded(node.name for node in nodes)} ({len(nodes)})"
+
+
+def _loads(nodes: Sequence[NodeResult]) -> str:
+    loads = [node.load for node in nodes if node.load is not None]
+    return f"{min(loads):.1f} to {max(loads):.1f}" if loads else ""
+
+
+ADAPTER_FACTS = {
+    "driver": "driver",
+    "version": "adapter.driver_version",
+    "firmware": "adapter.firmware",
+    "speed": "speed_bit_s",
+    "PCIe": "adapter.pcie.transfers_s",
+    "lanes": "adapter.pcie.lanes",
+    "of": "adapter.pcie.most_lanes",
+    "NUMA": "numa_node",
+    "near": "adapter.near",
+    "interrupts": "adapter.interrupts",
+    "pause rx": "adapter.pause.rx",
+    "pause tx": "adapter.pause.tx",
+}
+
+
+def _adapters(found: Preflight) -> Table:
+    """Return what carries the fabrics, a row for the nodes that are alike; without what no node tells."""
+    alike: dict[tuple[str, ...], list[NodeResult]] = {}
+    for node in found.nodes:
+        facts = found.inventories.get(node.name, {})
+        for fabric, attached in node.attachments.items():
+            told = (
+                _shown(name, facts.get(f"net.{attached.interface}.{fact}", "")) for name, fact in ADAPTER_FACTS.items()
+            )
+            alike.setdefault((fabric, attached.interface, *told), []).append(node)
+    rows = [(_folded(nodes), *row) for row, nodes in alike.items() if any(row[2:])]
+    whole = table(("nodes", "fabric", "interface", *ADAPTER_FACTS), rows, title="adapters")
+    for column in reversed(range(3, len(whole.columns))):
+        if not any(row[column] for row in whole.rows):
+            whole = whole.without(column)
+    return whole
+
+
+def _shown(name: str, value: str) -> str:
+    from fabricbench.quantity import format_bit_s  # noqa: PLC0415
+
+    if name == "speed" and value:
+        return format_bit_s(float(value))
+    return f"{float(value) / 1e9:g} GT/s" if name == "PCIe" and value else value
 
 
 def _of_node(node: NodeResult) -> tuple[str, ...]:
@@ -131,12 +213,16 @@ def _of_node(node: NodeResult) -> tuple[str, ...]:
     return (node.name, node.host or "no answer", node.version, load)
 
 
-def _attached(node: NodeResult, fabric: str) -> str:
+def _attached(node: NodeResult, fabric: str, *, with_address: bool = True) -> str:
     found = node.attachments.get(fabric)
-    return "" if found is None else f"{found.interface} {found.address or 'no address'} mtu {found.mtu}"
+    if found is None:
+        return ""
+    address = f" {found.address or 'no address'}" if with_address or not found.address else ""
+    return f"{found.interface}{address} mtu {found.mtu}"
 
 
-def _result(found: Preflight, node: NodeResult) -> str:
-    is_refused = any(one.node == node.name for one in found.errors)
-    is_warned = any(one.node == node.name for one in found.warnings)
-    return "refused" if is_refused else "warning" if is_warned else "good"
+def _result(findings: Sequence[Finding], node: NodeResult) -> str:
+    from fabricbench.testbed.preflight_result import Severity  # noqa: PLC0415
+
+    found = {one.severity for one in findings if one.node == node.name}
+    return "refused" if Severity.ERROR in found else "warning" if found else "good"

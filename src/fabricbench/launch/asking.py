@@ -36,12 +36,17 @@ END_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Answer:
-    """How a command on a node ended. `problem` says why it was not started or not waited for; `exit_code` is None then."""
+    """How a command on a node ended. `problem` says why it was not started or not waited for; `exit_code` is None then.
+
+    `begin_unix_ns` and `end_unix_ns` are when it was asked, and when it was seen to have answered.
+    """
 
     exit_code: int | None = None
     stdout: str = ""
     stderr: str = ""
     problem: str | None = None
+    begin_unix_ns: int = 0
+    end_unix_ns: int = 0
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,7 @@ class _Asked:
     ) -> None:
         self.end = end
         self.begin = time.monotonic()
+        self._begin_unix_ns = time.time_ns()
         self._stdout = _memory_file()
         try:
             self._stderr = _memory_file()
@@ -78,7 +84,9 @@ class _Asked:
     def answer(self) -> Answer | None:
         """Return the answer, None while the command runs."""
         code = self._process.poll()
-        return None if code is None else Answer(code, _text(self._stdout), _text(self._stderr))
+        if code is None:
+            return None
+        return Answer(code, _text(self._stdout), _text(self._stderr), None, self._begin_unix_ns, time.time_ns())
 
     def finish(self) -> None:
         """End the command if it still runs, with all that it started in its session, and free everything."""

@@ -52,10 +52,16 @@ class LabLauncher(OnThisMachine):
     """One rank on each node of a lab, and around again. The nodes share processors, so ranks that wait must sleep."""
 
     def __init__(
-        self, lab: EnterableLab, starter: MpiStarter, preload: Path | None, layout: Layout | None = None
+        self,
+        lab: EnterableLab,
+        starter: MpiStarter,
+        preload: Path | None,
+        layout: Layout | None = None,
+        nodes: Sequence[str] = (),
     ) -> None:
+        """Start ranks on all nodes of the lab, or on these of them."""
         self._lab = lab
-        self._nodes = tuple(node.name for node in lab.testbed().nodes)
+        self._nodes = tuple(nodes) or tuple(node.name for node in lab.testbed().nodes)
         self._starter = starter
         self._preload = preload
         self._layout = layout or Layout()

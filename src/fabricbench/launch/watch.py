@@ -6,11 +6,13 @@ Output goes to files and is never parsed: what a launch measured is in its recor
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -151,21 +153,43 @@ def _wait(
     on_tick: Callable[[], None],
 ) -> int | None:
     deadline, size_bytes = begin + limit_seconds, 0
-    while True:
-        try:
-            return process.wait(max(0.0, min(TICK_SECONDS, deadline - time.monotonic())))
-        except subprocess.TimeoutExpired:
+    with _end_of(process) as wait:
+        while True:
+            wait(max(0.0, min(TICK_SECONDS, deadline - time.monotonic())))
+            if (exit_code := process.poll()) is not None:
+                return exit_code
             on_tick()
-        now = time.monotonic()
-        if growth is not None and (grown_bytes := growth.size_bytes) != size_bytes:
-            size_bytes = grown_bytes
-            deadline = max(deadline, min(now + growth.silent_seconds, begin + growth.most_seconds))
-        if _flooded(logs) is not None:
-            return None
-        if now >= deadline and growth is not None and (silent_s := growth.elsewhere()) is not None:
-            deadline = max(deadline, min(now + growth.silent_seconds - silent_s, begin + growth.most_seconds))
-        if now >= deadline:
-            return None
+            now = time.monotonic()
+            if growth is not None and (grown_bytes := growth.size_bytes) != size_bytes:
+                size_bytes = grown_bytes
+                deadline = max(deadline, min(now + growth.silent_seconds, begin + growth.most_seconds))
+            if _flooded(logs) is not None:
+                return None
+            if now >= deadline and growth is not None and (silent_s := growth.elsewhere()) is not None:
+                deadline = max(deadline, min(now + growth.silent_seconds - silent_s, begin + growth.most_seconds))
+            if now >= deadline:
+                return None
+
+
+@contextmanager
+def _end_of(process: subprocess.Popen[bytes]) -> Iterator[Callable[[float], object]]:
+    """Give what waits so many seconds for a process's end, and hears of it at once: `Popen.wait` with a limit looks every 50 ms."""
+    try:
+        descriptor = os.pidfd_open(process.pid)
+    except OSError:  # before Linux 5.3, or where a sandbox forbids it
+        yield lambda seconds: _waited(process, seconds)
+        return
+    try:
+        ended = select.poll()
+        ended.register(descriptor, select.POLLIN)
+        yield lambda seconds: ended.poll(seconds * 1e3)
+    finally:
+        os.close(descriptor)
+
+
+def _waited(process: subprocess.Popen[bytes], seconds: float) -> None:
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(seconds)
 
 
 def _flooded(logs: Sequence[Path]) -> str | None:

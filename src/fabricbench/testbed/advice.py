@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from enum import StrEnum
 
 from fabricbench.model import Model
-from fabricbench.testbed.host import Clock, Kernel, Permissions, Processors
+from fabricbench.testbed.adapter import PcieLink, as_set
+from fabricbench.testbed.host import Clock, Kernel, Limits, Permissions, Processors
 from fabricbench.testbed.interfaces import Interface
+from fabricbench.testbed.rdma import RdmaPort
 
 BUSY_SHARE = 0.25
 """Above this load per processor, ranks wait for others: tails grow tenfold while medians still look fine."""
@@ -77,8 +80,17 @@ def advise_on_processors(cpu: Processors, load: float | None) -> Iterator[Advice
         )
 
 
-def advise_on_system(kernel: Kernel, clock: Clock, sysctls: dict[str, str]) -> Iterator[Advice]:
-    """Yield what is wrong with kernel, clock and socket settings."""
+def advise_on_system(
+    kernel: Kernel, clock: Clock, sysctls: dict[str, str], *, has_irqbalance: bool = False
+) -> Iterator[Advice]:
+    """Yield what is wrong with kernel, clock, interrupts and socket settings."""
+    if has_irqbalance:
+        yield Advice(
+            weight=Weight.NOTE,
+            subject="irqbalance",
+            finding="irqbalance moves interrupts between processors: latency changes when it does",
+            action="systemctl stop irqbalance, and set /proc/irq/*/smp_affinity_list once",
+        )
     if clock.source not in {None, "tsc", "kvm-clock", "arch_sys_counter"}:
         yield Advice(
             weight=Weight.WARNING,
@@ -119,11 +131,18 @@ def advise_on_system(kernel: Kernel, clock: Clock, sysctls: dict[str, str]) -> I
             )
 
 
-def advise_on_interface(interface: Interface) -> Iterator[Advice]:
-    """Yield what about an interface hides or bends what is measured over it."""
-    name = interface.name
+def advise_on_interface(interface: Interface, usable: AbstractSet[int] = frozenset()) -> Iterator[Advice]:
+    """Yield what about an interface hides or bends what is measured over it by ranks on the processors that are usable."""
     if interface.state == "down":
         return
+    yield from _on_settings(interface)
+    yield from _on_place(interface, usable)
+    if interface.adapter.pcie is not None:
+        yield from _on_pcie(interface.adapter.pcie, f"net.{interface.name}.pcie")
+
+
+def _on_settings(interface: Interface) -> Iterator[Advice]:
+    name = interface.name
     if any(interface.coalescing.get(f"use_adaptive_{way}_coalesce") for way in ("rx", "tx")):
         yield Advice(
             weight=Weight.WARNING,
@@ -159,6 +178,121 @@ def advise_on_interface(interface: Interface) -> Iterator[Advice]:
             subject=f"net.{name}.duplex",
             finding="the link runs half duplex: both directions share it and collide",
             action="check the cable and the switch port's negotiation",
+        )
+
+
+def _on_place(interface: Interface, usable: AbstractSet[int]) -> Iterator[Advice]:
+    """Yield where an adapter, its interrupts and the ranks are far from each other."""
+    name, adapter = interface.name, interface.adapter
+    near, interrupts = as_set(adapter.near), as_set(adapter.interrupts)
+    if near and usable and not near & usable:
+        yield Advice(
+            weight=Weight.WARNING,
+            subject=f"net.{name}.numa",
+            finding=f"ranks may run on no processor next to the adapter ({adapter.near}): each message crosses sockets",
+            action=f"run fabricbench with processors of NUMA node {interface.numa_node}, or move the card",
+        )
+    elif near and usable - near:
+        yield Advice(
+            weight=Weight.NOTE,
+            subject=f"net.{name}.numa",
+            finding=f"only processors {adapter.near} are next to the adapter; ranks on others are slower",
+            action='bind ranks (`binding = "core"` in the testbed), so that every launch has them in the same place',
+        )
+    if near and interrupts and not near & interrupts:
+        yield Advice(
+            weight=Weight.WARNING,
+            subject=f"net.{name}.interrupts",
+            finding=f"its interrupts go to processors {adapter.interrupts}, none of which is next to the adapter ({adapter.near})",
+            action=f"echo {adapter.near} > /proc/irq/N/smp_affinity_list for each of its interrupts N",
+        )
+    elif len(interrupts) == 1 and interface.receive_queues > 1:
+        yield Advice(
+            weight=Weight.NOTE,
+            subject=f"net.{name}.interrupts",
+            finding=f"the interrupts of all {interface.receive_queues} queues go to processor {adapter.interrupts}",
+            action="give each queue a processor of its own (/proc/irq/N/smp_affinity_list)",
+        )
+    if adapter.pause.get("rx") or adapter.pause.get("tx"):
+        ways = " and ".join(f"{way}" for way in ("rx", "tx") if adapter.pause.get(way))
+        yield Advice(
+            weight=Weight.NOTE,
+            subject=f"net.{name}.pause",
+            finding=f"pause frames are on ({ways}): one full receiver can stop senders to others as well",
+            action=f"ethtool -A {name} autoneg off rx off tx off, unless RDMA over this link needs no loss",
+        )
+
+
+def _on_pcie(link: PcieLink, subject: str) -> Iterator[Advice]:
+    if link.is_narrow:
+        yield Advice(
+            weight=Weight.WARNING,
+            subject=subject,
+            finding=f"the card at {link.address} runs at {link.words(at_most=False)}; it and its slot could do "
+            f"{link.words(at_most=True)}",
+            action="reseat the card, look for dirt or a riser; some cards slow the link down while idle: look again under load",
+        )
+
+
+def advise_on_rdma(port: RdmaPort) -> Iterator[Advice]:
+    """Yield why an RDMA port cannot be used, or is slower than it could be."""
+    subject = f"rdma.{port.name}"
+    if port.state == "INIT":
+        yield Advice(
+            weight=Weight.WARNING,
+            subject=subject,
+            finding="the link is up and the port waits for a subnet manager",
+            action="start opensm on one node, or the subnet manager of a switch",
+        )
+    elif port.state != "ACTIVE":
+        yield Advice(
+            weight=Weight.NOTE,
+            subject=subject,
+            finding=f"the port is {port.state or 'in no state that is told'} ({port.physical_state or 'link untold'})",
+            action="check the cable and the switch port, or leave it out of the testbed",
+        )
+    if port.state == "ACTIVE" and port.link_layer == "Ethernet" and port.gids == 0:
+        yield Advice(
+            weight=Weight.WARNING,
+            subject=f"{subject}.gids",
+            finding="the port has no address (GID): RoCE reaches nobody",
+            action=f"give {port.netdev or 'its interface'} an IP address and set it up",
+        )
+    if port.is_allowed is False:
+        yield Advice(
+            weight=Weight.WARNING,
+            subject=f"permission.rdma.{port.device}",
+            finding=f"this user may not open {port.device}: MPI falls back to TCP without a word",
+            action="chmod 666 /dev/infiniband/uverbs* by a udev rule, as rdma-core does, or add the user to the group `rdma`",
+        )
+    if port.pcie is not None and port.netdev is None:  # else its interface tells
+        yield from _on_pcie(port.pcie, f"{subject}.pcie")
+
+
+FEWEST_FILES = 4096
+"""Rank 0 of a star or chaos over a thousand nodes holds a few sockets for each."""
+
+FEWEST_LOCKED_BYTES = 1 << 30
+
+
+def advise_on_limits(limits: Limits | None, *, has_rdma: bool) -> Iterator[Advice]:
+    """Yield which limits of processes end measuring at scale."""
+    if limits is None:
+        return
+    locked = limits.locked_memory_bytes
+    if has_rdma and locked is not None and locked < FEWEST_LOCKED_BYTES:
+        yield Advice(
+            weight=Weight.WARNING,
+            subject="limits.locked_memory",
+            finding=f"a process may lock {locked} bytes only: RDMA registers its buffers by locking them",
+            action="memlock unlimited in /etc/security/limits.conf, LimitMEMLOCK=infinity for slurmd and sshd",
+        )
+    if limits.open_files is not None and limits.open_files < FEWEST_FILES:
+        yield Advice(
+            weight=Weight.NOTE,
+            subject="limits.open_files",
+            finding=f"a process may open {limits.open_files} files: a rank has a socket for each of its paths",
+            action=f"ulimit -n {FEWEST_FILES * 4}, or nofile in /etc/security/limits.conf, before hundreds of nodes",
         )
 
 

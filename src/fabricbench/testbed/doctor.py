@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import subprocess
 import sys
@@ -19,28 +20,39 @@ from fabricbench.native import build_info
 from fabricbench.testbed.advice import (
     Advice,
     advise_on_interface,
+    advise_on_limits,
     advise_on_permissions,
     advise_on_processors,
+    advise_on_rdma,
     advise_on_system,
 )
 from fabricbench.testbed.host import (
     Clock,
     Kernel,
+    Limits,
     Permissions,
     Processors,
     read_clock,
+    read_hugepages,
     read_kernel,
+    read_limits,
     read_load,
     read_memory_bytes,
     read_processors,
     read_sysctls,
+    runs_irqbalance,
     try_permissions,
 )
 from fabricbench.testbed.interfaces import Interface, read_interfaces
 from fabricbench.testbed.node_facts import read_node
+from fabricbench.testbed.rdma import RdmaPort, read_rdma
 
 VERSION_SECONDS = 10
 ROOT = Path("/")
+
+
+APART = {"advice", "interfaces", "limits", "name", "processors", "rdma", "sysctls"}
+"""What of a host its inventory has under names of its own."""
 
 
 class Mpi(Model):
@@ -68,12 +80,19 @@ class Host(Model):
     permissions: Permissions
     python: str
     advice: tuple[Advice, ...] = ()
+    limits: Limits | None = None
+    hugepages: dict[str, int] = {}
+    rdma: tuple[RdmaPort, ...] = ()
+    has_irqbalance: bool = False
 
     def inventory(self) -> dict[str, str]:
         """Return the facts as text, `cpu.model` -> `AMD EPYC 7543`: what a manifest keeps of each host."""
-        facts = self.model_dump(mode="json", exclude={"advice", "interfaces", "name", "processors", "sysctls"})
+        facts = self.model_dump(mode="json", exclude=APART)
         facts["cpu"] = self.processors.model_dump(mode="json")
         facts["net"] = {one.name: one.model_dump(mode="json", exclude={"name"}) for one in self.interfaces}
+        limits = self.limits.model_dump(mode="json") if self.limits is not None else {}
+        facts["limits"] = {name: "unlimited" if value is None else value for name, value in limits.items()}
+        facts["rdma"] = {one.name: one.model_dump(mode="json", exclude={"device", "port"}) for one in self.rdma}
         flat = {key: text for key, text in _flattened(facts) if text}
         flat |= {f"sysctl.{name}": value for name, value in self.sysctls.items()}
         flat |= {f"advice.{one.subject}": one.finding for one in self.advice}
@@ -89,10 +108,14 @@ def examine(root: Path = ROOT) -> Host:
         read_interfaces(root),
         try_permissions(),
     )
+    limits, rdma, has_irqbalance = read_limits(root), read_rdma(root), runs_irqbalance(root)
+    usable = os.sched_getaffinity(0)
     advice = [
         *advise_on_processors(processors, load),
-        *advise_on_system(kernel, clock, sysctls),
-        *(finding for interface in interfaces for finding in advise_on_interface(interface)),
+        *advise_on_system(kernel, clock, sysctls, has_irqbalance=has_irqbalance),
+        *(finding for interface in interfaces for finding in advise_on_interface(interface, usable)),
+        *(finding for port in rdma for finding in advise_on_rdma(port)),
+        *advise_on_limits(limits, has_rdma=bool(rdma)),
         *advise_on_permissions(permissions),
     ]
     return Host(
@@ -108,6 +131,10 @@ def examine(root: Path = ROOT) -> Host:
         permissions=permissions,
         python=platform.python_version(),
         advice=tuple(advice),
+        limits=limits,
+        hugepages=read_hugepages(root),
+        rdma=rdma,
+        has_irqbalance=has_irqbalance,
     )
 
 

@@ -202,6 +202,43 @@ def read_load(root: Path) -> float | None:
     return float(text.split()[0]) if text else None
 
 
+class Limits(Model):
+    """What a process may have here: bytes of memory that stays in place, open files, bytes of a core file. None is no limit."""
+
+    locked_memory_bytes: int | None
+    open_files: int | None
+    core_bytes: int | None
+
+
+LIMITS = {
+    "locked_memory_bytes": "Max locked memory",
+    "open_files": "Max open files",
+    "core_bytes": "Max core file size",
+}
+
+
+def read_limits(root: Path) -> Limits | None:
+    """Return the soft limits of this process, which those that it starts inherit; None where the kernel does not tell."""
+    text = read_text(root / "proc/self/limits") or ""
+    found = {name: re.search(rf"^{line}\s+(\S+)", text, re.MULTILINE) for name, line in LIMITS.items()}
+    told = {name: one.group(1) for name, one in found.items() if one is not None}
+    if len(told) < len(LIMITS):
+        return None
+    return Limits(**{name: None if value == "unlimited" else int(value) for name, value in told.items()})
+
+
+def read_hugepages(root: Path) -> dict[str, int]:
+    """Return how many huge pages of each size are set aside: `2048kB` -> 1024."""
+    folders = sorted((root / "sys/kernel/mm/hugepages").glob("hugepages-*kB"))
+    found = {folder.name.removeprefix("hugepages-"): read_integer(folder / "nr_hugepages") for folder in folders}
+    return {size: pages for size, pages in found.items() if pages is not None}
+
+
+def runs_irqbalance(root: Path) -> bool:
+    """Whether irqbalance runs, which moves interrupts from processor to processor while somebody measures."""
+    return any(read_text(path) == "irqbalance" for path in (root / "proc").glob("[0-9]*/comm"))
+
+
 TRIAL_SECONDS = 5
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fabricbench.model import Model
+from fabricbench.testbed.adapter import Adapter, read_adapter
 from fabricbench.testbed.host import read_integer, read_text
 
 Value = TypeVar("Value", bool, int)
@@ -49,6 +50,7 @@ class Interface(Model):
     offloads: dict[str, bool] = {}
     coalescing: dict[str, int] = {}
     rings: dict[str, int] = {}
+    adapter: Adapter = Adapter()
 
     @property
     def is_physical(self) -> bool:
@@ -63,7 +65,7 @@ def read_interfaces(root: Path) -> tuple[Interface, ...]:
     calls = Ethtool()
     try:
         return tuple(
-            _interface(folder, calls) for folder in sorted((root / "sys/class/net").iterdir()) if folder.is_dir()
+            _interface(folder, calls, root) for folder in sorted((root / "sys/class/net").iterdir()) if folder.is_dir()
         )
     except OSError:
         return ()
@@ -71,7 +73,7 @@ def read_interfaces(root: Path) -> tuple[Interface, ...]:
         calls.close()
 
 
-def _interface(folder: Path, calls: Any) -> Interface:
+def _interface(folder: Path, calls: Any, root: Path) -> Interface:
     name = folder.name
     speed = read_integer(folder / "speed")
     node = read_integer(folder / "device/numa_node")
@@ -93,6 +95,7 @@ def _interface(folder: Path, calls: Any) -> Interface:
         offloads=_asked(lambda: _offloads(calls, name)),
         coalescing=_asked(lambda: _coalescing(calls, name)),
         rings=_asked(lambda: _rings(calls, name)),
+        adapter=read_adapter(folder, root),
     )
 
 

@@ -124,6 +124,9 @@ class SlurmJob(Model):
     lines: tuple[Line, ...] = ()
 
 
+INTERFACE_NAME = r"^[A-Za-z0-9_.][A-Za-z0-9_.:@+-]{0,126}$"
+
+
 class Node(Model):
     """One machine. `addresses` maps fabric names to the node's address there; empty where the subnet tells."""
 
@@ -144,7 +147,7 @@ class Fabric(Model):
     """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
-    interface: str | None = Field(default=None, pattern=r"^[A-Za-z0-9_.][A-Za-z0-9_.:@+-]{0,126}$")
+    interface: str | None = Field(default=None, pattern=INTERFACE_NAME)
     subnet: IPv4Network | None = None
     mtu: Bytes = 1500
     wire: Wire | None = None

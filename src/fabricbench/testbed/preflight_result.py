@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from ClusterShell.NodeSet import NodeSet, NodeSetException
+from pydantic import Field
 
 from fabricbench.errors import EnvironmentLacks, FabricbenchError, UsageError
 from fabricbench.model import Model
@@ -75,13 +76,17 @@ class NodeResult(Model):
 
 
 class Preflight(Model):
-    """The nodes as they were found and what is wrong. `is_skipped`: nothing was looked at, because somebody asked for that."""
+    """The nodes as they were found and what is wrong. `is_skipped`: nothing was looked at, because somebody asked for that.
+
+    `inventories` are the doctor's facts by node; a run keeps them in its manifest, and not here.
+    """
 
     testbed: str = ""
     is_skipped: bool = False
     nodes: tuple[NodeResult, ...] = ()
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
+    inventories: dict[str, dict[str, str]] = Field(default={}, exclude=True)
 
     @property
     def errors(self) -> tuple[Finding, ...]:

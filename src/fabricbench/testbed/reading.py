@@ -108,9 +108,11 @@ class FabricTable(Fabric):
             raise ValueError(f"layer {', '.join(wrong)} needs an interface or a subnet, and neither is given")
         return self
 
-    def fabric(self) -> Fabric:
-        """Return the fabric as the rest of the program knows it."""
+    def fabric(self, *, is_in_lab: bool) -> Fabric:
+        """Return the fabric as the rest of the program knows it; what a lab has is emulated, whatever the file says."""
         given = {name: getattr(self, name) for name in self.model_fields_set if name != "line_rate"}
+        if is_in_lab:
+            given["is_emulated"] = True
         if self.line_rate is not None:
             given["wire"] = Wire(line_rate_bit_s=self.line_rate)
         if not self.has_interface:
@@ -203,7 +205,7 @@ def read_testbed(path: Path, *, is_for_job: bool = False) -> Testbed:
             name=table.name,
             launcher=table.launcher,
             nodes=tuple(Node(name=name, addresses=addresses.get(name, {})) for name in table.nodes),
-            fabrics=tuple(fabric.fabric() for fabric in file.fabric),
+            fabrics=tuple(one.fabric(is_in_lab=table.launcher is Launcher.LAB) for one in file.fabric),
             lab=table.lab,
             starter=table.starter,
             mpis=file.mpi,

@@ -25,6 +25,7 @@ CHECKS: tuple[Callable[[Material], Iterator[Caution]], ...] = (
     machine.memory_control,
     machine.unpaired_runs,
     numbers.failed_nodes,
+    machine.unlike_nodes,
     numbers.missing_launches,
     numbers.unusual_ends,
     numbers.wide_gaps,

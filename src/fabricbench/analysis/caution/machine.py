@@ -28,6 +28,7 @@ from fabricbench.record.lines import RankInfo
 from fabricbench.record.provenance import Origin
 from fabricbench.record.store import StoredLaunch
 from fabricbench.statistics.ratios import MINIMUM_LAUNCHES
+from fabricbench.testbed.differences import find_differences
 
 MISSED_SHARE = 0.2
 """Of the samples: a cell that loses more to late starts was measured while the ranks were held up."""
@@ -35,6 +36,9 @@ LATE_SHARE = 0.1
 """Of the time: what later starts add is no longer small beside it."""
 CLOCK_SHARE = 0.05
 """Of the time: clocks that are known less well may be part of it. The measurer refuses those that shifted by as much."""
+
+MOST_DIFFERENCES = 5
+"""Between nodes, as one warning tells them; the inventory has all."""
 
 
 def memory_control(material: Material) -> Iterator[Caution]:
@@ -243,6 +247,18 @@ def unpaired_runs(material: Material) -> Iterator[Caution]:
     ):
         text = f"two runs on a side tell hardly anything of how runs differ; {MINIMUM_LAUNCHES} on each are the least"
         yield warn(Severity.WARNING, "before and after", text)
+
+
+def unlike_nodes(material: Material) -> Iterator[Caution]:
+    """Tell in what the nodes of a run differ: one that is slower by itself is in every launch that it takes part in."""
+    for run in {id(side.run): side.run for side in material.sides}.values():
+        found = find_differences(run.manifest.inventory)
+        if not found:
+            continue
+        told = "; ".join(f"{one.words()}" for one in found[:MOST_DIFFERENCES])
+        more = f"; and {len(found) - MOST_DIFFERENCES} more, see the inventory" if len(found) > MOST_DIFFERENCES else ""
+        text = f"its nodes are not alike in {count(len(found), 'fact')}: {told}{more}"
+        yield warn(Severity.WARNING, f"run {run.path.name}", text)
 
 
 def random_order(material: Material) -> Iterator[Caution]:

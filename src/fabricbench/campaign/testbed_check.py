@@ -1,0 +1,204 @@
+"""Proving a testbed, up to where it is measured: a preflight, clocks and speeds, who reaches whom, and the campaign of each fabric.
+
+A node with which something is wrong on a fabric is left out of what is measured there, so that the others are still proven. What
+the measurement comes to is `analysis.testbed_check`'s to tell.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+
+from pydantic import ValidationError
+
+from fabricbench.campaign.events import Event, NodesAsked
+from fabricbench.campaign.pattern_presets import STREAM_BYTES
+from fabricbench.campaign.plan import RunPlan, plan_run
+from fabricbench.campaign.preflight import NodeAnswer, look_at_nodes
+from fabricbench.campaign.specification import FEWEST_BLOCKS, Campaign, Experiment
+from fabricbench.campaign.venue import Standing
+from fabricbench.launch.asking import MOST_IN_FLIGHT, Answer, Limits, ask_all
+from fabricbench.launch.launcher import Launcher
+from fabricbench.model import Layer, Pattern
+from fabricbench.testbed.joining import ClockReading, Way, judge_clocks, judge_speeds, judge_way
+from fabricbench.testbed.model import Fabric, Testbed
+from fabricbench.testbed.preflight_result import PAIR, Finding, Preflight, Severity, Silent
+from fabricbench.testbed.reaching import AT_ONCE, TRIES, TRY_SECONDS, Reached
+from fabricbench.testbed.wire import IP_HEADER_BYTES, UDP_HEADER_BYTES
+
+REACHING = "fabricbench.testbed.reaching"
+QUESTION_SECONDS = 20.0
+ALL_SECONDS, SECONDS_A_QUESTION = 60.0, 0.5
+
+HARMLESS = {"speed", "clock", "load", "lab"}
+"""Findings that do not keep a node's links from being measured."""
+
+MOST_ALONE = 8
+"""So many nodes are measured one pair at a time, which loads nothing beside; more in rounds of disjoint pairs."""
+
+SECONDS_A_PAIR, SECONDS_A_STREAM = 0.05, 0.15
+"""What a pair, and a direction of one, has in a launch: several windows of 5 ms over a gigabit."""
+
+Notify = Callable[[Event], None]
+
+
+@dataclass(frozen=True)
+class Looked:
+    """How the nodes were found before anything is measured; `answers` are those that told of themselves."""
+
+    testbed: Testbed
+    preflight: Preflight
+    findings: tuple[Finding, ...]
+    answers: Mapping[str, NodeAnswer]
+    clocks: Mapping[str, ClockReading]
+
+    def sound_nodes(self, fabric: Fabric) -> tuple[str, ...]:
+        """Return the nodes that may be measured on a fabric; none where the fabric as a whole is wrong."""
+        wrong = [
+            one
+            for one in self.findings
+            if one.severity is Severity.ERROR
+            and one.subject not in HARMLESS
+            and (not one.fabric or fabric.name in one.fabric.split(PAIR))
+        ]
+        if any(not one.node for one in wrong):
+            return ()
+        bad = {one.node for one in wrong}
+        return tuple(node.name for node in self.testbed.nodes if node.name not in bad)
+
+
+def look_at_testbed(place: Standing, notify: Notify) -> Looked:
+    """Return how the nodes were found, and who answers whom on each fabric. Raises what no launch could be started for."""
+    testbed = place.testbed()
+    preflight, told = look_at_nodes(place, None, notify)
+    answers = {name: one for name, one in told.items() if not isinstance(one, Silent)}
+    facts = {name: one.facts for name, one in answers.items()}
+    clocks = {name: ClockReading(one.facts.unix_ns, one.asked_ns) for name, one in answers.items() if one.facts.unix_ns}
+    # Another MPI may start and be slow, which a run warns of; a testbed that is proven has one.
+    findings = [
+        one.model_copy(update={"severity": Severity.ERROR}) if one.subject == "mpi" else one
+        for one in preflight.findings
+    ]
+    findings += judge_speeds(testbed, facts)
+    findings += judge_clocks(facts, clocks)
+    looked = Looked(testbed, preflight, tuple(findings), answers, clocks)
+    for way in _ways(looked, place.sketch(), notify):
+        findings += judge_way(way)
+    return Looked(testbed, preflight, tuple(findings), answers, clocks)
+
+
+def _ways(looked: Looked, launcher: Launcher, notify: Notify) -> list[Way]:
+    """Ask the sound nodes of each fabric whom they reach there."""
+    attached = {node.name: node.attachments for node in looked.preflight.nodes}
+    questions: dict[tuple[str, str], Sequence[str]] = {}
+    addresses: dict[str, dict[str, str]] = {}
+    for fabric in looked.testbed.fabrics:
+        of = {name: attached[name].get(fabric.name) for name in looked.sound_nodes(fabric)}
+        own = {name: one.address.partition("/")[0] for name, one in of.items() if one is not None and one.address}
+        if len(own) > 1:
+            addresses[fabric.name] = own
+            for name, address in own.items():
+                peers = [other for node, other in own.items() if node != name]
+                tokens = [sys.executable, "-m", REACHING, address, str(fabric.mtu), *peers]
+                questions[fabric.name, name] = launcher.in_node(name, tokens)
+    if not questions:
+        return []
+    notify(NodesAsked(0, len(questions)))
+    answers = _asked(questions, looked, lambda done: notify(NodesAsked(done, len(questions))))
+    return [
+        Way(
+            looked.testbed.fabric(fabric),
+            {name: IPv4Address(address) for name, address in own.items()},
+            {name: answers[fabric, name] for name in own},
+        )
+        for fabric, own in addresses.items()
+    ]
+
+
+def _asked(
+    questions: Mapping[tuple[str, str], Sequence[str]], looked: Looked, tell: Callable[[int], None]
+) -> dict[tuple[str, str], Reached]:
+    silent_s = 2 * TRIES * TRY_SECONDS * -(-len(looked.testbed.nodes) // AT_ONCE)
+    is_apart = looked.testbed.launcher.is_cluster
+    width = MOST_IN_FLIGHT if is_apart else max(2, len(os.sched_getaffinity(0)))
+    each_s = QUESTION_SECONDS + silent_s
+    limits = Limits(each_s, ALL_SECONDS + len(questions) * (SECONDS_A_QUESTION + silent_s / width), width)
+    keys = {f"{fabric}/{node}": (fabric, node) for fabric, node in questions}
+    answers = ask_all({name: questions[key] for name, key in keys.items()}, limits, tell)
+    return {keys[name]: _understood(answer) for name, answer in answers.items()}
+
+
+def _understood(answer: Answer) -> Reached:
+    line = next((one for one in reversed(answer.stdout.splitlines()) if one.startswith("{")), "")
+    try:
+        return Reached.model_validate(json.loads(line)["reached"])
+    except (ValidationError, ValueError, KeyError, TypeError):
+        last = (answer.stderr.strip().splitlines() or [f"exit code {answer.exit_code}"])[-1]
+        return Reached(problem=answer.problem or last)
+
+
+def check_campaign(fabric: Fabric, hosts: int) -> Campaign:
+    """Return what proves a fabric: datagrams that fill the MTU and streams of every pair, over TCP and over MPI."""
+    alone = hosts <= MOST_ALONE
+    turns = hosts * (hosts - 1) / 2 if alone else hosts - 1 + hosts % 2
+    full = fabric.mtu - IP_HEADER_BYTES - UDP_HEADER_BYTES
+    wanted = (
+        (Layer.UDP, Pattern.PAIRS, full, turns * SECONDS_A_PAIR),
+        (Layer.TCP, Pattern.PAIRS_STREAM, STREAM_BYTES, 2 * turns * SECONDS_A_STREAM),
+        (Layer.MPI, Pattern.PAIRS_STREAM, STREAM_BYTES, 2 * turns * SECONDS_A_PAIR),
+    )
+    return Campaign(
+        name=f"check of {fabric.name}",
+        description="every pair of nodes: does it carry what the testbed says?",
+        blocks=FEWEST_BLOCKS,
+        unfit="leave out",
+        experiments=tuple(
+            Experiment(
+                layers=(layer,),
+                pattern=pattern,
+                message_bytes=(size,),
+                maximum_seconds=seconds,
+                minimum_samples=5,
+                warmup_samples=2,
+                verify_messages=1,
+                parameters={"schedule": "alone" if alone else "rounds"},
+            )
+            for layer, pattern, size, seconds in wanted
+            if layer in fabric.layers
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """What proves one fabric: its nodes that are sound, the campaign, and its plan there."""
+
+    fabric: Fabric
+    nodes: tuple[str, ...]
+    campaign: Campaign
+    venue: Standing
+    plan: RunPlan
+
+
+def measurings(looked: Looked, seed: int) -> list[Measuring]:
+    """Return what is to be measured of each fabric that joins two sound nodes and has an interface."""
+    return [
+        _measuring(looked.testbed, fabric, nodes, seed)
+        for fabric in looked.testbed.fabrics
+        if fabric.has_interface and len(nodes := looked.sound_nodes(fabric)) > 1
+        if any(layer in fabric.layers for layer in (Layer.UDP, Layer.TCP, Layer.MPI))
+    ]
+
+
+def _measuring(testbed: Testbed, fabric: Fabric, nodes: Iterable[str], seed: int) -> Measuring:
+    names = tuple(nodes)
+    alone = fabric.model_copy(update={"condition_of": ""})  # its other conditions are checked by themselves
+    part = testbed.model_copy(
+        update={"fabrics": (alone,), "nodes": tuple(node for node in testbed.nodes if node.name in names)}
+    )
+    campaign = check_campaign(fabric, len(names))
+    return Measuring(alone, names, campaign, Standing(given=part), plan_run(campaign, part, seed=seed))

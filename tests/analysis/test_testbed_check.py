@@ -1,0 +1,122 @@
+"""What measured rates of pairs come to: who is slow, what is written wrong in the testbed, and what is healthy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from fabricbench.analysis.findings import NetworkMap, Slow
+from fabricbench.analysis.testbed_check import cause_of, expected_bit_s, judge_rates, pairs_below, reference_of
+from fabricbench.model import Layer, Metric, Pattern
+from fabricbench.statistics.culprits import Touch
+from fabricbench.testbed.model import Fabric
+from fabricbench.testbed.preflight_result import Severity
+from fabricbench.testbed.wire import Wire
+
+GIGABIT = Fabric(name="eth", interface="eth0", wire=Wire(line_rate_bit_s=1e9))
+GOOD = 940e6
+FOUR = ("n1", "n2", "n3", "n4")
+
+
+def matrix(
+    hosts: Sequence[str] = FOUR,
+    rates: Mapping[tuple[str, str], float] | None = None,
+    usual: float = GOOD,
+    slow: Sequence[Slow] = (),
+) -> NetworkMap:
+    """A matrix in which all directions carry the usual rate but for some."""
+    rows = tuple(
+        tuple(None if one == other else (rates or {}).get((one, other), usual) for other in hosts) for one in hosts
+    )
+    return NetworkMap(
+        fabric="eth",
+        layer=Layer.TCP,
+        pattern=Pattern.PAIRS_STREAM,
+        schedule="alone",
+        message_bytes=65536,
+        metric=Metric.THROUGHPUT,
+        launches=2,
+        hosts=tuple(hosts),
+        matrix=rows,
+        slow=tuple(slow),
+        is_judged=len(hosts) > 3,
+    )
+
+
+def found(*measured: NetworkMap, expected: float | None = 949e6, fabric: Fabric = GIGABIT) -> list[tuple[str, str]]:
+    return [
+        (one.node, one.found)
+        for one in judge_rates(fabric, measured[0], measured[1:], expected)
+        if one.severity is Severity.ERROR
+    ]
+
+
+def sends_slowly(host: str, hosts: Sequence[str], rate: float = GOOD / 2) -> dict[tuple[str, str], float]:
+    return {(host, other): rate for other in hosts if other != host}
+
+
+def test_what_arithmetic_leaves_of_the_line_rate_is_expected_of_every_pair():
+    assert expected_bit_s(GIGABIT, Layer.TCP, 65536) == pytest.approx(1e9 * 1448 / 1538)
+    assert expected_bit_s(Fabric(name="x", interface="eth0"), Layer.TCP, 65536) is None
+    assert found(matrix()) == []
+    assert found(matrix(), expected=None) == []
+
+
+def test_a_node_that_the_map_names_is_told_once_with_both_rates():
+    slow = Slow(touch=Touch.SENDING, hosts=("n3",), slower=0.5, slower_low=0.49, slower_high=0.51, is_confirmed=True)
+    ((node, words),) = found(matrix(rates=sends_slowly("n3", FOUR), slow=[slow]))
+    assert node == "n3"
+    assert "n3 sends slowly to all others: 470 Mbit/s, 2.0 times slower" in words
+
+
+@pytest.mark.parametrize("expected", [949e6, None])
+def test_of_three_nodes_the_one_in_all_slow_pairs_is_named(expected: float | None):
+    hosts = FOUR[:3]
+    ((node, words),) = found(matrix(hosts, sends_slowly("n2", hosts)), expected=expected)
+    assert (node, words) == ("n2", "that n2 sends slowly to all others: 470 Mbit/s")
+
+
+def test_of_two_nodes_the_slow_direction_is_told():
+    ((node, words),) = found(matrix(("n1", "n2"), {("n2", "n1"): 95e6}))
+    assert (node, words) == ("n2", "95.0 Mbit/s from n2 to n1")
+
+
+def test_what_a_second_measurement_does_not_find_again_is_told_of_nobody():
+    hosts = FOUR[:3]
+    assert found(matrix(hosts, sends_slowly("n2", hosts)), matrix(hosts)) == []
+    assert len(found(matrix(hosts, sends_slowly("n2", hosts)), matrix(hosts, sends_slowly("n2", hosts)))) == 1
+
+
+def test_a_fabric_that_carries_half_of_its_line_rate_everywhere_is_one_finding():
+    ((node, words),) = found(matrix(usual=470e6))
+    assert node == ""
+    assert words == "at most 470 Mbit/s between any two nodes"
+
+
+def test_beyond_what_one_stream_fills_half_a_rate_is_a_warning():
+    fabric = Fabric(name="eth", interface="eth0", wire=Wire(line_rate_bit_s=100e9))
+    (one,) = judge_rates(fabric, matrix(usual=40e9), [], 94e9)
+    assert one.severity is Severity.WARNING
+    assert "one stream" in one.needed
+
+
+def test_a_fabric_that_carries_more_than_its_line_rate_has_a_wrong_line_rate():
+    ((node, words),) = found(matrix(usual=2.3e9))
+    assert node == ""
+    assert words == "2.30 Gbit/s between nodes"
+
+
+def test_without_a_line_rate_four_nodes_are_held_against_one_another_by_the_map_alone():
+    one = matrix(rates={("n1", "n2"): 700e6})
+    assert pairs_below(one, reference_of(one, None)) == {}
+    assert pairs_below(one, reference_of(one, 949e6)) == {("n1", "n2"): 700e6}
+
+
+def test_a_cause_is_one_node_in_exactly_the_slow_pairs():
+    hosts = FOUR[:3]
+    both = {pair for other in ("n1", "n2") for pair in ((other, "n3"), ("n3", other))}
+    assert cause_of(both, hosts) == ("n3", "is slow with all others")
+    assert cause_of({("n1", "n3"), ("n2", "n3")}, hosts) == ("n3", "receives slowly from all others")
+    assert cause_of({("n1", "n2")}, hosts) is None
+    assert cause_of({("n1", "n2"), ("n2", "n1")}, hosts[:2]) is None

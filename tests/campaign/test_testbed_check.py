@@ -1,0 +1,58 @@
+"""What of a testbed is measured, and with whom: nodes of which something is wrong are left out where that is."""
+
+from __future__ import annotations
+
+from fabricbench.campaign.testbed_check import Looked, check_campaign, measurings
+from fabricbench.model import Layer
+from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
+from fabricbench.testbed.preflight_result import Finding, Preflight, Severity
+
+SLOW = Fabric(name="slow", interface="eth0")
+FAST = Fabric(name="fast", interface="eth1", mtu=9000, layers=(Layer.MEMORY, Layer.TCP, Layer.MPI))
+MEMORY = Fabric(name="memory", layers=(Layer.MEMORY, Layer.MPI))
+
+
+def looked(*findings: Finding, nodes: int = 4) -> Looked:
+    testbed = Testbed(
+        name="t",
+        launcher=Launcher.SSH,
+        nodes=tuple(Node(name=f"n{number}") for number in range(1, nodes + 1)),
+        fabrics=(SLOW, FAST, MEMORY),
+    )
+    return Looked(testbed, Preflight(), findings, {}, {})
+
+
+def wrong(node: str = "", fabric: str = "", subject: str = "interface", severity: Severity = Severity.ERROR) -> Finding:
+    return Finding(severity=severity, node=node, fabric=fabric, subject=subject, found="x", needed="y", action="z")
+
+
+def test_a_node_is_left_out_of_the_fabric_that_it_is_wrong_on_and_of_all_where_it_is_silent():
+    found = looked(wrong("n1", "slow"), wrong("n2", subject="reach"))
+    assert found.sound_nodes(SLOW) == ("n3", "n4")
+    assert found.sound_nodes(FAST) == ("n1", "n3", "n4")
+
+
+def test_two_fabrics_that_are_one_are_not_measured_and_what_does_no_harm_keeps_nobody_out():
+    assert looked(wrong(fabric="slow and fast", subject="distinct")).sound_nodes(SLOW) == ()
+    harmless = (wrong("n1", "slow", "speed"), wrong("n2", subject="clock"), wrong("n3", severity=Severity.WARNING))
+    assert looked(*harmless).sound_nodes(SLOW) == ("n1", "n2", "n3", "n4")
+
+
+def test_each_fabric_with_an_interface_and_two_sound_nodes_is_measured_by_itself():
+    found = measurings(looked(wrong("n1", "slow"), wrong("n2", "slow"), wrong("n3", "slow")), seed=1)
+    (one,) = found
+    assert one.fabric.name == "fast"
+    assert one.plan.ranks == 4
+    assert [node.name for node in one.venue.given.nodes] == ["n1", "n2", "n3", "n4"]
+
+
+def test_datagrams_fill_the_mtu_and_only_layers_that_the_fabric_has_are_measured():
+    assert check_campaign(SLOW, 4).experiments[0].message_bytes == (1472,)
+    assert [one.layers for one in check_campaign(FAST, 4).experiments] == [(Layer.TCP,), (Layer.MPI,)]
+
+
+def test_many_nodes_are_measured_in_rounds_whose_number_grows_with_the_nodes_and_not_their_pairs():
+    few, many = check_campaign(SLOW, 8).experiments[1], check_campaign(SLOW, 1000).experiments[1]
+    assert (few.parameters["schedule"], many.parameters["schedule"]) == ("alone", "rounds")
+    assert float(few.maximum_seconds or 0) == 56 * 0.15
+    assert float(many.maximum_seconds or 0) == 2 * 999 * 0.15

@@ -23,6 +23,7 @@ from pathlib import Path
 from benchmarks.page import write_between_markers
 from benchmarks.scale.growth import (
     GROWTHS,
+    LAUNCHES,
     Constants,
     Growth,
     control_messages,
@@ -42,6 +43,7 @@ from fabricbench.quantity import format_bytes, format_seconds
 
 SIMULATED = (2, 3, 4, 5, 16, 17, 128, 511, 512, 1000, 4096, 9999, 10_000)
 SIZES = (4, 64, 1024, 10_000)
+STARTED = (4, 64, 1000, 10_000)
 RANKS = (2, 4, 8, 16)
 AGREEMENTS = 100
 CHAOS_RANKS = (2, 4, 8, 12)
@@ -151,6 +153,22 @@ def growth_tables(constants: Constants) -> list[str]:
     ]
 
 
+def launch_table(constants: Constants) -> list[str]:
+    """Return what a launch takes besides its cells and its MPI's own start and end."""
+    return [
+        "| ranks | launch | messages at rank 0 | they take | clocks that are not shared | in all |",
+        "| ---: | --- | ---: | ---: | ---: | ---: |",
+        *(
+            f"| {ranks:,} | {launch.name} | {launch.messages(ranks):,} "
+            f"| {_duration(launch.messages(ranks) * constants.order_s / 2)} "
+            f"| {_duration(launch.clock_s(ranks, constants)) if launch.has_clocks else '-'} "
+            f"| {_duration(launch.seconds(ranks, constants))} |"
+            for ranks in STARTED
+            for launch in LAUNCHES
+        ),
+    ]
+
+
 def _paths(growth: Growth, ranks: int, _constants: Constants) -> str:
     return f"{growth.paths(ranks):,}"
 
@@ -216,10 +234,13 @@ def main() -> None:
         return
     constants, told = measure()
     grown = growth_tables(constants)
-    print("\n".join([*told, "", *grown]))
+    launches = launch_table(constants)
+    print("\n".join([*told, "", *grown, "", *launches]))
     if given.write:
-        for name, lines in (("scale-simulation", simulated), ("scale-constants", told), ("scale-growth", grown)):
-            _write(given.write, name, lines)
+        _write(given.write, "scale-simulation", simulated)
+        _write(given.write, "scale-constants", told)
+        _write(given.write, "scale-growth", grown)
+        _write(given.write, "scale-launch", launches)
 
 
 def _write(page: Path, name: str, lines: Sequence[str]) -> None:

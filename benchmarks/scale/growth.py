@@ -245,3 +245,42 @@ def record_bytes(growth: Growth, ranks: int, samples: int, constants: Constants)
     if growth.kind is Kind.MATRIX:  # in the channel, and once more among the rank's samples
         return (ranks - 1) * (channel + 2 * numbers)
     return 2 * numbers + growth.paths(ranks) * (channel + 2 * 8)
+
+
+AT_FIRST_S = 0.45
+"""Between the ten points of a first synchronisation where ranks do not share a clock (native/core/clock_sync.cpp)."""
+
+EXCHANGES_AT_FIRST, EXCHANGES_AT_END = 120, 60
+"""Twelve for each point, ten points at first and five after the cells."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What a launch does besides its cells and what its MPI does: messages that rank 0 sends or takes one after the other."""
+
+    name: str
+    has_clocks: bool
+
+    def messages(self, ranks: int) -> int:
+        """Return rank 0's messages: the plan out, who each is in, the end out; of clocks see `GlobalClock` and `order_check`.
+
+        These are the identity out, whether it is shared in and out, whether it holds in and out, the models in; after the cells the
+        order out and what each found in.
+        """
+        return (3 + 8 * self.has_clocks) * (ranks - 1)
+
+    def clock_s(self, ranks: int, constants: Constants) -> float:
+        """Return what clocks take that are not shared: the pauses, and in each round its exchanges, each two messages."""
+        rounds = (ranks - 1).bit_length()
+        exchanges = rounds * (EXCHANGES_AT_FIRST + EXCHANGES_AT_END)
+        return self.has_clocks * (AT_FIRST_S + 2 * exchanges * constants.hop_s)
+
+    def seconds(self, ranks: int, constants: Constants) -> float:
+        """Return the time of all of it; an order and its report are two messages at rank 0."""
+        return self.messages(ranks) * constants.order_s / 2 + self.clock_s(ranks, constants)
+
+
+LAUNCHES = (
+    Launch("without clocks (ping-pong)", has_clocks=False),
+    Launch("with clocks (operations, groups)", has_clocks=True),
+)

@@ -13,6 +13,7 @@ from fabricbench.chapters import (
     applications,
     congestion,
     decision,
+    farms,
     kernels,
     network_map,
     one_way,
@@ -30,6 +31,7 @@ CHAPTERS: tuple[Chapter, ...] = (
     one_way.CHAPTER,
     kernels.CHAPTER,
     applications.CHAPTER,
+    farms.CHAPTER,
     network_map.CHAPTER,
 )
 """In the order in which every format shows them."""

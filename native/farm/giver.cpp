@@ -172,7 +172,8 @@ void Giver::send_piece(Transfer& transfer) {
   transfer.is_sent = size == left || piece.is_broken != 0;
   if (transfer.is_sent) {
     piece.is_last = 1;
-    piece.digest = one.input_digest = transfer.digest.value();
+    piece.digest = transfer.digest.value();
+    if (piece.is_broken == 0) one.input_digest = piece.digest;
   }
   std::memcpy(buffer->data(), &piece, sizeof piece);
   PieceUnderWay under_way{
@@ -219,7 +220,9 @@ void Giver::conclude(const FarmResult& told) {
   const auto found = under_way_.find(told.id);
   if (found == under_way_.end())
     throw ControlError("a worker tells of attempt " + std::to_string(told.id) + ", which it does not have");
-  const UnderWay one = found->second;
+  UnderWay one = found->second;
+  // The result may be here before it is seen that the last piece has been taken.
+  if (!one.staged_s && told.run_seconds > 0) one.staged_s = std::max(one.given_s, now_s() - told.run_seconds);
   under_way_.erase(found);
   for (Transfer& transfer : transfers_) transfer.is_cut = transfer.is_cut || transfer.id == told.id;
   const int job = one.given.job;
@@ -243,7 +246,7 @@ void Giver::conclude(const FarmResult& told) {
                          .staged_s = one.staged_s,
                          .ended_s = now_s(),
                          .input_bytes = one.input_bytes,
-                         .input_digest = one.staged_s ? digest_text(one.input_digest) : "",
+                         .input_digest = one.input_digest ? digest_text(*one.input_digest) : "",
                          .is_last = is_last,
                          .counts = !is_of_node},
                         result);

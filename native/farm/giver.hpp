@@ -48,7 +48,7 @@ class Giver {
     double given_s = 0;
     std::optional<double> staged_s;
     std::uint64_t input_bytes = 0;
-    std::uint64_t input_digest = 0;
+    std::optional<std::uint64_t> input_digest;  // once all of it is under way
     std::string input_problem;
   };
   /// An input on its way; the earlier ones come first.

@@ -16,8 +16,9 @@ class Waiting {
 
   /// Sleep, an eighth of the waiting so far; what comes on a descriptor ends it.
   void sleep(int descriptor = -1) {
-    constexpr double shortest_seconds = 20e-6;
-    constexpr double longest_seconds = 5e-3;
+    // Several pieces are on their way at a time, so that a look is never urgent; but it costs a call into MPI.
+    constexpr double shortest_seconds = 100e-6;
+    constexpr double longest_seconds = 2e-3;
     constexpr double share_of_waiting = 0.125;
     const double seconds = std::clamp(waited_seconds_ * share_of_waiting, shortest_seconds, longest_seconds);
     const timespec duration{0, static_cast<long>(seconds * 1e9)};

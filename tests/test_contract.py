@@ -12,6 +12,7 @@ import pytest
 
 from fabricbench.native import doors, native_file
 from fabricbench.patterns import PATTERNS, Layer, Parameter, Pattern
+from fabricbench.record.farm_lines import FARM_LINE_ADAPTER, FarmPlan
 from fabricbench.record.generate_schemas import schemas
 from fabricbench.record.lines import LINE_ADAPTER
 from fabricbench.record.native_table import native_files
@@ -37,6 +38,20 @@ def test_each_line_of_the_record_fixture_is_a_record_line(line: str):
     parsed = LINE_ADAPTER.validate_json(line)
     assert LINE_ADAPTER.validate_json(parsed.model_dump_json(by_alias=True)) == parsed
     jsonschema.validate(json.loads(line), json.loads((SCHEMA / "record.json").read_text()))
+
+
+@pytest.mark.parametrize("line", (SCHEMA / "fixtures/farm_record.jsonl").read_text().splitlines())
+def test_each_line_of_the_farm_fixture_is_a_line_of_its_record(line: str):
+    parsed = FARM_LINE_ADAPTER.validate_json(line)
+    assert FARM_LINE_ADAPTER.validate_json(parsed.model_dump_json(by_alias=True)) == parsed
+    jsonschema.validate(json.loads(line), json.loads((SCHEMA / "farm_record.json").read_text()))
+
+
+def test_the_farm_plan_of_the_fixture_is_one_and_survives_a_round_trip():
+    text = (SCHEMA / "fixtures/farm_plan.json").read_text()
+    plan = FarmPlan.model_validate_json(text)
+    assert FarmPlan.model_validate_json(plan.model_dump_json(by_alias=True)) == plan
+    jsonschema.validate(json.loads(text), json.loads((SCHEMA / "farm_plan.json").read_text()))
 
 
 def test_the_schemas_on_disk_are_those_of_the_models():

@@ -178,6 +178,15 @@ std::optional<std::string> Control::try_receive(int from, int tag) const {
   return message;
 }
 
+std::optional<int> Control::who_has_sent(int tag) const {
+  look_for_end();
+  MPI_Status status;
+  int has_come = 0;
+  MPI_Iprobe(MPI_ANY_SOURCE, tag, communicator_, &has_come, &status);
+  if (has_come == 0) return std::nullopt;
+  return status.MPI_SOURCE;
+}
+
 /// That of one rank while another waits for it.
 class Control::Silence {
  public:

@@ -98,6 +98,8 @@ class Control {
   std::string receive_patiently(int from, int tag) const;
   /// The next message if one has come, without waiting for it. Throws LaunchEnded.
   std::optional<std::string> try_receive(int from, int tag) const;
+  /// Of whom a message has come that nobody has taken yet; nothing where none has. Throws LaunchEnded.
+  std::optional<int> who_has_sent(int tag) const;
   /// Sleep until a request of any communicator is complete. `buffers` is what it reads and writes: it stays where MPI
   /// still owns it when the wait ends without. Throws LaunchEnded, and ControlError, which says what was waited for,
   /// once that has taken longer than the patience.

@@ -65,10 +65,16 @@ enum class MessageType : std::uint32_t {
   flood_tally,
   clock_bound,
   stamps,
-  call_order
+  call_order,
+  // Rank 0 of a farm and its workers.
+  farm_job,
+  farm_result,
+  farm_alive,
+  farm_over,
+  farm_closed
 };
 template <>
-inline constexpr std::array<std::string_view, 35> names_of<MessageType>{"end of the launch",
+inline constexpr std::array<std::string_view, 40> names_of<MessageType>{"end of the launch",
                                                                         "end heard",
                                                                         "all have heard",
                                                                         "question whether it waits",
@@ -102,7 +108,12 @@ inline constexpr std::array<std::string_view, 35> names_of<MessageType>{"end of 
                                                                         "flood tally",
                                                                         "clock's bound",
                                                                         "stamps",
-                                                                        "call order"};
+                                                                        "call order",
+                                                                        "job of a farm",
+                                                                        "job's result",
+                                                                        "worker's sign of life",
+                                                                        "end of the farm",
+                                                                        "closed worker"};
 
 /// A rank said something that cannot be meant, or nothing for too long: the launch cannot go on.
 class ControlError : public std::runtime_error {

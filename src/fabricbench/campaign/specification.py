@@ -32,6 +32,7 @@ from fabricbench.quantity import Bytes, Seconds, Share, parse_seconds
 from fabricbench.record.decision_table import DecisionTable, Weight
 from fabricbench.record.probe_plan import Stopping
 from fabricbench.workload.adapter import WorkloadTable
+from fabricbench.workload.farm import FarmTable
 from fabricbench.workload.npb_adapter import NpbTable
 from fabricbench.workload.registry import AnyTable
 
@@ -315,12 +316,13 @@ class Campaign(CampaignTable):
 class CampaignFile(Model):
     """A campaign file: one `[campaign]`, an `[[experiment]]` or `[[workload]]` for each, perhaps `[decision]` and `[[condition]]`.
 
-    `[[npb]]` is a workload of that kind.
+    `[[npb]]` and `[[farm]]` are workloads of that kind.
     """
 
     campaign: CampaignTable
     experiment: tuple[Experiment, ...] = ()
     npb: tuple[NpbTable, ...] = ()
+    farm: tuple[FarmTable, ...] = ()
     workload: tuple[AnyTable, ...] = ()
     decision: DecisionTable | None = None
     condition: tuple[Condition, ...] = ()
@@ -345,7 +347,7 @@ class CampaignFile(Model):
     @property
     def workloads(self) -> tuple[WorkloadTable, ...]:
         """All of them."""
-        return (*self.npb, *self.workload)
+        return (*self.npb, *self.farm, *self.workload)
 
 
 def _check_weights(

@@ -14,6 +14,7 @@ from fabricbench.chapters import (
     conditions,
     congestion,
     decision,
+    farms,
     kernels,
     network_map,
     one_way,
@@ -32,6 +33,7 @@ CHAPTERS: tuple[Chapter, ...] = (
     one_way.CHAPTER,
     kernels.CHAPTER,
     applications.CHAPTER,
+    farms.CHAPTER,
     network_map.CHAPTER,
 )
 """In the order in which every format shows them."""

@@ -9,6 +9,7 @@ import json
 import sys
 from pathlib import Path
 
+from fabricbench.record.farm_lines import FARM_LINE_ADAPTER, FarmPlan
 from fabricbench.record.kernel_lines import KERNEL_LINE_ADAPTER
 from fabricbench.record.lines import LINE_ADAPTER
 from fabricbench.record.native_table import native_files
@@ -21,6 +22,8 @@ def schemas() -> dict[str, object]:
         "plan.json": ProbePlan.model_json_schema(),
         "record.json": LINE_ADAPTER.json_schema(),
         "kernel_record.json": KERNEL_LINE_ADAPTER.json_schema(),
+        "farm_plan.json": FarmPlan.model_json_schema(),
+        "farm_record.json": FARM_LINE_ADAPTER.json_schema(),
     }
 
 

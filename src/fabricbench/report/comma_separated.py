@@ -15,6 +15,8 @@ COMPARISONS = "comparisons"
 
 PARAMETERS = "parameters"
 WORKLOAD_COLUMNS = ("ranks", PARAMETERS)
+TIME = "time"
+"""The column that names the time by which an application is judged; not there where none is judged by one."""
 """What a cell's `workload` is in CSV."""
 NAMELESS = ("key", "workload")
 """Fields whose own fields are columns under their own names."""
@@ -32,6 +34,7 @@ def comparisons_csv(findings: Findings) -> str:
     comparisons = (*findings.cells, *findings.curves)
     columns = [name for name in Comparison.model_fields if name != "workload"]
     columns += WORKLOAD_COLUMNS if any(one.workload is not None for one in comparisons) else ()
+    columns += [TIME] if any(one.workload is not None and one.workload.time is not None for one in comparisons) else ()
     origins = origins_of(findings)
     rows = []
     for one in comparisons:

@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, SerializeAsAny, ValidationInfo
 from fabricbench.configuration import did_you_mean
 from fabricbench.workload.adapter import Start, Workload, WorkloadTable
 from fabricbench.workload.command import COMMAND
+from fabricbench.workload.farm import FARM
 from fabricbench.workload.npb_adapter import NPB
 
 WORKLOADS: dict[str, Workload] = {
@@ -17,6 +18,7 @@ WORKLOADS: dict[str, Workload] = {
     for kind in (
         NPB,
         COMMAND,
+        FARM,
     )
 }
 """By the `kind` that campaigns name."""

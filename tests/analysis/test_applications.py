@@ -32,6 +32,8 @@ from fabricbench.record.manifest import Manifest, PlannedLaunch, write_manifest
 from fabricbench.record.store import Run
 from fabricbench.record.workload_cells import Failed, LaunchOfWorkload, Told, WorkloadPart, record_of
 from fabricbench.report.comma_separated import findings_csv, flat
+from fabricbench.report.figures import present
+from fabricbench.report.formats import FORMATS, FigureFormat
 from fabricbench.table import rows_csv
 
 BLOCKS = 12
@@ -202,6 +204,26 @@ def test_csv_has_parameters_as_an_object_in_one_column(findings: Findings):
     assert (named["ranks"], json.loads(named["parameters"])) == ("4", PARAMETERS)
     assert [json.loads(row["application_parameters"]) for row in rows_of(tables["applications"])] == [PARAMETERS] * 4
     assert "2." in tables["application-ratios"] or "1.9" in tables["application-ratios"]
+
+
+def test_every_format_writes_an_application_that_is_judged_by_a_time(tmp_path: Path):
+    loop = [{"name": "loop", "regex": "(x)", "unit": "s", "better": "lower"}]
+    old, new = (application_run(tmp_path / name, figure=loop) for name in ("old", "new"))
+    found = analyse([old])
+    for form in FORMATS.values():
+        if isinstance(form, FigureFormat):
+            assert all(form.render(found, figure) for figure in present(found))
+            continue
+        assert form.render(found)
+    for form in Form:
+        assert compared(found, form)
+        assert checked(check_regressions([old], [new], maximum=0.05), form)
+    assert Findings.model_validate_json(found.model_dump_json()) == found
+    (named,) = rows_of(compared(found, Form.CSV))
+    assert (named["judged_by"], "time" in named) == ("loop", False)
+    assert {row["application_judged_by"] for row in rows_of(findings_csv(found)["applications"])} == {"loop"}
+    gate = rows_of(checked(check_regressions([old], [new], maximum=0.05), Form.CSV))
+    assert {(row["judged_by"], "time" in row) for row in gate} == {("loop", False)}
 
 
 def test_whatever_a_parameter_holds_is_read_back():

@@ -187,7 +187,7 @@ def _launches(pairs: Sequence[tuple[Side, Side]]) -> tuple[int, int]:
 
 def _name(key: CellKey) -> str:
     """Return what a cell is, with the time that an application is judged by: with another one it is another cell."""
-    time = key.workload.time if key.workload is not None else None
+    time = key.workload.judged_by if key.workload is not None else None
     return cell_name(key) + (f" ({time})" if time else "")
 
 

@@ -420,14 +420,14 @@ def _workload(row: dict[str, Any], times: Times) -> WorkloadName:
 def workload_of(part: WorkloadPart) -> WorkloadName:
     """Return which workload a launch was, as cells name it."""
     time = next((figure.name for figure in part.figures[:1] if figure.better == "lower"), None)
-    return WorkloadName(ranks=part.ranks, parameters=tuple(part.parameters.items()), time=time)
+    return WorkloadName(ranks=part.ranks, parameters=tuple(part.parameters.items()), judged_by=time)
 
 
 def _times_of(run: Run) -> Times:
     """Return what the applications of a run are judged by where that is a time: a failed launch does not tell, others of it do."""
     parts = [launch.summary.workload for launch in run.launches if launch.summary.kernel is None]
     told = [workload_of(part) for part in parts if part is not None and part.figures]
-    return {name.model_copy(update={"time": None}): name for name in told}
+    return {name.model_copy(update={"judged_by": None}): name for name in told}
 
 
 def _facts(row: dict[str, Any]) -> CellFacts:

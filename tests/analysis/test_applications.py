@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ from fabricbench.analysis import analyse
 from fabricbench.analysis.findings import Findings, Verdict, WorkloadName
 from fabricbench.analysis.gate import GateVerdict, check_regressions
 from fabricbench.campaign.plan import plan_run
+from fabricbench.campaign.run_directory import RunDirectory, StoredPlan
 from fabricbench.campaign.specification import campaign_of
+from fabricbench.campaign.venue import Standing
 from fabricbench.chapters.applications import application_ratio_table, application_table
 from fabricbench.cli.check_text import conclude
 from fabricbench.cli.check_text import render as checked
@@ -54,10 +57,12 @@ def application_run(
     *,
     wrong_on: str = "",
     energies: tuple[str, str] = ("1", "1"),
+    fixed: Mapping[str, str] = {},
     sizes: tuple[int, ...] = (800,),
     of_it: float = 1.0,
     is_of_earlier_version: bool = False,
     without_time: tuple[int, ...] = (),
+    seed: int = 3,
     **keys: Any,
 ) -> Run:
     """Blocks on two fabrics: 400 and 800 MFLOP/s, a solution in 0.3 and 0.1 s, half the time in MPI, one percent of noise.
@@ -69,11 +74,12 @@ def application_run(
     lu = {**LU, "parameters": {"n": list(sizes)}, **keys}
     campaign = campaign_of({"campaign": {"blocks": BLOCKS}, "workload": [lu], **weighed}, "lu.toml")
     plan = plan_run(campaign, testbed, seed=1)
-    random = np.random.default_rng(3)
+    random = np.random.default_rng(seed)
     planned = tuple(PlannedLaunch(**one.model_dump(include=set(PlannedLaunch.model_fields))) for one in plan.launches)
     path.mkdir()
     manifest = Manifest(campaign_name="lu", testbed=testbed, seed=1, planned=planned)
     write_manifest(path, manifest.model_copy(update={"campaign": campaign.model_dump(mode="json")}))
+    RunDirectory(path).write_plan(StoredPlan(campaign=campaign, plan=plan, venue=Standing(given=testbed)))
     for launch in plan.launches:
         start = launch.workload
         assert start is not None
@@ -106,7 +112,7 @@ def application_run(
                 ranks=start.ranks,
                 parameters=start.parameters,
                 figures=(start.figure.found(rate), solved.found(solve)) if told.failed is None else (),
-                fixed={"energy": energies[is_slow]},
+                fixed={"energy": energies[is_slow], **fixed},
                 definition={} if is_of_earlier_version else dict(start.definition),
             ),
         )
@@ -299,6 +305,22 @@ def test_a_gate_tells_of_another_result_or_build_and_judges_as_before(tmp_path: 
     report = check_regressions([old], [new], maximum=0.05)
     assert report.verdict is GateVerdict.PASSED
     assert (report.redefined, report.changed) == ((), ("lu: energy 1 became 2",))
+
+
+def test_a_gate_passes_no_application_of_which_a_file_that_the_command_names_is_another(tmp_path: Path):
+    old = application_run(tmp_path / "a", fixed={"file in.dat sha256": "11", "file gone sha256": "3"})
+    new = application_run(tmp_path / "b", fixed={"file in.dat sha256": "22", "program sha256": "4"}, of_it=2.0)
+    report = check_regressions([old], [new], maximum=0.05)
+    assert (report.verdict, report.cells) == (GateVerdict.INCONCLUSIVE, ())
+    assert {what.partition(": not ")[2] for what in report.redefined} == {"the same file in.dat sha256"}
+    assert "lu: file in.dat sha256 11 became 22" in report.changed
+    same = application_run(tmp_path / "c", fixed={"file in.dat sha256": "11"}, seed=4)
+    assert check_regressions([old], [same], maximum=0.05).verdict is GateVerdict.PASSED
+
+
+def test_a_number_that_is_called_like_what_was_asked_for_is_not_taken_for_it(tmp_path: Path):
+    found = analyse([application_run(tmp_path / "run", fixed={"command": "7"})])
+    assert not any("its command is not the same" in warning.text for warning in found.warnings)
 
 
 def test_another_time_is_another_cell_and_the_same_one_of_an_earlier_version_is_not(tmp_path: Path):

@@ -308,8 +308,13 @@ def _joined_cell(cells: Sequence[CellMeasured], widths: Sequence[int]) -> CellMe
 
 def cell_name(key: CellKey) -> str:
     """Return what a cell is in a few words: `tcp pingpong of 64 B`, `mpi npb IS.W 4 ranks`."""
-    size = f"of {key.message_bytes} B" if PATTERNS[key.pattern].has_size else ""
-    return " ".join(filter(None, (key.layer.value, key.pattern.value, size, key.variant)))
+    return name_of_cell(key.layer, key.pattern, key.message_bytes, key.variant)
+
+
+def name_of_cell(layer: Layer, pattern: Pattern, message_bytes: int, variant: str) -> str:
+    """Return the same of one that need not have been measured."""
+    size = f"of {message_bytes} B" if PATTERNS[pattern].has_size else ""
+    return " ".join(filter(None, (layer.value, pattern.value, size, variant)))
 
 
 def _read_side(run: Run, fabric: Fabric, name: str, table: pl.DataFrame) -> Side:

@@ -87,8 +87,8 @@ def unequal_work(material: Material) -> Iterator[Caution]:
     for side in material.sides:
         runs = tuple(str(run.path) for run in side.runs)
         for part in filter(None, (launch.summary.workload for launch in side.launches)):
-            for is_asked, told in ((False, part.fixed), (True, part.definition)):
-                for what, fact in told.items():
+            for is_asked, noted in ((False, part.fixed), (True, part.definition)):
+                for what, fact in noted.items():
                     facts.setdefault((runs, part.name, is_asked, what), {}).setdefault(fact, set()).add(side.name)
     for (_, name, _, what), found in facts.items():
         if len(found) > 1:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ from fabricbench.analysis import analyse
 from fabricbench.analysis.findings import Findings, Verdict, WorkloadName
 from fabricbench.analysis.gate import GateVerdict, check_regressions
 from fabricbench.campaign.plan import plan_run
+from fabricbench.campaign.run_directory import RunDirectory, StoredPlan
 from fabricbench.campaign.specification import campaign_of
+from fabricbench.campaign.venue import Standing
 from fabricbench.chapters.applications import application_ratio_table, application_table
 from fabricbench.cli.check_text import conclude
 from fabricbench.cli.check_text import render as checked
@@ -32,6 +35,8 @@ from fabricbench.record.manifest import Manifest, PlannedLaunch, write_manifest
 from fabricbench.record.store import Run
 from fabricbench.record.workload_cells import Failed, LaunchOfWorkload, Told, WorkloadPart, record_of
 from fabricbench.report.comma_separated import findings_csv, flat
+from fabricbench.report.figures import present
+from fabricbench.report.formats import FORMATS, FigureFormat
 from fabricbench.table import rows_csv
 
 BLOCKS = 12
@@ -52,10 +57,12 @@ def application_run(
     *,
     wrong_on: str = "",
     energies: tuple[str, str] = ("1", "1"),
+    fixed: Mapping[str, str] = {},
     sizes: tuple[int, ...] = (800,),
     of_it: float = 1.0,
     is_of_earlier_version: bool = False,
     without_time: tuple[int, ...] = (),
+    seed: int = 3,
     **keys: Any,
 ) -> Run:
     """Blocks on two fabrics: 400 and 800 MFLOP/s, a solution in 0.3 and 0.1 s, half the time in MPI, one percent of noise.
@@ -67,11 +74,12 @@ def application_run(
     lu = {**LU, "parameters": {"n": list(sizes)}, **keys}
     campaign = campaign_of({"campaign": {"blocks": BLOCKS}, "workload": [lu], **weighed}, "lu.toml")
     plan = plan_run(campaign, testbed, seed=1)
-    random = np.random.default_rng(3)
+    random = np.random.default_rng(seed)
     planned = tuple(PlannedLaunch(**one.model_dump(include=set(PlannedLaunch.model_fields))) for one in plan.launches)
     path.mkdir()
     manifest = Manifest(campaign_name="lu", testbed=testbed, seed=1, planned=planned)
     write_manifest(path, manifest.model_copy(update={"campaign": campaign.model_dump(mode="json")}))
+    RunDirectory(path).write_plan(StoredPlan(campaign=campaign, plan=plan, venue=Standing(given=testbed)))
     for launch in plan.launches:
         start = launch.workload
         assert start is not None
@@ -104,7 +112,7 @@ def application_run(
                 ranks=start.ranks,
                 parameters=start.parameters,
                 figures=(start.figure.found(rate), solved.found(solve)) if told.failed is None else (),
-                fixed={"energy": energies[is_slow]},
+                fixed={"energy": energies[is_slow], **fixed},
                 definition={} if is_of_earlier_version else dict(start.definition),
             ),
         )
@@ -204,6 +212,26 @@ def test_csv_has_parameters_as_an_object_in_one_column(findings: Findings):
     assert "2." in tables["application-ratios"] or "1.9" in tables["application-ratios"]
 
 
+def test_every_format_writes_an_application_that_is_judged_by_a_time(tmp_path: Path):
+    loop = [{"name": "loop", "regex": "(x)", "unit": "s", "better": "lower"}]
+    old, new = (application_run(tmp_path / name, figure=loop) for name in ("old", "new"))
+    found = analyse([old])
+    for form in FORMATS.values():
+        if isinstance(form, FigureFormat):
+            assert all(form.render(found, figure) for figure in present(found))
+            continue
+        assert form.render(found)
+    for form in Form:
+        assert compared(found, form)
+        assert checked(check_regressions([old], [new], maximum=0.05), form)
+    assert Findings.model_validate_json(found.model_dump_json()) == found
+    (named,) = rows_of(compared(found, Form.CSV))
+    assert (named["judged_by"], "time" in named) == ("loop", False)
+    assert {row["application_judged_by"] for row in rows_of(findings_csv(found)["applications"])} == {"loop"}
+    gate = rows_of(checked(check_regressions([old], [new], maximum=0.05), Form.CSV))
+    assert {(row["judged_by"], "time" in row) for row in gate} == {("loop", False)}
+
+
 def test_whatever_a_parameter_holds_is_read_back():
     name = WorkloadName(ranks=2, parameters=(("layer", "b=1;c"), ("n", 1), ("quoted", 'a "b", c')))
     (row,) = rows_of(rows_csv([flat({"workload": name.model_dump(mode="json")})]))
@@ -277,6 +305,22 @@ def test_a_gate_tells_of_another_result_or_build_and_judges_as_before(tmp_path: 
     report = check_regressions([old], [new], maximum=0.05)
     assert report.verdict is GateVerdict.PASSED
     assert (report.redefined, report.changed) == ((), ("lu: energy 1 became 2",))
+
+
+def test_a_gate_passes_no_application_of_which_a_file_that_the_command_names_is_another(tmp_path: Path):
+    old = application_run(tmp_path / "a", fixed={"file in.dat sha256": "11", "file gone sha256": "3"})
+    new = application_run(tmp_path / "b", fixed={"file in.dat sha256": "22", "program sha256": "4"}, of_it=2.0)
+    report = check_regressions([old], [new], maximum=0.05)
+    assert (report.verdict, report.cells) == (GateVerdict.INCONCLUSIVE, ())
+    assert {what.partition(": not ")[2] for what in report.redefined} == {"the same file in.dat sha256"}
+    assert "lu: file in.dat sha256 11 became 22" in report.changed
+    same = application_run(tmp_path / "c", fixed={"file in.dat sha256": "11"}, seed=4)
+    assert check_regressions([old], [same], maximum=0.05).verdict is GateVerdict.PASSED
+
+
+def test_a_number_that_is_called_like_what_was_asked_for_is_not_taken_for_it(tmp_path: Path):
+    found = analyse([application_run(tmp_path / "run", fixed={"command": "7"})])
+    assert not any("its command is not the same" in warning.text for warning in found.warnings)
 
 
 def test_another_time_is_another_cell_and_the_same_one_of_an_earlier_version_is_not(tmp_path: Path):

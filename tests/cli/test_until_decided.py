@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.analysis.test_applications import application_run
 
 from fabricbench.analysis.gate import check_regressions
 from fabricbench.campaign import run as running
@@ -84,6 +85,38 @@ def test_a_budget_that_no_block_fits_into_leaves_it_open(
     new = measured(tmp_path / "new", 3, seed=2)  # blocks of 15 s
     assert fabricbench("check", "--baseline", old, new, "--until-decided", "--budget", "20s")[0] == 5
     assert resumed == []
+
+
+@pytest.fixture
+def asked_for(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Measures nothing. Holds the runs of which more was asked."""
+    asked: list[Path] = []
+    monkeypatch.setattr(running, "resume_run", lambda path, **_: asked.append(path))
+    return asked
+
+
+def judged_by(name: str) -> list[dict[str, str]]:
+    return [{"name": name, "regex": "(x)", "unit": "s", "better": "lower"}]
+
+
+def test_a_test_that_the_new_run_does_not_measure_is_not_waited_for(
+    tmp_path: Path, fabricbench: Call, asked_for: list[Path]
+):
+    before = application_run(tmp_path / "before", figure=judged_by("loop"))
+    after = application_run(tmp_path / "after", figure=judged_by("total"))
+    options = ("--until-decided", "--budget", "2h")
+    code, out, _ = fabricbench("check", "--baseline", before.path, after.path, *options)
+    assert (code, asked_for) == (5, [])
+    assert "not in all runs: fast-ethernet: mpi workload lu 4 ranks,n=800 (loop)" in out
+
+
+def test_a_test_that_the_new_run_is_to_measure_and_that_failed_so_far_is_measured_on(
+    tmp_path: Path, fabricbench: Call, asked_for: list[Path]
+):
+    before = application_run(tmp_path / "before", figure=judged_by("loop"))
+    after = application_run(tmp_path / "after", figure=judged_by("loop"), wrong_on="fast-ethernet", seed=4)
+    code, _, _ = fabricbench("check", "--baseline", before.path, after.path, "--until-decided", "--budget", "2h")
+    assert (code, asked_for) == (5, [after.path])
 
 
 @pytest.mark.parametrize(

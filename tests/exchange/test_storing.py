@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from tests.exchange.test_osu import ALLTOALL, BANDWIDTH, LATENCY
@@ -20,6 +21,7 @@ from fabricbench.exchange import importer, storing
 from fabricbench.exchange.imported import Imported, ImportedCell
 from fabricbench.exchange.storing import Said, import_run
 from fabricbench.model import Layer, Pattern
+from fabricbench.record import lock
 from fabricbench.record.provenance import Origin, Proof
 from fabricbench.record.store import Run
 from fabricbench.record.verification import Verdict, verify
@@ -218,10 +220,93 @@ def test_an_import_that_fails_while_it_writes_leaves_nothing(
     if is_there:
         (tmp_path / "runs/run").mkdir(parents=True)
     monkeypatch.setattr(storing, "write_manifest", full)
-    with pytest.raises(EnvironmentLacks, match="no space left"):
+    with pytest.raises(EnvironmentLacks, match="no space left") as raised:
         import_run(tmp_path / "runs/run", {"ib": texts(tmp_path, LATENCY, 1.0)})
+    assert raised.value.hint == "free some space and repeat the command: nothing was imported"
     left = [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.suffix != ".txt"]
     assert left == (["runs", "runs/run"] if is_there else [])
+
+
+def test_a_disk_that_fills_beneath_another_layer_is_told_as_an_import_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "replace", full)  # of what each file of a launch is written by
+    with pytest.raises(EnvironmentLacks, match="no space left") as raised:
+        import_run(tmp_path / "run", {"ib": texts(tmp_path, LATENCY, 1.0)})
+    assert "nothing was imported" in str(raised.value.hint)
+
+
+def test_of_two_imports_into_one_folder_the_later_is_refused_and_takes_nothing_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    first, second = texts(tmp_path, LATENCY, 1.0, 2.0)
+    find = storing._testbed
+
+    def find_while_another_imports(*arguments: Any) -> Any:
+        monkeypatch.setattr(storing, "_testbed", find)
+        import_run(tmp_path / "run", {"ib": [first]})
+        return find(*arguments)
+
+    monkeypatch.setattr(storing, "_testbed", find_while_another_imports)
+    with pytest.raises(UsageError, match="is not empty"):
+        import_run(tmp_path / "run", {"ib": [second]})
+    assert verify(tmp_path / "run").verdict is Verdict.WHOLE
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["journal.jsonl", "launches", "manifest.json"]
+
+
+def test_an_import_into_a_folder_that_another_writes_is_refused_and_takes_nothing_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    first, second = texts(tmp_path, LATENCY, 1.0, 2.0)
+    write, find = storing.write_manifest, storing._check_empty
+
+    def write_while_another_imports(*arguments: Any) -> None:
+        monkeypatch.setattr(storing, "_check_empty", lambda _: None)  # it had looked before there was anything
+        with pytest.raises(UsageError, match="another fabricbench is running"):
+            import_run(tmp_path / "run", {"ib": [second]})
+        monkeypatch.setattr(storing, "_check_empty", find)
+        write(*arguments)
+
+    monkeypatch.setattr(storing, "write_manifest", write_while_another_imports)
+    import_run(tmp_path / "run", {"ib": [first]})
+    assert verify(tmp_path / "run").verdict is Verdict.WHOLE
+
+
+def test_a_folder_that_is_removed_by_whoever_held_its_lock_is_not_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    take = lock.fcntl.flock
+
+    def take_what_was_removed(file: Any, how: int) -> None:
+        take(file, how)
+        (tmp_path / lock.LOCK).unlink()
+
+    monkeypatch.setattr(lock.fcntl, "flock", take_what_was_removed)
+    with pytest.raises(UsageError, match="another fabricbench is running"), lock.locked(tmp_path):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        (LATENCY.replace("2.50", "1e16"), "2e\\+19 ns"),
+        (LATENCY.replace("2.50", "1e-7"), "0.0002 ns"),
+        (BANDWIDTH.replace("100.00", "1e-8"), "0.08 bit/s"),
+        (BANDWIDTH.replace("100.00", "1e16"), "8e\\+22 bit/s"),
+    ],
+    ids=["long", "short", "slow", "fast"],
+)
+@pytest.mark.filterwarnings("error")
+def test_a_number_that_no_run_can_hold_is_refused(tmp_path: Path, text: str, number: str):
+    path = tmp_path / "text"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=number) as raised:
+        import_run(tmp_path / "run", {"ib": [path]})
+    assert "a run holds from" in str(raised.value.hint)
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_file_is_no_folder_for_a_run(tmp_path: Path):

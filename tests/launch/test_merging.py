@@ -173,6 +173,10 @@ CLASHING = [
     (PRTERUN, ("--map-by", "core"), "--map-by"),
     (ORTERUN, ("-bind-to", "core"), "--bind-to"),
     (srun, ("--cpu-bind=cores",), "--cpu-bind=none"),
+    (hydra, ("-Bind-To", "core"), "-bind-to"),
+    *[(PRTERUN, one, "--bind-to") for one in (("--bindto", "core"), ("--bind-t", "core"), ("--bind-to-core",))],
+    *[(PRTERUN, one, "--map-by") for one in (("--mapby", "node"), ("--bynode",), ("--npersocket", "1"))],
+    *[(srun, (one,), "--cpu-bind=none") for one in ("--cpu_bind=cores", "--cpu-bin=cores")],
 ]
 
 
@@ -199,6 +203,9 @@ REFUSED = [
     *[(hydra, arguments) for arguments in (("-f", "file"), ("-hosts", "n5"))],
     *[(one, arguments) for one in (PRTERUN, ORTERUN) for arguments in (("-np", "2"), ("--host", "n5"), ("-H", "n5"))],
     *[(srun, arguments) for arguments in (("-n4",), ("--ntasks=4",), ("-w", "n5"), ("--chdir", "/tmp"))],
+    *[(hydra, (f"-{name}", "2")) for name in ("N", "NP", "HOSTS", "hostlist", "machines", "WDIR", "Launcher")],
+    *[(PRTERUN, (name, "f")) for name in ("--rankfile", "--pernode", "--hostfil", "--nper")],
+    *[(srun, (name,)) for name in ("-vn2", "-ln4", "--nodel=n5", "--ntas=4", "--tasks-per-node=3", "--chd=/tmp")],
 ]
 
 
@@ -212,6 +219,16 @@ def test_an_argument_that_says_what_a_launch_is_is_refused_with_who_says_it(
     assert arguments[0] in raised.value.message
 
 
-def test_values_and_other_options_that_begin_alike_are_nobodys_clash():
-    for starter, arguments in ((hydra, ("-genv", "A", "-n")), (PRTERUN, ("-nolocal", "--x")), (srun, ("--network=x",))):
-        assert not starter.parse(arguments).replaced
+@pytest.mark.parametrize(
+    ("starter", "arguments"),
+    [
+        (hydra, ("-genv", "A", "-n")),
+        (hydra, ("-GENV", "A", "-n")),
+        (hydra, ("-prepend-pattern", "-n", "-Outfile-pattern", "-bind-to")),
+        (PRTERUN, ("-nolocal", "--x", "--tune", "-c", "--display", "-bind-to")),
+        (srun, ("--network=x", "--comment", "-n", "-A", "-N", "--job-name", "--cpu-bind=cores")),
+        (srun, ("-vl", "--exclusive", "-Kn", "--ntasks-per-core=1")),
+    ],
+)
+def test_values_and_other_options_that_begin_alike_are_nobodys_clash(starter: Starter, arguments: tuple[str, ...]):
+    assert not starter.parse(arguments).replaced

@@ -437,6 +437,12 @@ def test_a_number_without_a_reference_must_be_the_same_on_every_fabric(tmp_path:
     assert parsed(tmp_path, one, "time 1\nE=-4.001\n").fixed["energy"] == "-4.001"
 
 
+def test_a_number_that_is_called_like_a_fact_takes_its_place_of_none(tmp_path: Path):
+    one = start(verify=[{"name": "further figures", "regex": r"E=(\S+)"}])
+    found = parsed(tmp_path, one, "time 1\nE=-4.001\n").fixed
+    assert (found["further figures"], found["number further figures"]) == ("none", "-4.001")
+
+
 def test_a_file_that_the_command_names_must_be_the_same_unless_its_name_is_the_fabrics(tmp_path: Path):
     one = start(command=["echo", "solve.py", "{interface}.conf", "-v"])
     parsed(tmp_path, one, "time 1\n")

@@ -92,15 +92,22 @@ def _told(fabric: Fabric, left_out: Sequence[str]) -> dict[str, str]:
 
 
 def redefined(before: Side, after: Side) -> dict[CellKey, tuple[str, ...]]:
-    """Return the cells of both sides that are another test than they were, whatever they are called, and what is another."""
+    """Return the cells of both sides that are another test than they were, whatever they are called, and what is another.
+
+    That is what was asked for, and the files that the command names: of those what both sides tell.
+    """
     asked = [_facts_of(side, lambda part: part.definition) for side in (before, after)]
+    files = [_facts_of(side, lambda part: part.files) for side in (before, after)]
     names = {workload_of(part): part.name for part in _parts(before)}
     found = {}
     for key in before.cells:
         name = names.get(key.workload, "") if key.workload is not None and key in after.cells else ""
         old, new = (side.get(name, {}) for side in asked)
-        if old and new:
-            found[key] = tuple(what for what, _, _ in _unlike(old, new, old | new))
+        read, reads = (side.get(name, {}) for side in files)
+        found[key] = (
+            *(what for what, _, _ in _unlike(old, new, old | new if old and new else ())),
+            *(what for what, _, _ in _unlike(read, reads, read.keys() & reads.keys())),
+        )
     return {key: names for key, names in found.items() if names}
 
 

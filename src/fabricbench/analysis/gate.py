@@ -102,7 +102,7 @@ class GatePower(Model):
 
 
 class GateReport(Model):
-    """The gate's answer. `unmatched` names cells of one side that the other, or one of its runs, lacks: they count as inconclusive.
+    """The gate's answer. `unmatched` names cells that the new side, or one run of a side, lacks: they count as inconclusive.
 
     So do those of `redefined`, each with what is another: of the same name and yet another test. `changed` is all that differs
     between the two sides of fabrics, machines and workloads.
@@ -185,14 +185,17 @@ def _launches(pairs: Sequence[tuple[Side, Side]]) -> tuple[int, int]:
     return min(len(a.blocks) for a, _ in pairs), min(len(b.blocks) for _, b in pairs)
 
 
-def _name(key: CellKey) -> str:
+def name_on(fabric: str, cell: str, judged_by: str | None) -> str:
     """Return what a cell is, with the time that an application is judged by: with another one it is another cell."""
-    time = key.workload.time if key.workload is not None else None
-    return cell_name(key) + (f" ({time})" if time else "")
+    return f"{fabric}: {cell}" + (f" ({judged_by})" if judged_by else "")
 
 
 def _unmatched(a: Side, b: Side) -> list[str]:
-    missing = [f"{a.fabric.name}: {_name(key)}" for key in a.cells if key not in b.cells]
+    missing = [
+        name_on(a.fabric.name, cell_name(key), key.workload.judged_by if key.workload is not None else None)
+        for key in a.cells
+        if key not in b.cells
+    ]
     return missing + [f"{a.fabric.name}: {cell}" for cell in dict.fromkeys((*a.left_out, *b.left_out))]
 
 

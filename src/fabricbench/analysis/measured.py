@@ -308,8 +308,13 @@ def _joined_cell(cells: Sequence[CellMeasured], widths: Sequence[int]) -> CellMe
 
 def cell_name(key: CellKey) -> str:
     """Return what a cell is in a few words: `tcp pingpong of 64 B`, `mpi npb IS.W 4 ranks`."""
-    size = f"of {key.message_bytes} B" if PATTERNS[key.pattern].has_size else ""
-    return " ".join(filter(None, (key.layer.value, key.pattern.value, size, key.variant)))
+    return name_of_cell(key.layer, key.pattern, key.message_bytes, key.variant)
+
+
+def name_of_cell(layer: Layer, pattern: Pattern, message_bytes: int, variant: str) -> str:
+    """Return the same of one that need not have been measured."""
+    size = f"of {message_bytes} B" if PATTERNS[pattern].has_size else ""
+    return " ".join(filter(None, (layer.value, pattern.value, size, variant)))
 
 
 def _read_side(run: Run, fabric: Fabric, name: str, table: pl.DataFrame) -> Side:
@@ -420,14 +425,14 @@ def _workload(row: dict[str, Any], times: Times) -> WorkloadName:
 def workload_of(part: WorkloadPart) -> WorkloadName:
     """Return which workload a launch was, as cells name it."""
     time = next((figure.name for figure in part.figures[:1] if figure.better == "lower"), None)
-    return WorkloadName(ranks=part.ranks, parameters=tuple(part.parameters.items()), time=time)
+    return WorkloadName(ranks=part.ranks, parameters=tuple(part.parameters.items()), judged_by=time)
 
 
 def _times_of(run: Run) -> Times:
     """Return what the applications of a run are judged by where that is a time: a failed launch does not tell, others of it do."""
     parts = [launch.summary.workload for launch in run.launches if launch.summary.kernel is None]
     told = [workload_of(part) for part in parts if part is not None and part.figures]
-    return {name.model_copy(update={"time": None}): name for name in told}
+    return {name.model_copy(update={"judged_by": None}): name for name in told}
 
 
 def _facts(row: dict[str, Any]) -> CellFacts:

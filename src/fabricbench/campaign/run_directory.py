@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -23,13 +22,13 @@ from fabricbench.record.atomic import TEMPORARY, explained, replace_text, synced
 from fabricbench.record.integrity import JOURNAL, LAUNCH, LAUNCHES, MANIFEST, Seals, launch_path, read_file, seals
 from fabricbench.record.journal import Journal
 from fabricbench.record.launch import KERNEL_RECORDS, RECORDS, LaunchSummary, is_converted, read_launch
+from fabricbench.record.lock import LOCK, locked
 from fabricbench.record.store import ATTEMPT, attempt_number
 from fabricbench.testbed.preflight_result import Preflight
 
 PLAN = "plan.json"
 SEAL = "plan.seal"
 """Tells who wrote the plan (`trust`)."""
-LOCK = ".lock"
 SUBMIT_SCRIPT, SUBMISSION, JOB_LOG = "submit.sh", "submission.json", "job-*.log"
 """What a submitted run has before it begins (`submission`)."""
 MOVING = ".moving"
@@ -113,19 +112,7 @@ class RunDirectory:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep others from running the same run; the kernel frees the lock however this process ends."""
-        try:
-            file = (self.path / LOCK).open("a")
-        except FileNotFoundError as error:
-            raise UsageError(f"there is no run directory {self.path}", hint="check the path") from error
-        except OSError as error:
-            raise explained(error, self.path) from error
-        with file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise UsageError(
-                    f"another fabricbench is running in {self.path}", hint="wait for it, or end it, then resume"
-                ) from None
+        with locked(self.path):
             yield
 
     def remove_temporaries(self) -> None:

@@ -98,8 +98,10 @@ def _decide(look: Callable[[], GateReport], runs: list[Path], budget: str | None
     while True:
         report, stored = look(), Run.open(path)
         is_open = any(one.verdict is GateVerdict.INCONCLUSIVE and not one.is_control for one in report.cells)
-        if report.verdict is not GateVerdict.INCONCLUSIVE or (report.redefined and not is_open):
-            return report  # more blocks make no test the one that it was
+        if report.verdict is not GateVerdict.INCONCLUSIVE:
+            return report
+        if not is_open and (report.redefined or planned_names(path).isdisjoint(report.unmatched)):
+            return report  # more blocks make no test the one that it was, and bring none that is not planned
         have = measured_blocks(stored)
         more = blocks_to_add(report, have, seconds_a_block(stored), until - time.monotonic())
         if more == 0:
@@ -111,6 +113,25 @@ def _decide(look: Callable[[], GateReport], runs: list[Path], budget: str | None
             resume_run(path, notify=notify, blocks=planned + more, preflight=preflight)
         if measured_blocks(Run.open(path)) <= have:
             return look()  # what was measured gave nothing valid: more of it would not either
+
+
+def planned_names(path: Path) -> set[str]:
+    """Return what the launches of a run are to measure, by the names that the gate has for it."""
+    from fabricbench.analysis.gate import name_on  # noqa: PLC0415
+    from fabricbench.analysis.measured import name_of_cell  # noqa: PLC0415
+    from fabricbench.campaign.run_directory import RunDirectory  # noqa: PLC0415
+    from fabricbench.model import Pattern  # noqa: PLC0415
+    from fabricbench.record.frames import variant  # noqa: PLC0415
+
+    plan = RunDirectory(path).read_plan().plan
+    names = set()
+    for launch in plan.launches:
+        figure = launch.workload.figure if launch.workload is not None else None
+        for probe in (plan.cells[cell] for cell in launch.cells):
+            is_by_time = probe.pattern is Pattern.WORKLOAD and figure is not None and figure.better == "lower"
+            name = name_of_cell(probe.layer, probe.pattern, probe.message_bytes, variant(probe))
+            names.add(name_on(launch.fabric, name, figure.name if figure is not None and is_by_time else None))
+    return names
 
 
 def measured_blocks(run: Run) -> int:

@@ -21,15 +21,16 @@ import numpy as np
 from pydantic import ValidationError
 
 from fabricbench import __version__
-from fabricbench.errors import UsageError
+from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.exchange.imported import Imported, ImportedCell
 from fabricbench.exchange.importer import read_text
 from fabricbench.model import Layer, Metric, Receive
 from fabricbench.record.atomic import explained, synced
-from fabricbench.record.integrity import JOURNAL, LAUNCH, LAUNCHES, MANIFEST
+from fabricbench.record.integrity import LAUNCH, LAUNCHES, MANIFEST
 from fabricbench.record.journal import Happened, Journal
 from fabricbench.record.launch import LaunchFacts, write_launch
 from fabricbench.record.lines import Cell, CellEnd, ClockInfo, Footer, Header, Phase, StopReason
+from fabricbench.record.lock import LOCK, locked
 from fabricbench.record.manifest import Manifest, PlannedLaunch, manifest_text, write_manifest
 from fabricbench.record.outcome import LaunchOutcome
 from fabricbench.record.provenance import BY, Origin, Proof
@@ -46,6 +47,13 @@ OPERATIONS = 1000
 
 RATE_NS = 1_000_000_000
 """A rate is stored as what it moves in a second."""
+
+
+NOTHING_KEPT = "repeat the command: nothing was imported"
+"""What to do where the disk was full."""
+
+MOST = 2**63
+"""Times and bytes that a file of a run holds are below it."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +86,8 @@ def import_run(
     """
     if directory.exists() and not directory.is_dir():
         raise UsageError(f"{directory} is no folder", hint="give a new folder for the run")
-    if directory.exists() and any(directory.iterdir()):
-        raise UsageError(f"{directory} is not empty", hint="give a new folder: what is there is never overwritten")
+    if directory.exists():
+        _check_empty(directory)
     for fabric in fabrics:
         _check_name(fabric)
     told = said or Said()
@@ -106,6 +114,12 @@ def import_run(
         journal.append_written(MANIFEST, manifest_text(manifest))
         write_manifest(aside, manifest)
     return manifest
+
+
+def _check_empty(directory: Path) -> None:
+    """Refuse a folder that holds anything but the lock, which is of this import or of another that runs."""
+    if any(path.name != LOCK for path in directory.iterdir()):
+        raise UsageError(f"{directory} is not empty", hint="give a new folder: what is there is never overwritten")
 
 
 def _check_told_once(sources: Iterable[Source]) -> None:
@@ -155,22 +169,43 @@ def _moved_into(directory: Path) -> Iterator[Path]:
     where somebody stands, or a disk of its own.
     """
     made = [path for path in (directory, *directory.parents) if not path.exists()]
-    aside = directory / f".import.{os.getpid()}.tmp"
     try:
-        aside.mkdir(parents=True)
-        yield aside
-        for path in sorted(aside.iterdir(), key=lambda one: one.name == MANIFEST):
-            path.rename(directory / path.name)
-        aside.rmdir()
-        synced(directory)
+        directory.mkdir(parents=True, exist_ok=True)
+        with locked(directory):
+            try:
+                _check_empty(directory)  # again: another import may have taken it while the texts were read
+                with _written_aside(directory) as aside:
+                    yield aside
+            finally:
+                (directory / LOCK).unlink()  # while it is held
     except BaseException as error:
-        for name in (aside.name, MANIFEST, JOURNAL, LAUNCHES):
-            _remove(directory / name)
         for path in made:
             with suppress(OSError):
                 path.rmdir()
-        if isinstance(error, OSError):
-            raise explained(error, directory) from error
+        cause = error.__cause__ if isinstance(error, EnvironmentLacks) and error.__cause__ else error
+        told = explained(cause, directory, way_on=NOTHING_KEPT) if isinstance(cause, Exception) else error
+        if told is not cause:
+            raise told from cause
+        raise
+
+
+@contextmanager
+def _written_aside(directory: Path) -> Iterator[Path]:
+    """Yield a folder within `directory`, which is empty; what it holds goes there, or is removed after a failure."""
+    aside = directory / f".import.{os.getpid()}.tmp"
+    moved: list[Path] = []
+    try:
+        aside.mkdir()
+        yield aside
+        for path in sorted(aside.iterdir(), key=lambda one: one.name == MANIFEST):
+            place = directory / path.name
+            path.rename(place)
+            moved.append(place)
+        aside.rmdir()
+        synced(directory)
+    except BaseException:
+        for path in (aside, *moved):
+            _remove(path)
         raise
 
 
@@ -267,11 +302,17 @@ def _cell(number: int, source: Source, cell: ImportedCell, said: Said) -> CellRe
             f"{source.path}: {cell.pattern} of {cell.message_bytes} B is {', '.join(f'{one:g}' for one in values)}",
             hint="needed times and rates that are finite and above 0",
         )
-    if cell.metric.is_time:
-        times, moved = np.rint(values * OPERATIONS).astype(np.uint64), None
-    else:
-        bytes_s = values * max(cell.message_bytes, 1) if cell.metric is Metric.MESSAGE_RATE else values / 8
-        times, moved = np.full(len(values), RATE_NS, np.uint64), np.rint(bytes_s).astype(np.uint64)
+    rate_scale = max(cell.message_bytes, 1) if cell.metric is Metric.MESSAGE_RATE else 1 / 8
+    scale = OPERATIONS if cell.metric.is_time else rate_scale
+    stored = np.rint(values * scale)
+    if not ((stored > 0) & (stored < MOST)).all():
+        unit = cell.metric.unit
+        raise UsageError(
+            f"{source.path}: {cell.pattern} of {cell.message_bytes} B is {', '.join(f'{one:g}' for one in values)} {unit}",
+            hint=f"a run holds from {1 / scale:g} to {MOST / scale:.0e} {unit}: was the number read in another unit?",
+        )
+    whole = stored.astype(np.uint64)
+    times, moved = (whole, None) if cell.metric.is_time else (np.full(len(values), RATE_NS, np.uint64), whole)
     return CellRecord(
         Cell(
             id=number,

@@ -19,7 +19,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -151,32 +151,73 @@ DIRECTORY = "ranks start where every node has a directory"
 BINDING, MAPPING, RANKING, CONTROL, AGENT = "binding", "mapping", "ranking", "control interface", "agent"
 
 
+SHORTEST_ABBREVIATION = 3
+
+
 @dataclass(frozen=True)
 class Options:
-    """The options of a starter that we write as well, each in all its spellings, without dashes. Each takes one value.
+    """The options of a starter that we write as well, without dashes: hyphens and underscores in them are all alike.
 
     `ours`: those that nobody else may write, by the reason why. `yielding`: those of which the testbed's take the place of ours,
-    by what they are for. `joins_values`: `-n4` means `-n 4`.
+    by what they are for. `valued`: others that take the token behind them, which is no option then; so do most of ours.
+    `alone`: those of ours that do not. `flags`: letters of which several may stand in one token, before one whose value follows at
+    once (`-vn4` means `-v -n 4`); None: a starter that joins none.
     """
 
     ours: Mapping[str, tuple[str, ...]]
     yielding: Mapping[str, tuple[str, ...]]
-    joins_values: bool = False
+    valued: tuple[str, ...] = ()
+    alone: tuple[str, ...] = ()
+    flags: str | None = None
+    ignores_case: bool = False
+    abbreviates: bool = False
 
     def replaced_by(self, arguments: Sequence[str]) -> frozenset[str]:
         """Return for what the testbed's arguments have an option of theirs; UsageError for one that only we may write."""
-        written = {self._name(token): token for token in arguments if token.startswith("-")}
+        written = list(self._written(arguments))
         for reason, spellings in self.ours.items():
-            if strange := next((token for name, token in written.items() if name in spellings), None):
+            if strange := next((token for name, token in written if self._is_one_of(name, spellings)), None):
                 raise UsageError(
                     f"mpi_arguments: {strange} is written by fabricbench itself: {reason}",
                     hint="leave it out of the testbed's `mpi_arguments` (docs/starting.md)",
                 )
-        return frozenset(what for what, spellings in self.yielding.items() if not written.keys().isdisjoint(spellings))
+        return frozenset(
+            what
+            for what, spellings in self.yielding.items()
+            if any(self._is_one_of(name, spellings) for name, _ in written)
+        )
 
-    def _name(self, token: str) -> str:
-        is_short = self.joins_values and not token.startswith("--")
-        return token[1:2] if is_short else token.lstrip("-").partition("=")[0]
+    def _written(self, arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """Yield the name of each option and its token; what another one takes as its value is none."""
+        known = [
+            *self.valued,
+            *(one for spellings in (*self.ours.values(), *self.yielding.values()) for one in spellings),
+        ]
+        left = iter(arguments)
+        for token in left:
+            if not token.startswith("-"):
+                continue
+            name, has_value = self._taken_apart(token)
+            yield name, token
+            if not has_value and name not in self.alone and self._is_one_of(name, known):
+                next(left, None)
+
+    def _taken_apart(self, token: str) -> tuple[str, bool]:
+        """Return an option's name and whether its value is in the same token."""
+        if self.flags is not None and not token.startswith("--"):
+            letters = token[1:].lstrip(self.flags) or token[-1]
+            return letters[0], len(letters) > 1
+        name, is_set, _ = token.lstrip("-").partition("=")
+        return name, bool(is_set)
+
+    def _is_one_of(self, name: str, spellings: Iterable[str]) -> bool:
+        plain = self._plain(name)
+        is_short = len(plain) < SHORTEST_ABBREVIATION or not self.abbreviates
+        return any(one == plain or (not is_short and one.startswith(plain)) for one in map(self._plain, spellings))
+
+    def _plain(self, name: str) -> str:
+        plain = name.replace("-", "").replace("_", "")
+        return plain.lower() if self.ignores_case else plain
 
 
 @dataclass(frozen=True)

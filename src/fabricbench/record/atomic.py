@@ -46,14 +46,20 @@ def replace_text(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
-def explained(error: Exception, path: Path) -> Exception:
-    """Return what to raise for `error`, met while `path` was written; the error itself where there is nothing to explain."""
+KEPT = "repeat the command (a run: `fabricbench resume`); what was measured so far is kept"
+
+
+def explained(error: Exception, path: Path, *, way_on: str = KEPT) -> Exception:
+    """Return what to raise for `error`, met while `path` was written; the error itself where there is nothing to explain.
+
+    `way_on` says what to do once the disk is well again, and what is there by then.
+    """
     code = error_number(error)
     reason = os.strerror(code) if code else ""
     if code in FULL:
         return EnvironmentLacks(
             f"no space left on the disk while writing {path}",
-            hint="free some space and repeat the command (a run: `fabricbench resume`); what was measured so far is kept",
+            hint=f"free some space and {way_on}",
         )
     if code in DENIED:
         return EnvironmentLacks(f"{path} cannot be written: {reason}", hint="choose a place that you may write to")
@@ -66,7 +72,7 @@ def explained(error: Exception, path: Path) -> Exception:
     if code == errno.EIO or type(error).__module__.startswith("polars"):
         return EnvironmentLacks(
             f"{path} cannot be written: {reason or str(error).splitlines()[0]}",
-            hint="is the disk well? Then repeat the command (a run: `fabricbench resume`); what was measured so far is kept",
+            hint=f"is the disk well? Then {way_on}",
         )
     return error
 

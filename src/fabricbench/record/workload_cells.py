@@ -92,6 +92,14 @@ class CheckFound(Model):
     needed: str
 
 
+FILE_BEGINS, FILE_ENDS = "file ", " sha256"
+
+
+def file_fact(argument: str) -> str:
+    """Return what `WorkloadPart.fixed` calls the hash of a file that an argument of the command names."""
+    return f"{FILE_BEGINS}{argument}{FILE_ENDS}"
+
+
 class WorkloadPart(Model):
     """What a launch found of its workload, kept in `launch.json`: figures with their units, checks, and what must not differ.
 
@@ -109,6 +117,12 @@ class WorkloadPart(Model):
     communication_share: float | None = None
     fixed: dict[str, str] = {}
     definition: dict[str, str] = {}
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Those of `fixed` that are files which the program read: with other ones it does other work."""
+        of_files = (what for what in self.fixed if what.startswith(FILE_BEGINS) and what.endswith(FILE_ENDS))
+        return {what: self.fixed[what] for what in of_files}
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,8 @@ from fabricbench.table import rows_csv
 COMPARISONS = "comparisons"
 
 PARAMETERS = "parameters"
-WORKLOAD_COLUMNS = ("ranks", PARAMETERS)
-TIME = "time"
-"""The column that names the time by which an application is judged; not there where none is judged by one."""
-"""What a cell's `workload` is in CSV."""
+WORKLOAD_COLUMNS = ("ranks", PARAMETERS, "judged_by")
+"""What a cell's `workload` is in CSV: those of its fields that any cell has."""
 NAMELESS = ("key", "workload")
 """Fields whose own fields are columns under their own names."""
 
@@ -33,13 +31,12 @@ def comparisons_csv(findings: Findings) -> str:
     """Return a row for each test and size, then one for each curve; a column for each field of a comparison."""
     comparisons = (*findings.cells, *findings.curves)
     columns = [name for name in Comparison.model_fields if name != "workload"]
-    columns += WORKLOAD_COLUMNS if any(one.workload is not None for one in comparisons) else ()
-    columns += [TIME] if any(one.workload is not None and one.workload.time is not None for one in comparisons) else ()
     origins = origins_of(findings)
     rows = []
     for one in comparisons:
         row = flat(one.model_dump(mode="json")) | {"notes": "; ".join(one.notes)}
         rows.append(row | origin_columns(row, origins))
+    columns += [name for name in WORKLOAD_COLUMNS if any(name in row for row in rows)]
     columns += [ORIGIN_COLUMNS[name] for name in ("fabric_a", "fabric_b")] if origins else []
     return rows_csv(rows, columns)
 

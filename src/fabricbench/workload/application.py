@@ -26,6 +26,7 @@ from fabricbench.record.workload_cells import (
     Failed,
     Figure,
     FigureFound,
+    file_fact,
 )
 from fabricbench.testbed.model import WITHOUT_NUL
 from fabricbench.workload import counted
@@ -369,10 +370,11 @@ class Reading:
             **self._application.judged_by,
         }
         of_arguments = zip(self._application.command[1:], self._around.arguments_sha256, strict=False)
-        facts |= {f"file {text} sha256": digest for text, digest in of_arguments if not OF_FABRIC.search(text)}
+        facts |= {file_fact(text): digest for text, digest in of_arguments if not OF_FABRIC.search(text)}
         for one in self._application.verify:
             if one.reference is None:
-                facts[one.name] = " ".join(self._matches(one.regex, one.file))
+                name = f"number {one.name}" if one.name in facts else one.name
+                facts[name] = " ".join(self._matches(one.regex, one.file))
         return {what: fact for what, fact in facts.items() if fact}
 
     def _matches(self, regex: str, file: str) -> list[str]:

@@ -84,14 +84,14 @@ def unequal_work(material: Material) -> Iterator[Caution]:
 
     Of sides of the same runs: what differs between one before and one after is told as the change.
     """
-    facts: dict[tuple[tuple[str, ...], str, str], dict[str, set[str]]] = {}
+    facts: dict[tuple[tuple[str, ...], str, bool, str], dict[str, set[str]]] = {}
     for side in material.sides:
         runs = tuple(str(run.path) for run in side.runs)
-        for part in (launch.summary.workload for launch in side.launches):
-            for what, fact in (*part.fixed.items(), *part.definition.items()) if part is not None else ():
-                name = part.name if part is not None else ""
-                facts.setdefault((runs, name, what), {}).setdefault(fact, set()).add(side.name)
-    for (_, name, what), found in facts.items():
+        for part in filter(None, (launch.summary.workload for launch in side.launches)):
+            for is_asked, noted in ((False, part.fixed), (True, part.definition)):
+                for what, fact in noted.items():
+                    facts.setdefault((runs, part.name, is_asked, what), {}).setdefault(fact, set()).add(side.name)
+    for (_, name, _, what), found in facts.items():
         if len(found) > 1:
             told = "; ".join(f"{fact} on {enumeration(sorted(sides))}" for fact, sides in found.items())
             yield warn(

@@ -79,13 +79,13 @@ class WithoutNone(Model):
 class WorkloadName(WithoutNone):
     """Which workload a cell is: its parameters as they were planned, columns and no text to be read back.
 
-    `time` is the name of the time that it is judged by, where the program told several or might have; a rate is a parameter.
+    `judged_by` is the name of the time that it is judged by, where the program told several or might have; a rate is a parameter.
     """
 
-    not_written: ClassVar[tuple[str, ...]] = ("time",)
+    not_written: ClassVar[tuple[str, ...]] = ("judged_by",)
     ranks: int
     parameters: tuple[tuple[str, str | int | float], ...] = ()
-    time: str | None = None
+    judged_by: str | None = None
 
     @property
     def name(self) -> str:

@@ -29,11 +29,20 @@ HANDING_ON = ("genvlist", "envlist")
 OPTIONS = Options(
     ours={
         RANKS: ("n", "np"),
-        NODES: ("hosts", "host", "f", "hostfile", "machinefile", "ppn", "rankmap"),
+        NODES: (
+            *("hosts", "host", "hostlist", "machine", "machines", "machinelist"),
+            *("f", "hostfile", "machinefile", "ppn", "rankmap"),
+        ),
         REACHING: ("launcher", "bootstrap"),
         DIRECTORY: ("wdir",),
     },
     yielding={BINDING: ("bind-to", "binding"), CONTROL: ("iface",), AGENT: ("launcher-exec", "bootstrap-exec")},
+    valued=(
+        *("genvlist", "envlist", "configfile", "rmk", "topolib", "map-by", "membind", "demux", "gpus-per-proc"),
+        *("localhost", "nameserver", "order-nodes", "usize", "memory-alloc-kinds", "prepend-pattern"),
+        *("outfile-pattern", "outfile", "errfile-pattern", "errfile"),
+    ),
+    ignores_case=True,
 )
 """It takes none of them twice."""
 
@@ -50,7 +59,7 @@ def parse(arguments: Sequence[str]) -> Given:
     left = list(arguments)
     while left:
         word = left.pop(0)
-        option = word.lstrip("-") if word.startswith("-") else ""
+        option = word.lstrip("-").lower() if word.startswith("-") else ""
         if option in SETTING and left and "=" in left[0]:
             name, _, environment_value = left.pop(0).partition("=")
             environment[name] = environment_value

@@ -30,10 +30,30 @@ SETTING, OF_ALL = "-x", "--gmca"
 OPTIONS = Options(
     ours={
         RANKS: ("n", "np", "c"),
-        NODES: ("host", "H", "hostfile", "machinefile", "N", "npernode"),
+        NODES: (
+            *("host", "H", "hostfile", "machinefile", "rankfile", "rf"),
+            *("N", "npernode", "pernode"),
+        ),
         DIRECTORY: ("wdir", "wd"),
     },
-    yielding={BINDING: ("bind-to",), MAPPING: ("map-by",), RANKING: ("rank-by",)},
+    yielding={
+        BINDING: ("bind-to", "bind-to-core", "bind-to-socket", "bind-to-none"),
+        MAPPING: (
+            "map-by",
+            "bynode",
+            "byslot",
+            "npersocket",
+            "ppr",
+            "cpus-per-proc",
+            "cpus-per-rank",
+            "cpu-set",
+            "cpu-list",
+        ),
+        RANKING: ("rank-by",),
+    },
+    valued=("tune", "display", "output", "timeout", "prefix", "path", "report-pid", "report-uri", "dvm", "app"),
+    alone=("bind-to-core", "bind-to-socket", "bind-to-none", "bynode", "byslot", "pernode"),
+    abbreviates=True,
 )
 """prterun takes none of the yielding ones twice."""
 

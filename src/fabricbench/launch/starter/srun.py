@@ -30,11 +30,25 @@ EXPORT, MPI_OPTION = "--export", "--mpi="
 OPTIONS = Options(
     ours={
         RANKS: ("ntasks", "n"),
-        NODES: ("nodes", "N", "nodelist", "w", "nodefile", "F", "ntasks-per-node"),
+        NODES: ("nodes", "N", "nodelist", "w", "nodefile", "F", "ntasks-per-node", "tasks-per-node"),
         DIRECTORY: ("chdir", "D"),
     },
     yielding={BINDING: ("cpu-bind",)},
-    joins_values=True,
+    valued=(
+        *("account", "accel-bind", "acctg-freq", "bb", "bbf", "begin", "cluster-constraint", "clusters", "comment"),
+        *("constraint", "container", "context", "core-spec", "cores-per-socket", "cpu-freq", "cpus-per-gpu"),
+        *("cpus-per-task", "deadline", "delay-boot", "dependency", "distribution", "epilog", "error", "exclude"),
+        *("export-file", "extra", "extra-node-info", "gid", "gpu-bind", "gpu-freq", "gpus", "gpus-per-node"),
+        *("gpus-per-socket", "gpus-per-task", "gres", "gres-flags", "hint", "input", "job-name", "jobid", "licenses"),
+        *("mail-type", "mail-user", "mcs-label", "mem", "mem-bind", "mem-per-cpu", "mem-per-gpu", "mincpus", "mpi"),
+        *("msg-timeout", "network", "ntasks-per-core", "ntasks-per-gpu", "ntasks-per-socket", "open-mode", "output"),
+        *("partition", "power", "prefer", "priority", "profile", "prolog", "qos", "relative", "reservation"),
+        *("signal", "slurmd-debug", "sockets-per-node", "switches", "task-epilog", "task-prolog", "thread-spec"),
+        *("threads", "threads-per-core", "time", "time-min", "tmp", "tres-bind", "tres-per-task", "uid", "wait"),
+        *("wckey", *"ABCGJLMPSTWacdeimopqrtx"),
+    ),
+    flags="EHOQVXhklsuv",
+    abbreviates=True,
 )
 """Of what is written twice it takes the last."""
 BOUND_TO = {Binding.NONE: "none", Binding.CORE: "cores", Binding.SOCKET: "sockets"}

@@ -180,6 +180,7 @@ void Worker::write(Staging& staging, std::span<const std::byte> bytes) {
   staging.digest.add(bytes);
   while (!bytes.empty()) {
     const ssize_t written = ::write(staging.file.get(), bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
     if (written < 0) {
       const std::string why = staging.folder + "/" + staging.job.name + ": " + std::strerror(errno);
       const std::uint64_t id = staging.job.id;

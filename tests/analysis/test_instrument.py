@@ -331,6 +331,22 @@ def test_frames_admitted_out_of_order_are_a_caution(make_run: MakeRun):
     assert "24 frames entered its model after one with a later time" in text
 
 
+@pytest.mark.parametrize(("received", "severity"), [(10_000, Severity.WARNING), (1_000_000, Severity.NOTE)])
+def test_a_few_frames_out_of_order_among_very_many_are_a_note(make_run: MakeRun, received: int, severity: Severity):
+    def facts(_: StoredLaunch) -> dict[str, object]:
+        after = port(out_of_order_frames=3, received_frames=9 + received)
+        return {
+            "switches_before": {"one": {"ports": [port(out_of_order_frames=0)]}},
+            "switches_after": {"one": {"ports": [after]}},
+        }
+
+    findings = analyse([with_facts(make_run(CELLS), facts)])
+    ((_, text),) = own_failures(findings)
+    assert "24 frames entered its model after one with a later time" in text
+    assert f"of {8 * received:,} in all" in text
+    assert {one.severity for one in findings.warnings if "switch failed by itself" in one.text} == {severity}
+
+
 def test_switches_that_lost_nothing_or_told_nothing_are_no_caution(make_run: MakeRun):
     assert own_failures(analyse([measured(make_run, lambda _: {0: late(300)})])) == []
     both = {name: {"ports": [port()]} for name in ("one", "other")}

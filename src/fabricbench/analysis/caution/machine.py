@@ -143,24 +143,36 @@ OWN_FAILURES = {
 }
 """What the ports of an emulated switch count and no real switch would do, in words that follow `12 frames`."""
 
+ORDER = "out_of_order_frames"
+RECEIVED = "received_frames"
+FEW_OUT_OF_ORDER = 1e-4
+"""Where nothing was lost, and fewer of all frames than this were delayed wrongly, that is worth a note and no warning."""
+
 
 def _emulators_own_failures(side: Side) -> Iterator[Caution]:
     """Tell of frames that the emulator lost or delayed wrongly by itself, which the emulated fabric would not have."""
-    failures = [_own_failures(launch, side.fabric.of_network) for launch in side.launches]
-    total = sum(failures, Counter[str]())
-    if total:
-        told = enumeration(
-            [f"{count(total[field], 'frame')} {words}" for field, words in OWN_FAILURES.items() if total[field]]
-        )
-        text = (
-            f"the emulated switch failed by itself in {count(sum(map(bool, failures)), 'launch')} of {len(failures)}: "
-            f"{told}. The machine was too slow for the load; losses and tails measured then are not the fabric's"
-        )
-        yield warn(Severity.WARNING, side.name, text)
+    counted = [_own_failures(launch, side.fabric.of_network) for launch in side.launches]
+    total = sum(counted, Counter[str]())
+    received = total.pop(RECEIVED, 0)
+    if not total:
+        return
+    told = enumeration(
+        [f"{count(total[field], 'frame')} {words}" for field, words in OWN_FAILURES.items() if total[field]]
+    )
+    launches = f"{count(sum(any(one[field] for field in OWN_FAILURES) for one in counted), 'launch')} of {len(counted)}"
+    of_all = f", of {received:,} in all" if received else ""
+    is_order_of_few = set(total) == {ORDER} and total[ORDER] < FEW_OUT_OF_ORDER * received
+    slow = (
+        "The machine was too slow for the load at those moments; a tail measured then may not be the fabric's"
+        if is_order_of_few
+        else "The machine was too slow for the load; losses and tails measured then are not the fabric's"
+    )
+    text = f"the emulated switch failed by itself in {launches}: {told}{of_all}. {slow}"
+    yield warn(Severity.NOTE if is_order_of_few else Severity.WARNING, side.name, text)
 
 
 def _own_failures(launch: StoredLaunch, fabric: str) -> Counter[str]:
-    """Return what the fabric's switch counted of `OWN_FAILURES` during a launch; nothing where that was not told."""
+    """Return what the fabric's switch counted of `OWN_FAILURES` during a launch, and received; nothing where that was not told."""
     facts = launch.summary.facts
     before, after = (_counted(status.get(fabric, status)) for status in (facts.switches_before, facts.switches_after))
     return after - before if before is not None and after is not None else Counter()
@@ -172,7 +184,8 @@ def _counted(status: Any) -> Counter[str] | None:
         return None
     ports = status.get("ports")
     if isinstance(ports, list):
-        told = [(field, port.get(field, 0)) for port in ports if isinstance(port, dict) for field in OWN_FAILURES]
+        fields = (*OWN_FAILURES, RECEIVED)
+        told = [(field, port.get(field, 0)) for port in ports if isinstance(port, dict) for field in fields]
         found: Counter[str] = Counter()
         for field, number in told:
             found[field] += number if isinstance(number, int) else 0

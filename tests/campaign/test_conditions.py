@@ -19,6 +19,7 @@ from fabricbench.record.decision_table import DecisionTable, prices_of
 from fabricbench.testbed.model import Mpi, Testbed, Transport
 from fabricbench.testbed.node_facts import NodeFacts, NodeInterface
 from fabricbench.testbed.preflight import Needed, judge
+from fabricbench.testbed.reading import read_testbed
 
 EXAMPLE = Path(__file__).parents[2] / "examples/campaign-conditions.toml"
 
@@ -207,3 +208,12 @@ def test_a_price_of_a_fabric_is_that_of_all_its_conditions(testbed: Testbed):
         "slow-jumbo": 10,
         "fast-jumbo": 30,
     }
+
+
+def test_the_example_is_for_the_testbed_beside_it():
+    campaign = read_campaign(EXAMPLE)
+    place = read_testbed(EXAMPLE.parent / "testbed-two-fabrics.toml")
+    sides = expanded(place, campaign.conditions)
+    assert len(sides.fabrics) == 2 * len(campaign.conditions) - 1  # one is for one fabric only
+    commands = dict(commands_of(place, campaign.conditions, with_sudo=True))
+    assert [line for line in commands["gigabit-ethernet-jumbo"] if line.startswith("sudo -n ip link set dev ")]

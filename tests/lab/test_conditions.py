@@ -43,8 +43,8 @@ blocks = 4
 [[experiment]]
 layers = ["tcp", "mpi"]
 pattern = "stream"
-message_bytes = ["64KiB"]
-maximum_seconds = "0.1s"
+message_bytes = ["16KiB"]
+maximum_seconds = "0.3s"
 
 [[condition]]
 name = "usual"
@@ -91,8 +91,11 @@ def file_of(folder: Path, text: str) -> Path:
 
 @pytest.fixture
 def jumbo_lab(start_lab: Callable[..., Lab]) -> Lab:
-    """Two nodes over a switch that carries frames of 9000 bytes."""
-    return start_lab("fast-ethernet:mtu=9000")
+    """Two nodes over a switch that carries frames of 9000 bytes, and on whose links each frame costs 500 bytes more than it holds.
+
+    So large frames are worth 31 %, which is found whatever else this machine does.
+    """
+    return start_lab("fast-ethernet:mtu=9000,overhead=500")
 
 
 @pytest.mark.timeout(240)
@@ -117,12 +120,12 @@ def test_two_mtus_differ_and_two_conditions_alike_do_not_and_all_is_as_it_was(ju
     verdicts = {(one.fabric_a, one.fabric_b, one.layer): one for one in findings.cells}
     for layer in ("tcp", "mpi"):
         found = verdicts["fast-ethernet-usual", "fast-ethernet-jumbo", layer]
-        # 1448 of 1538 bytes on the wire against 8948 of 9038: 5 % more.
+        # 1448 of 2014 bytes on the wire against 8948 of 9514: 31 % more.
         assert found.verdict is Verdict.B_FASTER, found
-        assert 1.03 < found.ratio < 1.07
+        assert 1.25 < found.ratio < 1.37
         alike = verdicts["fast-ethernet-jumbo", "fast-ethernet-jumbo-again", layer]
         assert alike.verdict not in (Verdict.A_FASTER, Verdict.B_FASTER), alike
-        assert 0.99 < alike.ratio < 1.01
+        assert 0.95 < alike.ratio < 1.05
     grid = findings.chapters["conditions"]
     assert [row["condition"] for row in grid if row["key"]["layer"] == "mpi"] == ["usual", "jumbo", "jumbo-again"]
 
@@ -132,16 +135,16 @@ def test_nodes_are_what_they_were_after_ctrl_c_after_kill_and_after_a_setting_th
     jumbo_lab: Lab, tmp_path: Path
 ):
     before = state_of(jumbo_lab)
-    only_usual = CAMPAIGN.replace("blocks = 4", "blocks = 40")
+    long = CAMPAIGN.replace("blocks = 4", "blocks = 40").replace("mtu = 1500", "mtu = 1500\noffload = { gro = true }")
 
-    run = start(jumbo_lab, file_of(tmp_path, only_usual), tmp_path / "interrupted")
+    run = start(jumbo_lab, file_of(tmp_path, long), tmp_path / "interrupted")
     wait_until_varied(jumbo_lab, run)
     run.send_signal(signal.SIGINT)
     _, stderr = run.communicate(timeout=60)
     assert run.returncode == 130, stderr
     assert state_of(jumbo_lab) == before
 
-    run = start(jumbo_lab, file_of(tmp_path, only_usual), tmp_path / "killed")
+    run = start(jumbo_lab, file_of(tmp_path, long), tmp_path / "killed")
     wait_until_varied(jumbo_lab, run)
     run.kill()
     run.communicate(timeout=60)

@@ -240,3 +240,22 @@ def test_a_run_directory_may_itself_be_reached_by_a_link_and_hold_links_within(
     (tmp_path / "today").symlink_to(directory.path)
     resume_run(tmp_path / "today", notify=print)
     assert len(started) == 1
+
+
+@pytest.mark.parametrize("where", ["plan", "venue"])
+def test_an_mpi_of_somebody_elses_testbed_is_told_of_and_nothing_of_it_runs(
+    tmp_path: Path, local: Testbed, started: list[StoredPlan], where: str
+):
+    directory = written(tmp_path, local)
+    told = {"name": "site", "load": [f"touch {tmp_path}/loaded"], "mpicxx": "/tmp/mpicxx", "inside": ["sh", "-c"]}
+
+    def name_it(data: dict[str, Any]) -> None:
+        (data["plan"] if where == "plan" else data["venue"]["given"])["mpis"] = [told]
+
+    edit(directory, name_it)
+    with pytest.raises(UsageError) as raised:
+        resume_run(directory.path, notify=lambda _: None)
+    assert f"MPI site: a login shell here runs 'touch {tmp_path}/loaded'" in raised.value.message
+    assert "MPI site: programs built by /tmp/mpicxx, run inside 'sh -c'" in raised.value.message
+    assert not (tmp_path / "loaded").exists()
+    assert not started

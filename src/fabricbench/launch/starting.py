@@ -262,6 +262,6 @@ class Starter(Protocol):
 
 
 def version_in(text: str) -> str:
-    """Return the first word that looks like a version: `5.0.2`."""
-    words = text.replace(")", " ").split()
+    """Return the first word that looks like a version: `5.0.2`, `v5.0.11,`."""
+    words = [word.removeprefix("v").rstrip(",") for word in text.replace(")", " ").split()]
     return next((word for word in words if word[:1].isdigit() and "." in word), "unknown")

@@ -6,12 +6,14 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import log
 from typing import Any
 
 import pytest
 
-from cluster.nodes import Cluster, Node
+from cluster.nodes import RATES_BIT_S, Cluster, Node, set_rate
 
 pytestmark = [pytest.mark.cluster, pytest.mark.mpi, pytest.mark.timeout(600)]
 
@@ -32,6 +34,15 @@ line_rate = "1Gbit/s"
 
 TESTBED = '[testbed]\nname = "four"\nnodes = "c[1-4]"\n' + FABRICS
 
+BY_TEMPLATE = f"""[testbed]
+name = "four"
+nodes = "c[1-4]"
+starter = ["{sys.prefix}/bin/mpiexec", "-launcher", "ssh", "-hosts", "{{hosts}}", "-wdir", "/", "-n", "{{ranks}}",
+           "-genv", "{{name}}", "{{value}}", "{{program}}"]
+reach = ["ssh", "-o", "BatchMode=yes", "{{node}}", "{{line}}"]
+{FABRICS}"""
+"""What a site would write for a starter that fabricbench does not know: here it is hydra all the same."""
+
 STREAMS = """\
 [campaign]
 blocks = {blocks}
@@ -51,6 +62,9 @@ pattern = "ring"
 message_bytes = ["64KiB"]
 maximum_seconds = "100ms"
 """
+
+LOW_RATES = {"slow": 50_000_000, "fast": 200_000_000}
+"""What the lab's switch, a program, keeps on two processors that do other things as well."""
 
 FACTS = """
 import json, pathlib, sys
@@ -95,14 +109,14 @@ def check_measured(facts: dict[str, Any], hosts: set[str]) -> None:
 def ratios_of_the_lab(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dict[str, Any]]:
     """The comparisons of the same campaign by the lab launcher, on emulated fabrics of the same rates."""
     folder = tmp_path_factory.mktemp("lab")
-    (folder / "campaign.toml").write_text(STREAMS.format(blocks=3, seconds="100ms"))
-    lab = "lab:slow=fast-ethernet:rate=200Mbit/s,fast=gigabit-ethernet"
+    (folder / "campaign.toml").write_text(STREAMS.format(blocks=3, seconds="200ms"))
+    lab = ",".join(f"{name}=fast-ethernet:rate={rate}bit/s" for name, rate in LOW_RATES.items())
     measure = (
         PROGRAM,
         "run",
         str(folder / "campaign.toml"),
         "--testbed",
-        lab,
+        f"lab:{lab}",
         "--nodes",
         "4",
         "-o",
@@ -115,11 +129,23 @@ def ratios_of_the_lab(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[st
     return {(row["layer"], row["pattern"]): row for row in rows}
 
 
+@contextmanager
+def at_low_rates(cluster: Cluster) -> Iterator[None]:
+    """Let c1 and c2 send as slowly as the lab's nodes for a while."""
+    for rates in (LOW_RATES, None):
+        for node in cluster.nodes[:2]:
+            for interface, rate in RATES_BIT_S.items():
+                set_rate(node, interface, rates[interface.removesuffix("0")] if rates else rate)
+        if rates:
+            yield
+
+
 def test_a_head_that_is_no_node_measures_what_the_lab_measures_and_leaves_nothing_behind(
     cluster: Cluster, ratios_of_the_lab: dict[tuple[str, str], dict[str, Any]]
 ):
     head = cluster.head
-    head.said(*prepare(head, STREAMS.format(blocks=3, seconds="100ms")))
+    with at_low_rates(cluster):
+        head.said(*prepare(head, STREAMS.format(blocks=3, seconds="200ms")))
     facts = facts_of(head)
     check_measured(facts, {"c1", "c2"})
     for files in facts["files"].values():
@@ -165,9 +191,11 @@ def in_the_middle_of(node: Node, command: tuple[str, ...], finished: int, victim
     return running.returncode, stderr
 
 
-def test_a_node_that_loses_its_power_costs_its_launch_and_the_run_goes_on_without_it(mortal_cluster: Cluster):
+def test_a_node_that_loses_its_power_costs_its_launch_and_the_run_goes_on_without_it_by_a_template_too(
+    mortal_cluster: Cluster,
+):
     head = mortal_cluster.head
-    command = prepare(head, STREAMS.format(blocks=3, seconds="50ms") + RING)
+    command = prepare(head, STREAMS.format(blocks=3, seconds="50ms") + RING, BY_TEMPLATE)
     code, said = in_the_middle_of(head, (*command, "--without-failed-nodes"), 3, mortal_cluster.node("c2"))
     assert code == 0, said
     assert "c2 (" in said

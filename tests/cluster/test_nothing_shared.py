@@ -14,22 +14,29 @@ from typing import Any
 import pytest
 
 from cluster.nodes import RATES_BIT_S, Cluster, Node, set_rate
+from fabricbench.launch.starting import YIELD_LIBRARY
+from fabricbench.native import native_file
 
 pytestmark = [pytest.mark.cluster, pytest.mark.mpi, pytest.mark.timeout(600)]
 
 PROGRAM = f"{sys.prefix}/bin/fabricbench"
 RUN = "/root/runs/a"
 
-FABRICS = """
+ASLEEP = f'mpi_environment = {{ LD_PRELOAD = "{native_file(YIELD_LIBRARY)}" }}'
+"""The nodes share processors: ranks that wait for one another must sleep, as the lab's do."""
+
+FABRICS = f"""
 [[fabric]]
 name = "slow"
 interface = "slow0"
 line_rate = "200Mbit/s"
+{ASLEEP}
 
 [[fabric]]
 name = "fast"
 interface = "fast0"
 line_rate = "1Gbit/s"
+{ASLEEP}
 """
 
 TESTBED = '[testbed]\nname = "four"\nnodes = "c[1-4]"\n' + FABRICS
@@ -109,7 +116,7 @@ def check_measured(facts: dict[str, Any], hosts: set[str]) -> None:
 def ratios_of_the_lab(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dict[str, Any]]:
     """The comparisons of the same campaign by the lab launcher, on emulated fabrics of the same rates."""
     folder = tmp_path_factory.mktemp("lab")
-    (folder / "campaign.toml").write_text(STREAMS.format(blocks=3, seconds="200ms"))
+    (folder / "campaign.toml").write_text(STREAMS.format(blocks=4, seconds="200ms"))
     lab = ",".join(f"{name}=fast-ethernet:rate={rate}bit/s" for name, rate in LOW_RATES.items())
     measure = (
         PROGRAM,
@@ -145,7 +152,7 @@ def test_a_head_that_is_no_node_measures_what_the_lab_measures_and_leaves_nothin
 ):
     head = cluster.head
     with at_low_rates(cluster):
-        head.said(*prepare(head, STREAMS.format(blocks=3, seconds="200ms")))
+        head.said(*prepare(head, STREAMS.format(blocks=4, seconds="200ms")))
     facts = facts_of(head)
     check_measured(facts, {"c1", "c2"})
     for files in facts["files"].values():

@@ -31,8 +31,8 @@ NETWORKS = {CONTROL: "10.79.0", SLOW: "10.79.1", FAST: "10.79.2"}
 RATES_BIT_S = {SLOW: 200_000_000, FAST: 1_000_000_000}
 """What each fabric's links carry, in each direction."""
 
-BURST_BYTES = {SLOW: 20_480, FAST: 131_072}
-"""What passes at once: a message of less is not slowed down. A timer that is late by 0.5 ms still keeps the rate."""
+BURST_SECONDS, LEAST_BURST_BYTES = 0.001, 16_384
+"""What passes at once, by the rate: a timer that is late by less keeps the rate, and a message of less is not slowed down."""
 
 QUEUE_SECONDS = 0.02
 PORT_MTU = 9000
@@ -167,7 +167,7 @@ def four_nodes(folder: Path, seen: Sequence[Path] = ()) -> Iterator[Cluster]:
 
 def set_rate(node: Node, interface: str, rate_bit_s: int) -> None:
     """Let a node send at another rate on one interface."""
-    _batch(node.pid, "tc", [f"qdisc replace dev {interface} root {_shaper(interface, rate_bit_s)}"])
+    _batch(node.pid, "tc", [f"qdisc replace dev {interface} root {_shaper(rate_bit_s)}"])
 
 
 def _make_etc(etc: Path, names: Sequence[str]) -> Path:
@@ -277,10 +277,7 @@ def _join(switch: int, nodes: Sequence[Node]) -> None:
     _batch(
         switch,
         "tc",
-        [
-            f"qdisc add dev {interface}.{node.name} root {_shaper(interface, RATES_BIT_S[interface])}"
-            for node, interface in shaped
-        ],
+        [f"qdisc add dev {interface}.{node.name} root {_shaper(RATES_BIT_S[interface])}" for node, interface in shaped],
     )
     for number, node in enumerate(nodes, start=1):
         mine = [interface for _, other, interface in wires if other is node]
@@ -296,12 +293,13 @@ def _join(switch: int, nodes: Sequence[Node]) -> None:
         _batch(
             node.pid,
             "tc",
-            [f"qdisc add dev {one} root {_shaper(one, RATES_BIT_S[one])}" for one in rates],
+            [f"qdisc add dev {one} root {_shaper(RATES_BIT_S[one])}" for one in rates],
         )
 
 
-def _shaper(interface: str, rate_bit_s: int) -> str:
-    return f"tbf rate {rate_bit_s} burst {BURST_BYTES[interface]} latency {QUEUE_SECONDS * 1000:g}ms"
+def _shaper(rate_bit_s: int) -> str:
+    burst = max(LEAST_BURST_BYTES, int(rate_bit_s / 8 * BURST_SECONDS))
+    return f"tbf rate {rate_bit_s} burst {burst} latency {QUEUE_SECONDS * 1000:g}ms"
 
 
 def _batch(pid: int, program: str, lines: Sequence[str]) -> None:

@@ -74,6 +74,8 @@ def beyond_this_installation(stored: StoredPlan) -> Iterator[str]:
         yield f"ranks are started by {join(testbed.starter)}"
     elif testbed.starter is not None:
         yield f"{testbed.starter} starts ranks on {', '.join(node.name for node in testbed.nodes)}"
+    if testbed.reach is not None:
+        yield f"nodes are reached by {join(testbed.reach)}"
     if testbed.launcher.is_cluster:
         yield f"ssh logs in on {', '.join(node.name for node in testbed.nodes)}"
 

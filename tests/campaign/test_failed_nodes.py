@@ -10,19 +10,21 @@ import pytest
 
 from fabricbench.analysis import analyse
 from fabricbench.campaign import run as running
-from fabricbench.campaign.events import Event, Notice
+from fabricbench.campaign.events import Event, LaunchFinished, Notice
 from fabricbench.campaign.failure import NodesFailed
 from fabricbench.campaign.plan import RunPlan, plan_run, plan_without
 from fabricbench.campaign.run import resume_run, start_run
 from fabricbench.campaign.run_directory import RunDirectory
 from fabricbench.campaign.specification import Campaign, Experiment
 from fabricbench.campaign.venue import Standing
-from fabricbench.errors import EnvironmentLacks, UsageError
+from fabricbench.errors import EnvironmentLacks, FabricbenchError, UsageError
 from fabricbench.launch.launcher import Launcher
+from fabricbench.launch.staging import NotStaged
 from fabricbench.record.journal import Happened, Journal
 from fabricbench.record.manifest import has_moved, lost_by
 from fabricbench.record.store import Run
 from fabricbench.testbed.model import Node, Testbed
+from support.execution import Setting
 from support.fake_launcher import FakeLauncher
 
 PAIR = Experiment(layers=("tcp",), pattern="pingpong", message_bytes=(64,))
@@ -250,3 +252,31 @@ def test_a_campaign_that_the_rest_cannot_carry_ends_with_the_reason(cluster: Clu
     with pytest.raises(EnvironmentLacks, match="cannot go on without"):
         cluster.start(without_failed_nodes=True)
     assert not cluster.path.exists()
+
+
+def test_a_launch_whose_files_do_not_reach_rank_0_fails_and_is_tried_again(
+    setting: Setting, monkeypatch: pytest.MonkeyPatch
+):
+    failing, staged = setting.ids[1], setting.launcher.stage
+    reasons = ["a could not be given what a launch needs: no space left"]
+
+    def stage(directory: Path) -> Path:
+        if directory.name == failing and reasons:
+            raise NotStaged(reasons.pop())
+        return staged(directory)
+
+    monkeypatch.setattr(setting.launcher, "stage", stage)
+    setting.run()
+    assert setting.entries(Happened.FAILED) == [failing]
+    assert len(setting.of(LaunchFinished)) == len(setting.ids) + 1, "its group was measured again as a whole"
+
+
+def test_a_launch_whose_record_cannot_be_brought_back_says_why(setting: Setting, monkeypatch: pytest.MonkeyPatch):
+    def collect(directory: Path) -> None:
+        for record in directory.glob("records.jsonl"):
+            record.unlink()
+            raise NotStaged("a could not be asked for what a launch wrote: timed out")
+
+    monkeypatch.setattr(setting.launcher, "collect", collect)
+    with pytest.raises(FabricbenchError, match="ended well but a could not be asked for what a launch wrote"):
+        setting.run()

@@ -92,10 +92,9 @@ mpi_environment = { FI_TCP_IFACE = "fast0" }
 """
 
 
-def test_a_fabric_whose_mpi_talks_over_another_one_is_named(cluster: Cluster):
-    node = cluster.nodes[0]
-    node.put(FILE, MISLED)
-    done, found = checked(node)
+def test_a_fabric_whose_mpi_talks_over_another_one_is_named_from_a_head_that_shares_no_file(cluster: Cluster):
+    cluster.head.put(FILE, MISLED)
+    done, found = checked(cluster.head)
     assert done.returncode == 3, done.stdout + done.stderr
     (error,) = [one for one in found["findings"] if one["severity"] == "error"]
     assert (error["fabric"], error["subject"]) == ("slow", "leak")

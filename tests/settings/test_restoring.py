@@ -171,20 +171,6 @@ def test_a_node_that_lacks_something_refuses_the_run_before_anything_is_written(
     assert not ledger.has_entries()
 
 
-def test_a_run_goes_on_without_a_node_that_failed_and_restores_it_all_the_same(cluster: Cluster):
-    before = cluster.state()
-    with session(cluster) as settings:
-        assert settings is not None
-        settings.bring("both")
-        (cluster.root / "b/down").touch()
-        settings.leave_out({"b"})
-        settings.bring("one")
-        assert cluster.state()["b.x"] == "2"
-        assert settings.look("one")[1] == ()
-        (cluster.root / "b/down").unlink()
-    assert cluster.state() == before
-
-
 def test_two_runs_do_not_vary_settings_on_one_node_at_a_time(cluster: Cluster):
     with session(cluster) as settings:
         assert settings is not None

@@ -209,11 +209,11 @@ def _values(run: Run) -> list[_Values]:
         .filter(pl.col("value") > 0)
         .collect()
     )
-    hosts = _hosts(run)
     keys = ["fabric", "layer", "pattern", "variant", "message_bytes"]
     found = []
     for key, rows in sorted(values.partition_by(keys, as_dict=True).items()):
         launches = sorted(rows["launch_id"].unique())
+        hosts = _hosts(run, launches)
         place = {launch: index for index, launch in enumerate(launches)}
         columns = zip(rows["launch_id"], rows["source"], rows["destination"], rows["value"], strict=True)
         found.append(
@@ -245,10 +245,13 @@ def _failed(run: Run, cells: set[tuple[str, int]], hosts: tuple[str, ...]) -> tu
     )
 
 
-def _hosts(run: Run) -> tuple[str, ...]:
-    """Return the host of each rank; ranks that share a host are told apart by their number."""
+def _hosts(run: Run, launches: Sequence[str]) -> tuple[str, ...]:
+    """Return the host of each rank in these launches, the same in all; ranks that share a host are told apart by their number.
+
+    Others of the run may be on other hosts: those before a node failed.
+    """
     for launch in run.launches:
-        if launch.summary.header is not None:
+        if launch.launch_id in launches and launch.summary.header is not None:
             hosts = [rank.host for rank in launch.summary.header.ranks]
             return tuple(host if hosts.count(host) == 1 else f"{host} (rank {rank})" for rank, host in enumerate(hosts))
     raise UsageError(f"no launch of {run.path} tells its hosts", hint="measure again: `fabricbench resume`")

@@ -94,8 +94,8 @@ def _of_reaching(testbed: Testbed) -> Iterator[str]:
         yield from (f"a job of it runs {line}" for line in testbed.slurm.lines)
         yield from (f"a job of it is submitted with {option}" for option in testbed.slurm.options)
     if testbed.reach is not None:
-        yield f"{nodes} are reached by {join(testbed.reach)}"
-    elif testbed.launcher is Launcher.SSH:
+        yield f"nodes are reached by {join(testbed.reach)}"
+    if testbed.launcher is Launcher.SSH:
         yield f"ssh logs in on {nodes}"
 
 

@@ -7,7 +7,7 @@ before the first write; where this process dies, the next command of any kind re
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -57,10 +57,6 @@ class SettingsSession:
     def varies(self, side: str) -> bool:
         """Tell whether a side is one of those between which settings differ."""
         return side in self._sides
-
-    def leave_out(self, nodes: Collection[str]) -> None:
-        """Go on without nodes that have failed; at the end they are restored as all others are."""
-        self._told = {name: told for name, told in self._told.items() if name not in nodes}
 
     def bring(self, side: str) -> None:
         """Bring every node to a side's settings and read them back. Raises SettingsNotHeldError."""

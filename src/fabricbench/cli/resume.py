@@ -50,7 +50,8 @@ def register(app: typer.Typer) -> None:
         A run that was submitted to Slurm is waited for where its job is there. Where that ended before the run did, --submit
         submits the rest, and within a job that has the nodes it goes on at once.
 
-        Example: `fabricbench resume runs/today` or `fabricbench resume runs/today --blocks 24`
+        Example: `fabricbench resume runs/today` or `fabricbench resume runs/today --blocks 24`,
+        or `fabricbench resume runs/today --submit`
         """
         if sbatch_option and not submit:
             raise UsageError("--sbatch-option belongs to --submit", hint="add --submit")

@@ -14,7 +14,6 @@ from fabricbench.cli.progress import RunProgress, interruptible
 from fabricbench.cli.run import show_verdict
 from fabricbench.cli.submitting import SbatchOption, SubmitOption, come_back, command_inside, resume_submitted
 from fabricbench.errors import UsageError
-from fabricbench.testbed.allocation import is_in_job
 
 
 def register(app: typer.Typer) -> None:
@@ -53,6 +52,8 @@ def register(app: typer.Typer) -> None:
         Example: `fabricbench resume runs/today` or `fabricbench resume runs/today --blocks 24`,
         or `fabricbench resume runs/today --submit`
         """
+        from fabricbench.testbed.allocation import is_in_job  # noqa: PLC0415 - keeps the start of the program fast
+
         if sbatch_option and not submit:
             raise UsageError("--sbatch-option belongs to --submit", hint="add --submit")
         directory = run_directory.absolute()

@@ -21,6 +21,7 @@ from fabricbench.lab import Lab
 PACKAGES = ("slurm-wlm", "munge", "libpmix-dev")
 """mpi/pmix of Debian loads `libpmix.so`, which only the -dev package has, and says nothing of it but in the log of slurmd."""
 PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "salloc", "squeue", "scancel", "scontrol", "sinfo")
+PMIX = ("lib/*/pmix2/lib/libpmix.so", "lib/*/libpmix.so", "lib64/libpmix.so")
 START_SECONDS, END_SECONDS, COMMAND_SECONDS = 30.0, 10.0, 120.0
 
 CONFIGURATION = """\
@@ -98,7 +99,8 @@ def why_none() -> str | None:
 
 def _missing() -> list[str]:
     programs = [name for name in PROGRAMS if shutil.which(name) is None]
-    return programs if any(Path("/usr/lib").rglob("libpmix.so")) else [*programs, "libpmix.so"]
+    has_pmix = any(path for place in PMIX for path in Path("/usr").glob(place))
+    return programs if has_pmix else [*programs, "libpmix.so"]
 
 
 @contextmanager

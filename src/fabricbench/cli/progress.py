@@ -22,7 +22,6 @@ from fabricbench.cli.starting import interrupt
 from fabricbench.errors import FabricbenchError, Interrupted, RunIncomplete
 from fabricbench.printable import PrintableConsole
 from fabricbench.quantity import count, format_duration
-from fabricbench.testbed.allocation import JOB
 
 if TYPE_CHECKING:
     from fabricbench.campaign.events import Event, LaunchFinished
@@ -126,6 +125,7 @@ def interruptible(directory: Path, notify: Callable[[Event], None]) -> Iterator[
     and have it stored again as an interrupted one. A second signal ends the run wherever it is.
     """
     from fabricbench.campaign.events import LaunchStarted, NodesAsked, RunStarted, Tick  # noqa: PLC0415 - keeps the start of the program fast
+    from fabricbench.testbed.allocation import JOB  # noqa: PLC0415
 
     is_asked = is_job_over = False
 
@@ -157,6 +157,7 @@ def interruptible(directory: Path, notify: Callable[[Event], None]) -> Iterator[
 def _ended(directory: Path, error: BaseException, *, is_job_over: bool) -> FabricbenchError:
     """Return what becomes of a run that a signal has ended."""
     from fabricbench.campaign.run_directory import PLAN  # noqa: PLC0415 - keeps the start of the program fast
+    from fabricbench.testbed.allocation import JOB  # noqa: PLC0415
 
     resume = f"fabricbench resume {quote(str(directory))}"
     if is_job_over:

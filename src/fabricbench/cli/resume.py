@@ -14,7 +14,6 @@ from fabricbench.cli.progress import RunProgress, interruptible
 from fabricbench.cli.run import show_verdict
 from fabricbench.cli.submitting import SbatchOption, SubmitOption, come_back, command_inside, resume_submitted
 from fabricbench.errors import UsageError
-from fabricbench.testbed.allocation import is_in_job
 
 
 def register(app: typer.Typer) -> None:
@@ -51,8 +50,10 @@ def register(app: typer.Typer) -> None:
         A run that was submitted to Slurm is waited for where its job is there. Where that ended before the run did, --submit
         submits the rest, and within a job that has the nodes it goes on at once.
 
-        Example: `fabricbench resume runs/today`, with `--blocks 24` for more blocks, or `--without-failed-nodes`
+        Example: `fabricbench resume runs/today`, with `--blocks 24` for more blocks, `--without-failed-nodes`, or `--submit`
         """
+        from fabricbench.testbed.allocation import is_in_job  # noqa: PLC0415 - keeps the start of the program fast
+
         if sbatch_option and not submit:
             raise UsageError("--sbatch-option belongs to --submit", hint="add --submit")
         directory = run_directory.absolute()

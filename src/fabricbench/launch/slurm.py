@@ -88,7 +88,8 @@ class SlurmSilent(EnvironmentLacks):
     """A command of Slurm that is not here, does not answer, or refuses."""
 
 
-PENDING, COMPLETED = "PENDING", "COMPLETED"
+PENDING = "PENDING"
+CONTROLLER = "is Slurm's controller well? `scontrol ping` tells; then give the same command again"
 
 ENDED = frozenset(
     (
@@ -241,12 +242,12 @@ def _said(command: Sequence[str], seconds: float | None = None) -> str:
     except OSError as error:
         raise SlurmSilent(f"`{asked}` cannot be started: {error.strerror}", hint="repeat it by hand") from error
     except subprocess.TimeoutExpired as error:
-        raise SlurmSilent(
-            f"`{asked}` gave no answer within {seconds:.0f} s", hint="is Slurm's controller well? `scontrol ping` tells"
-        ) from error
+        raise SlurmSilent(f"`{asked}` gave no answer within {seconds:.0f} s", hint=CONTROLLER) from error
     if answer.returncode:
         raise SlurmSilent(
             f"`{asked}` ended with {answer.returncode}: {answer.stderr.strip()[-1000:]}",
-            hint="mend what it says; options come from [slurm] of the testbed and `--sbatch-option` (docs/slurm.md)",
+            hint="mend what it says; options come from [slurm] of the testbed and `--sbatch-option` (docs/slurm.md)"
+            if command[0] == "sbatch"
+            else CONTROLLER,
         )
     return answer.stdout + (answer.stderr if command[0].endswith("srun") else "")

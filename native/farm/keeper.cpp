@@ -39,6 +39,7 @@
 #include "base/clock.hpp"
 #include "base/failure.hpp"
 #include "base/socket.hpp"
+#include "core/message.hpp"
 #include "farm/digest.hpp"
 
 extern char** environ;  // NOLINT: POSIX has it in no header
@@ -364,7 +365,7 @@ class Helper {
       if (awaited[1].revents == 0) continue;
       const ssize_t size = recv(socket_, text.data(), text.size(), MSG_DONTWAIT);
       if (size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR)) break;
-      if (size > 0) obey(json::parse(std::string_view(text).substr(0, static_cast<std::size_t>(size))));
+      if (size > 0) obey(unpack_tree(std::string_view(text).substr(0, static_cast<std::size_t>(size))));
     }
     end();
   }

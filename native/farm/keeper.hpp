@@ -1,4 +1,5 @@
-// The process that runs the jobs of a node (runner.hpp), and what it is told and tells, in JSON over a socket:
+// The process that runs the jobs of a node (runner.hpp), and what it is told (in CBOR: texts may
+// be any bytes) and tells (in JSON) over a socket:
 //
 //   {"open": FOLDER}   ─► {"folder": PATH} or {"problem": TEXT}
 //   {"run": ID, ...}   ─► {"id": ID, ...}    when the job and everything that it started has ended

@@ -31,9 +31,9 @@ struct FarmJob {
   int attempt = 0;
   std::string name;  // of its input's file
 
-  std::string pack() const { return nlohmann::json{id, job, attempt, name}.dump(); }
+  std::string pack() const { return pack_tree({id, job, attempt, name}); }
   static FarmJob unpack(std::string_view payload) {
-    const nlohmann::json value = nlohmann::json::parse(payload);
+    const nlohmann::json value = unpack_tree(payload);
     return {.id = value.at(0), .job = value.at(1), .attempt = value.at(2), .name = value.at(3)};
   }
 };

@@ -13,7 +13,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view schema = "fabricbench/farm-plan/1";
-constexpr std::int64_t most_jobs = 10'000'000;
+constexpr std::int64_t most_jobs = 1'000'000;
 constexpr std::int64_t most_at_once = 4096;
 constexpr std::int64_t most_retries = 1000;
 constexpr std::int64_t most_output_bytes = std::int64_t{64} << 20U;

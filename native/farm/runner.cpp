@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/failure.hpp"
+#include "core/message.hpp"
 #include "farm/keeper.hpp"
 
 namespace fabricbench::farm {
@@ -70,15 +71,18 @@ std::string Runner::ask(const std::string& order) {
 }
 
 std::string Runner::open(const std::string& scratch) {
-  const json told = json::parse(ask(json{{"open", scratch}}.dump()));
+  const json told = json::parse(ask(pack_tree({{"open", scratch}})));
   if (told.contains("problem")) throw Failure(FailureCode::error, told["problem"].get<std::string>());
   return told.at("folder").get<std::string>();
 }
 
 void Runner::run(const JobToRun& job) {
-  const std::string order = json{{"run", job.id},      {"folder", job.folder}, {"command", job.command},
-                                 {"input", job.input}, {"digest", job.digest}, {"seconds", job.seconds}}
-                                .dump(-1, ' ', false, json::error_handler_t::replace);
+  const std::string order = pack_tree({{"run", job.id},
+                                       {"folder", job.folder},
+                                       {"command", job.command},
+                                       {"input", job.input},
+                                       {"digest", job.digest},
+                                       {"seconds", job.seconds}});
   if (send(socket_.get(), order.data(), order.size(), MSG_NOSIGNAL) >= 0) return;
   if (errno == EMSGSIZE) throw Failure(FailureCode::unsupported, "the command is too long");
   is_gone();
@@ -104,7 +108,7 @@ std::optional<JobEnd> Runner::take() {
 
 std::string Runner::close() {
   // Jobs that end meanwhile say so first.
-  json told = json::parse(ask(json{{"close", true}}.dump()));
+  json told = json::parse(ask(pack_tree({{"close", true}})));
   while (!told.contains("closed")) told = read_answer(socket_, 0);
   return told["closed"].get<std::string>();
 }

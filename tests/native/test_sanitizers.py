@@ -32,6 +32,7 @@ from fabricbench.record.lines import LINE_ADAPTER, CellFailed
 from fabricbench.record.probe_plan import PLAN_FILE, PlanFabric, PlanProbe, ProbePlan, Stopping, options_of, plan_beside
 from fabricbench.record.reading import read_record
 from fabricbench.testbed.model import Fabric
+from support.farms import Farms
 from support.measurer import Outcome
 from support.sanitized import Build, Sanitized
 from support.switch_rig import SwitchRig, address_of, why_it_cannot_run
@@ -219,6 +220,16 @@ def test_the_threads_of_an_operation_share_nothing_unguarded(tmp_path: Path, mon
     outcome = measure(launcher, LOOPBACK, probes, tmp_path, programs.starting())
     assert all(LATE in line.reason for line in check_done(outcome, probes).values())
     assert programs.reports == []
+
+
+@pytest.mark.mpi
+@pytest.mark.usefixtures("sanitized")
+def test_a_farm_of_jobs_that_are_done_that_fail_and_that_take_too_long(tmp_path: Path):
+    script = "case {job}.{attempt} in 1.0) exit 3;; 2.0) kill -9 $$;; 3.0) setsid sleep 300 & sleep 300;; esac; cat {input} | wc -c"
+    farms = Farms(tmp_path)
+    done = farms.run(command=("sh", "-c", script), input_bytes=700_001, job_seconds=2, at_once=2, output_bytes=100)
+    assert (done.code, done.record.jobs_done) == (0, "6 of 6"), done.stderr
+    assert farms.is_nothing_left()
 
 
 @pytest.mark.lab

@@ -27,7 +27,7 @@ from fabricbench.model import Model
 from fabricbench.record.lines import InterfaceBytes, RankInfo
 from fabricbench.record.reading import Damage
 
-MOST_JOBS = 10_000_000
+MOST_JOBS = 1_000_000
 MOST_AT_ONCE = 4096
 MOST_RETRIES = 1000
 MOST_OUTPUT_BYTES = 64 * 2**20

@@ -17,8 +17,8 @@ WORKLOADS: dict[str, Workload] = {
     kind.name: kind
     for kind in (
         NPB,
-        COMMAND,
         FARM,
+        COMMAND,
     )
 }
 """By the `kind` that campaigns name."""

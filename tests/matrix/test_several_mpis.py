@@ -20,7 +20,7 @@ from fabricbench.launch.mpi import find_library, programs_of
 from fabricbench.model import Layer, Pattern
 from fabricbench.native import build_info, native_file
 from fabricbench.record.store import Run
-from fabricbench.testbed.model import Fabric, Mpi, Testbed
+from fabricbench.testbed.model import Fabric, Mpi, Testbed, Transport
 from fabricbench.testbed.reading import local_testbed
 from support.calling import Call
 from support.openmpi import OpenMpi, open_mpi
@@ -117,7 +117,6 @@ def test_one_campaign_compares_mpich_and_open_mpi_on_the_same_fabric(
 WRONG: Mapping[str, Mapping[str, dict[str, str] | tuple[str, ...]]] = {
     "mpich": {
         "interface": {"FI_TCP_IFACE": "{aside}"},
-        "interface-by-argument": ("-genv", "FI_TCP_IFACE", "{aside}"),
         "striping": {
             "MPIR_CVAR_CH4_NETMOD": "ucx",
             "UCX_TLS": "tcp,self",
@@ -126,8 +125,7 @@ WRONG: Mapping[str, Mapping[str, dict[str, str] | tuple[str, ...]]] = {
         },
     },
     "openmpi": {
-        "interface": {"OMPI_MCA_btl_tcp_if_include": "{aside}"},
-        "interface-by-argument": ("--mca", "btl_tcp_if_include", "{aside}"),
+        "interface": ("--mca", "btl_tcp_if_include", "{aside}"),
         "striping": {"OMPI_MCA_btl_tcp_if_include": "{on},{aside}"},
     },
 }
@@ -151,7 +149,7 @@ def measured(directory: Path, testbed: Testbed, size: int) -> Run:
 
 
 @pytest.mark.parametrize("name", ["mpich", "openmpi"])
-def test_an_mpi_that_takes_another_network_or_both_is_caught(
+def test_an_mpi_keeps_to_its_fabric_by_each_transport_and_is_caught_on_another_network_or_on_both(
     tmp_path: Path, lab: Lab, mpis: tuple[Mpi, Mpi], name: str
 ):
     on, aside = (str(lab.testbed().fabric(one).interface) for one in (ON, ASIDE))
@@ -166,12 +164,16 @@ def test_an_mpi_that_takes_another_network_or_both_is_caught(
             return right.model_copy(update={"name": what, **update})
         return right.model_copy(update={"name": what, "mpi_arguments": tuple(map(filled, told))})
 
-    fabrics = (right, *(misled(what, told) for what, told in WRONG[name].items()))
+    transports = (Transport.UCX, Transport.OFI)
+    others = (right.model_copy(update={"name": str(each), "transport": each}) for each in transports)
+    fabrics = (right, *others, *(misled(what, told) for what, told in WRONG[name].items()))
     testbed = lab.testbed().model_copy(update={"fabrics": fabrics, "mpis": mpis})
     run = measured(tmp_path / "run", testbed, 1 << 20)
     reasons = {launch.fabric: launch.summary.facts.invalid_because for launch in run.launches}
-    assert {what: bool(why) for what, why in reasons.items()} == {"right": False, **dict.fromkeys(WRONG[name], True)}
-    assert all("it went another way" in str(reasons[what]) for what in WRONG[name]), reasons
+    wrong = {"right": False, "ucx": False, "ofi": False, **dict.fromkeys(WRONG[name], True)}
+    assert {what: bool(why) for what, why in reasons.items()} == wrong, reasons
+    assert "it went another way" in str(reasons["interface"])
+    assert f"{aside} carried" in str(reasons["striping"])
 
 
 @pytest.mark.parametrize("name", ["mpich", "openmpi"])

@@ -49,7 +49,7 @@ def measurable(incomplete: str) -> list[str]:
     from fabricbench.model import Layer, Pattern  # noqa: PLC0415
 
     return _beginning(
-        (*(pattern.value for pattern in Pattern), *(layer.value for layer in Layer), "workloads"), incomplete
+        (*(pattern.value for pattern in Pattern), *(layer.value for layer in Layer), "workloads", "mpis"), incomplete
     )
 
 

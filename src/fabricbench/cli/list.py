@@ -30,7 +30,7 @@ def register(app: typer.Typer) -> None:
             typer.Argument(
                 metavar="[NAME]",
                 autocompletion=completion.measurable,
-                help="A pattern, an operation or a layer, or `workloads`.",
+                help="A pattern, an operation or a layer, `workloads`, or `mpis`: the MPIs that fabricbench is built with.",
             ),
         ] = None,
         json_: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
@@ -40,7 +40,7 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         """List the layers, patterns, operations and kinds of workload that can be measured, or tell one of them in detail.
 
-        Example: `fabricbench list`, `fabricbench list chaos` or `fabricbench list tcp --json`
+        Example: `fabricbench list`, `fabricbench list chaos`, `fabricbench list tcp --json` or `fabricbench list mpis`
         """
         write_output(as_data(name) if json_ else as_text(name), output)
 
@@ -81,7 +81,7 @@ SAMPLES = {
     Family.WORKLOAD: "one run, by the program's own clock; its checks, its profile and its rate are in launch.json",
 }
 
-WORKLOADS_NAME = "workloads"
+WORKLOADS_NAME, MPIS_NAME = "workloads", "mpis"
 
 WIDTH, INDENT = 110, 13
 
@@ -90,6 +90,8 @@ def as_text(name: str | None) -> str:
     """Return the list, or one of its entries in detail; UsageError for a name that is none."""
     if name == WORKLOADS_NAME:
         return "\n".join(_workloads()) + "\n"
+    if name == MPIS_NAME:
+        return "\n".join(_mpis()) + "\n"
     lines = _overview() if name is None else _detail(_find(name))
     return "\n".join(lines) + "\n"
 
@@ -103,6 +105,8 @@ def as_data(name: str | None) -> str:
         }
     elif name == WORKLOADS_NAME:
         data = {"workloads": _workload_data()}
+    elif name == MPIS_NAME:
+        data = {"mpis": _mpi_data()}
     else:
         found = _find(name)
         data = _layer_data(found) if isinstance(found, Layer) else _pattern_data(PATTERNS[found])
@@ -134,6 +138,44 @@ def _workload_data() -> list[dict[str, Any]]:
         }
         for one in WORKLOADS.values()
     ]
+
+
+def _mpis() -> Iterator[str]:
+    yield "MPIs that fabricbench is built with, by `make`, `pip install` or `fabricbench build`"
+    for one in _mpi_data():
+        state = "" if one["is_current"] else "; from other sources: build it again"
+        yield f"  {one['mpi'] or 'without [[mpi]]'}: {one['library']}, {one['mpicxx']}{state}"
+        yield fill(
+            f"{', '.join(one['programs'])} in {one['folder']}", WIDTH, initial_indent="    ", subsequent_indent="    "
+        )
+
+
+def _mpi_data() -> list[dict[str, Any]]:
+    from fabricbench.launch.building import all_builds  # noqa: PLC0415 - patterns are listed without loading what it needs
+    from fabricbench.launch.mpi import find_starter  # noqa: PLC0415 - the same
+    from fabricbench.native import native_file, native_programs  # noqa: PLC0415 - the same
+
+    usual = find_starter()
+    first = {
+        "mpi": "",
+        "library": usual.mpi,
+        "mpicxx": usual.installation.mpicxx,
+        "folder": str(native_file("build_info.json").parent),
+        "programs": [path.name for path in native_programs()],
+        "is_current": True,
+    }
+    others = [
+        {
+            "mpi": one.mpi,
+            "library": one.library,
+            "mpicxx": one.mpicxx,
+            "folder": str(one.folder),
+            "programs": [path.name for path in one.programs],
+            "is_current": one.is_current,
+        }
+        for one in all_builds()
+    ]
+    return [first, *others]
 
 
 def _find(name: str) -> Layer | Pattern:

@@ -20,12 +20,14 @@ from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.launch import on_subnet
 from fabricbench.launch.building import find_build
 from fabricbench.launch.installation import VERSION_SECONDS, Installation, find_installation, version_text
-from fabricbench.launch.library import mpich, openmpi
-from fabricbench.launch.starter import hydra, srun
+from fabricbench.launch.library import intelmpi, mpich, openmpi
+from fabricbench.launch.library.mvapich import MVAPICH, MVAPICH2
+from fabricbench.launch.starter import hydra, intel_hydra, srun
 from fabricbench.launch.starter.prterun import ORTERUN, PRTERUN
 from fabricbench.launch.starter.template import Template
 from fabricbench.launch.starting import (
     BINDING,
+    ON_INTERFACE,
     PRELOAD,
     WAITING_ASLEEP,
     Given,
@@ -39,8 +41,20 @@ from fabricbench.launch.starting import (
 from fabricbench.native import build_info
 from fabricbench.testbed.model import Fabric, Mpi, Testbed
 
-LIBRARIES: tuple[Library, ...] = (mpich, openmpi)
-STARTERS: tuple[Starter, ...] = (hydra, PRTERUN, ORTERUN, srun)
+LIBRARIES: tuple[Library, ...] = (MVAPICH2, MVAPICH, intelmpi, mpich, openmpi)
+"""MVAPICH and Intel MPI are made of MPICH, and some of their words are its words: they are asked first."""
+
+STARTERS: tuple[Starter, ...] = (hydra, intel_hydra, PRTERUN, ORTERUN, srun)
+
+
+def where_of(fabric: Fabric) -> str:
+    """Return where a node finds its interface: its name, where all nodes have the same, else the subnet."""
+    return fabric.interface or str(fabric.subnet)
+
+
+def _by_node(name: str, template: str, fabric: Fabric) -> str:
+    what = "" if template == ON_INTERFACE else f"{template} "
+    return f"{name}: {what}a node's own in {where_of(fabric)}"
 
 
 @dataclass(frozen=True)
@@ -51,7 +65,7 @@ class Merged:
     """
 
     environment: dict[str, str]
-    by_subnet: dict[str, str]
+    by_node: dict[str, str]
     arguments: tuple[str, ...]
     replaced: tuple[str, ...]
     options: frozenset[str]
@@ -65,7 +79,7 @@ def merged(ours: Selection, preload: Path | None, fabric: Fabric, given: Given) 
     theirs = {**fabric.mpi_environment, **given.environment}
     setters = {
         name: next((one for one in (name, *ours.gives_way.get(name, ())) if one in theirs), None)
-        for name in (*ours.environment, *ours.by_subnet)
+        for name in (*ours.environment, *ours.by_node)
     }
     kept = {name: value for name, value in ours.environment.items() if setters[name] is None}
     environment = {**kept, **{name: value for name, value in theirs.items() if value is not None}}
@@ -77,10 +91,11 @@ def merged(ours: Selection, preload: Path | None, fabric: Fabric, given: Given) 
         )
     if joined := ":".join(str(one) for one in preloads if one):
         environment[PRELOAD] = joined
-    told = {**ours.environment, **{name: f"the interface in {subnet}" for name, subnet in ours.by_subnet.items()}}
+    where = where_of(fabric)
+    told = {**ours.environment, **{name: f"{template} in {where}" for name, template in ours.by_node.items()}}
     return Merged(
         environment,
-        {name: subnet for name, subnet in ours.by_subnet.items() if setters[name] is None},
+        {name: template for name, template in ours.by_node.items() if setters[name] is None},
         given.arguments,
         tuple(
             f"{name}={told[name]} by the testbed's {setter}"
@@ -126,8 +141,9 @@ class MpiStarter:
     def _tokens(self, placement: Placement, fabric: Fabric, program: Sequence[str]) -> list[str]:
         told = self._merged(placement, fabric)
         behind = [*self.installation.inside, *program]
-        for name, subnet in told.by_subnet.items():
-            behind = [sys.executable, "-I", "-S", on_subnet.__file__, name, subnet, *behind]
+        if told.by_node:
+            each = (name if what == ON_INTERFACE else f"{name}={what}" for name, what in told.by_node.items())
+            behind = [sys.executable, "-I", "-S", on_subnet.__file__, " ".join(each), where_of(fabric), *behind]
         pmi = self.library.SLURM_PMI
         environment = {**self.installation.set_variables, **told.environment}
         job = Job(tuple(behind), placement, environment, told.arguments, pmi, told.options)
@@ -149,7 +165,7 @@ class MpiStarter:
             "ranks per node": "" if layout.ranks_per_node is None else str(layout.ranks_per_node),
             "threads per rank": "" if layout.threads_per_rank is None else str(layout.threads_per_rank),
             "mpi environment": shlex.join(f"{name}={value}" for name, value in told.environment.items()),
-            "mpi interface": ", ".join(f"{name}: a node's own in {subnet}" for name, subnet in told.by_subnet.items()),
+            "mpi interface": ", ".join(_by_node(name, template, fabric) for name, template in told.by_node.items()),
             "mpi arguments": shlex.join(told.arguments),
             "mpi replaced": "; ".join(told.replaced),
         }
@@ -173,7 +189,7 @@ class MpiStarter:
             **({} if placement.preload is None else self.library.WAITS_ASLEEP),
             **({} if threads is None else {"OMP_NUM_THREADS": str(threads)}),
         }
-        whole = Selection(ours, selection.by_subnet, selection.gives_way)
+        whole = Selection(ours, selection.by_node, selection.gives_way)
         return merged(whole, placement.preload, fabric, self.starter.parse(fabric.mpi_arguments))
 
 
@@ -210,8 +226,15 @@ def find_starter(wish: str | tuple[str, ...] | None = None, mpi: Mpi | None = No
             f"testbed.starter: found {wish!r}, needed one of {', '.join(known)}{did_you_mean(wish, known)}",
             hint="or write the tokens of another starter, with placeholders (docs/starting.md)",
         )
+    library, library_version = find_library(installation)
+    comes_with = [one.NAME for one in LIBRARIES if wish in one.OWN_STARTERS]
+    if comes_with and library.NAME not in comes_with:
+        raise UsageError(
+            f"testbed.starter: {wish} starts {', '.join(comes_with)}; {installation} is {library.NAME} {library_version}",
+            hint=f"leave `starter` out, or write one of {', '.join((*library.OWN_STARTERS, srun.NAME))}",
+        )
     program, version = _found(named[wish], installation)
-    return MpiStarter(program, named[wish], version, *find_library(installation), installation)
+    return MpiStarter(program, named[wish], version, library, library_version, installation)
 
 
 def _own_starter(installation: Installation) -> MpiStarter:

@@ -1,7 +1,10 @@
-"""Becomes a program, told which interface of this node is in a subnet: `python -I -S on_subnet.py NAME SUBNET PROGRAM...`.
+"""Becomes a program, told what this node has on a fabric: `python -I -S on_subnet.py NAMES WHERE PROGRAM...`.
 
-The interface's name goes into the environment variable NAME. For MPIs that are told of a fabric by the name of an interface, where
-nodes name it differently. Only the standard library, and every descriptor stays open: starters talk to their ranks through one.
+WHERE is the fabric's interface, or its subnet where nodes name that differently. NAMES are environment variables, with spaces
+between them. The interface's name goes into NAME, into NAME=TEMPLATE what the template says of it: `{interface}`, its RDMA port
+as `{rdma}` (mlx5_0:1), `{device}` and `{port}`, or the way that is there, RDMA before TCP: `{way}` the port or the interface,
+`{tls}` for UCX, `{provider}` for libfabric. Only the standard library, and every descriptor stays open: starters talk to their
+ranks through one.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import socket
 import struct
 import sys
 from ipaddress import IPv4Address, IPv4Network
+from pathlib import Path
 
 SIOCGIFCONF = 0x8912
 ENTRY = struct.Struct("16s2xH4s16x")
@@ -25,6 +29,9 @@ NO_INTERFACE = 78
 
 CANNOT_START = 127
 
+OF_RDMA = ("{rdma}", "{device}", "{port}")
+"""What only an interface with an RDMA port has."""
+
 
 def addresses() -> list[tuple[str, IPv4Address]]:
     """Return each IPv4 address of this node with the name of its interface, in the kernel's order."""
@@ -36,17 +43,70 @@ def addresses() -> list[tuple[str, IPv4Address]]:
     return [(name.partition(b"\0")[0].decode(), IPv4Address(address)) for name, _, address in entries]
 
 
+def rdma_port(interface: str, sys_folder: Path = Path("/sys")) -> tuple[str, str] | None:
+    """Return the RDMA device of an interface with its port, as native/core/traffic.cpp finds them; None: it has none.
+
+    The card's own interface names its device, and `dev_port` its port, from 0; a VLAN or bond is known by the port's addresses.
+    """
+    net = sys_folder / "class/net" / interface
+    for device in _names(sys_folder / "class/infiniband"):
+        ports = sys_folder / "class/infiniband" / device / "ports"
+        is_own, position = (net / "device/infiniband" / device).exists(), _word(net / "dev_port")
+        numbers = _names(ports)
+        for number in numbers:
+            is_at_place = len(numbers) == 1 or (position.isdigit() and int(position) + 1 == int(number))
+            ndevs = ports / number / "gid_attrs/ndevs"
+            if (is_own and is_at_place) or interface in {_word(ndevs / index) for index in _names(ndevs)}:
+                return device, number
+    return None
+
+
+def _names(folder: Path) -> list[str]:
+    return sorted(os.listdir(folder)) if folder.is_dir() else []  # noqa: PTH208 - names alone
+
+
+def _word(path: Path) -> str:
+    """Return what a file of sysfs says; nothing where it cannot be read, as entries without an address cannot."""
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
+
+
+def told(template: str, interface: str, port: tuple[str, str] | None) -> str:
+    """Return a template with what the interface has."""
+    device, number = port or ("", "")
+    rdma = f"{device}:{number}"
+    return template.format(
+        interface=interface,
+        rdma=rdma,
+        device=device,
+        port=number,
+        way=rdma if port else interface,
+        tls="ib" if port else "tcp",
+        provider="verbs" if port else "tcp",
+    )
+
+
 def main(arguments: list[str]) -> int:
     """Become the program; return only where that is not possible."""
-    variable, subnet, command = arguments[0], IPv4Network(arguments[1]), arguments[2:]
-    found = addresses()
-    interface = next((name for name, address in found if address in subnet), None)
+    names, where, command = arguments[0], arguments[1], arguments[2:]
+    node, found = os.uname().nodename, addresses()
+    interface: str | None = where
+    if "/" in where:
+        subnet = IPv4Network(where)
+        interface = next((name for name, address in found if address in subnet), None)
     if interface is None:
         there = ", ".join(f"{name} ({address})" for name, address in found) or "none"
-        sys.stderr.write(f"{os.uname().nodename} has no interface in {subnet}; it has {there}\n")
+        sys.stderr.write(f"{node} has no interface in {where}; it has {there}\n")
         return NO_INTERFACE
-    # An alias has a name of its own, eth0:1, and belongs to eth0.
-    os.environ[variable] = interface.partition(":")[0]
+    interface = interface.partition(":")[0]  # an alias has a name of its own, eth0:1, and belongs to eth0
+    port = rdma_port(interface) if "=" in names else None
+    if port is None and any(place in names for place in OF_RDMA):
+        sys.stderr.write(f'{node}: {interface} has no RDMA port; transport = "tcp" needs none\n')
+        return NO_INTERFACE
+    for name, _, template in (one.partition("=") for one in names.split(" ")):
+        os.environ[name] = told(template or "{interface}", interface, port)
     try:
         os.execvp(command[0], command)  # noqa: S606 - tokens, never a shell string
     except OSError as error:

@@ -34,6 +34,9 @@ WORKING_DIRECTORY = "/"
 """Where ranks on several hosts start: one that every host has. A starter would change to its own, the launch's directory, which
 only rank 0's host need have; hydra starts no rank without it."""
 
+ON_INTERFACE = "{interface}"
+"""The template of a variable that names a node's interface (`Selection.by_node`)."""
+
 YIELD_LIBRARY = "libfabricbench-yield.so"
 """How ranks wait where nodes share processors. An MPI library that waits spins and calls sched_yield; two spinning ranks on one
 core starve each other for milliseconds. Preloaded, this lets them sleep until data come, which costs some microseconds of MPI
@@ -88,12 +91,13 @@ class Placement:
 class Selection:
     """What an MPI is told to talk over a fabric.
 
-    `by_subnet`: variables that name an interface, which each node finds by its own address in that subnet. `gives_way`: a variable
-    of ours is left out as well where the testbed sets one of these others, with which it would make no sense.
+    `by_node`: variables whose value each node finds for itself on the fabric's interface, as templates: `{interface}`, `{rdma}` and
+    the others of `launch/on_subnet.py`. `gives_way`: a variable of ours is left out as well where the testbed sets one of these
+    others, with which it would make no sense.
     """
 
     environment: Mapping[str, str]
-    by_subnet: Mapping[str, str] = field(default_factory=dict)
+    by_node: Mapping[str, str] = field(default_factory=dict)
     gives_way: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
@@ -101,18 +105,30 @@ class Library(Protocol):
     """What an MPI needs. A module with these names is one.
 
     `WAITS_ASLEEP` are the variables with which ranks that wait call sched_yield. `SLURM_PMI` is the plugin of `srun --mpi=` that
-    its ranks speak with.
+    its ranks speak with. `OWN_STARTERS` are those that come with such an MPI: one that comes with another does not start its ranks.
     """
 
     NAME: str
     WAITS_ASLEEP: Mapping[str, str]
     SLURM_PMI: str
+    OWN_STARTERS: tuple[str, ...]
 
     def is_it(self, version_text: str) -> bool:
         """Tell from what its starter or its compiler prints of its version whether it is this MPI."""
 
     def selection(self, fabric: Fabric, *, shares_memory: bool) -> Selection:
-        """Return what it is told to talk over a fabric; `shares_memory`: but through memory among ranks of one node."""
+        """Return what it is told to talk over a fabric by its transport; `shares_memory`: but through memory among ranks of a node.
+
+        UsageError (`no_transport`) where it has no such transport.
+        """
+
+
+def no_transport(library: str, fabric: Fabric, reason: str) -> UsageError:
+    """Return the error for a transport that an MPI does not have."""
+    return UsageError(
+        f"fabric {fabric.name}: {library} has no transport {fabric.transport!s}: {reason}",
+        hint="write another `transport` of the [[fabric]]; docs/starting.md has a table of what each MPI can",
+    )
 
 
 @dataclass(frozen=True)
@@ -205,6 +221,6 @@ class Starter(Protocol):
 
 
 def version_in(text: str) -> str:
-    """Return the first word that looks like a version: `5.0.2`."""
-    words = text.replace(")", " ").split()
+    """Return the first word that looks like a version: `5.0.2`, `v5.0.11,`."""
+    words = [word.removeprefix("v").rstrip(",") for word in text.replace(")", " ").split()]
     return next((word for word in words if word[:1].isdigit() and "." in word), "unknown")

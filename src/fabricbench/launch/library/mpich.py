@@ -2,42 +2,46 @@
 
 A fabric is selected through libfabric: `FI_PROVIDER` must be named, else libfabric prefers `sockets`, and without `FI_TCP_IFACE` it
 takes any interface (https://ofiwg.github.io/libfabric/main/man/fi_tcp.7.html). It wants a name, so where a fabric has only a subnet
-each rank finds its own node's interface first (`launch/on_subnet.py`). `MPIR_CVAR_NOLOCAL` keeps ranks on one host from
-talking through shared memory when a network is under test.
+each rank finds its own node's interface first (`launch/on_subnet.py`). Or through UCX. `MPIR_CVAR_NOLOCAL` keeps ranks on one host
+from talking through shared memory when a network is under test.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fabricbench.launch.starting import Selection
-from fabricbench.testbed.model import Fabric
+from fabricbench.launch.library.libfabric import PROVIDER, TCP_INTERFACE, on_tcp, over_ofi, over_ucx
+from fabricbench.launch.starting import Selection, no_transport
+from fabricbench.testbed.model import Fabric, Transport
 
 NAME = "MPICH"
 WAITS_ASLEEP: Mapping[str, str] = {}
 """It yields by itself."""
 SLURM_PMI = "pmi2"
+OWN_STARTERS: tuple[str, ...] = ("hydra",)
 
-NETMOD, PROVIDER, INTERFACE, WITHOUT_MEMORY = (
-    "MPIR_CVAR_CH4_NETMOD",
-    "FI_PROVIDER",
-    "FI_TCP_IFACE",
-    "MPIR_CVAR_NOLOCAL",
-)
+NETMOD, WITHOUT_MEMORY = "MPIR_CVAR_CH4_NETMOD", "MPIR_CVAR_NOLOCAL"
 
 
 def is_it(version_text: str) -> bool:
-    """Tell from what hydra or `mpicxx -v` prints of its version whether it is MPICH."""
+    """Tell from what hydra, `mpicxx -v` or the library prints of its version whether it is MPICH."""
     return "HYDRA" in version_text or "MPICH version" in version_text.replace("Version", "version")
 
 
 def selection(fabric: Fabric, *, shares_memory: bool) -> Selection:
-    """Return what MPICH is told, by what the fabric has: an IP network or none. Another device is one more case."""
-    over_tcp = {NETMOD: "ofi", PROVIDER: "tcp"}
+    """Return what MPICH is told, by what the fabric has: an IP network, with or without RDMA, or none."""
     if not fabric.has_interface:
-        return Selection({**over_tcp, INTERFACE: "lo"})
+        return Selection({NETMOD: "ofi", PROVIDER: "tcp", TCP_INTERFACE: "lo"})
     apart = {} if shares_memory else {WITHOUT_MEMORY: "1"}
-    if fabric.interface is not None:
-        return Selection({**over_tcp, INTERFACE: fabric.interface, **apart})
-    # Another network module takes no notice of it, and a node may have no such address then.
-    return Selection({**over_tcp, **apart}, by_subnet={INTERFACE: str(fabric.subnet)}, gives_way={INTERFACE: (NETMOD,)})
+    match fabric.transport:
+        case Transport.TCP:
+            told, by_node = on_tcp(fabric)
+            # Another network module takes no notice of it, and a node may have no such address then.
+            gives_way = {TCP_INTERFACE: (NETMOD,)} if by_node else {}
+            return Selection({NETMOD: "ofi", **told, **apart}, by_node, gives_way)
+        case Transport.OFI:
+            return Selection({NETMOD: "ofi", **apart}, over_ofi())
+        case Transport.UCX:
+            return Selection({NETMOD: "ucx", **apart}, over_ucx(shares_memory=shares_memory))
+        case Transport.VERBS:
+            raise no_transport(NAME, fabric, "it reaches RDMA devices through ucx or ofi")

@@ -1,0 +1,50 @@
+"""hydra of Intel MPI: another line for hosts than MPICH's, and ranks are bound by variables."""
+
+from __future__ import annotations
+
+from fabricbench.launch.starter import hydra
+from fabricbench.launch.starting import AGENT, BINDING, CONTROL, WORKING_DIRECTORY, Job, Placement
+from fabricbench.testbed.model import Binding
+
+NAME = "intel-hydra"
+PROGRAMS: tuple[str, ...] = ("mpiexec.hydra", "mpiexec")
+REACHES_NODES = False
+
+parse = hydra.parse
+
+
+def is_it(version_text: str) -> bool:
+    """Tell from the output of `mpiexec --version` whether it is Intel's."""
+    return "Intel(R) MPI Library" in version_text
+
+
+def tokens(program: str, job: Job) -> list[str]:
+    """Return the tokens that start the job."""
+    bound = _bound(job.placement) if BINDING not in job.replaced else {}
+    return [
+        program,
+        *_where(job.placement, job.replaced),
+        *("-n", str(job.placement.ranks)),
+        *(token for name, value in {**bound, **job.environment}.items() for token in ("-genv", name, value)),
+        *job.arguments,
+        *job.program,
+    ]
+
+
+def _where(placement: Placement, replaced: frozenset[str]) -> list[str]:
+    if not placement.hosts:
+        return ["-launcher", "fork"]
+    where = ["-launcher", "ssh"]
+    if placement.agent is not None and AGENT not in replaced:
+        where += ["-launcher-exec", str(placement.agent)]
+    if placement.control_interface is not None and CONTROL not in replaced:
+        where += ["-iface", placement.control_interface]
+    # One rank a host and around again: rank i is on host i modulo the hosts.
+    return [*where, "-wdir", WORKING_DIRECTORY, "-hosts", ",".join(placement.hosts), "-ppn", "1"]
+
+
+def _bound(placement: Placement) -> dict[str, str]:
+    binding, threads = placement.layout.binding, placement.layout.threads_per_rank or 1
+    if binding is Binding.NONE:
+        return {"I_MPI_PIN": "0"}
+    return {"I_MPI_PIN_DOMAIN": str(threads) if binding is Binding.CORE and threads > 1 else str(binding)}

@@ -153,7 +153,7 @@ def install_carried(python: Path, environment: Path, wheel: Path) -> None:
     ran(*pip, *download, folder=folder, seconds=INSTALL_SECONDS, variables=home)
     alone = ("unshare", "--net") if os.geteuid() == 0 else ("unshare", "--user", "--map-root-user", "--net")
     settings = (f"--unset={name}" for name in os.environ if name.startswith("PIP_"))
-    offline = ("install", "-q", "--no-index", "--find-links", carried, "fabricbench")
+    offline = ("install", "-q", "--no-compile", "--no-index", "--find-links", carried, "fabricbench")
     ran(*alone, "env", *settings, *pip, *offline, folder=folder, seconds=INSTALL_SECONDS)
     shutil.rmtree(carried)
 

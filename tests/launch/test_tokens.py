@@ -160,7 +160,7 @@ def test_more_ranks_than_hosts_go_around_with_open_mpi(starter: MpiStarter):
 
 def test_open_mpi_over_shared_memory_gets_no_network():
     tokens = OPEN_MPI_5.tokens(HERE, SHM, PROGRAM)
-    assert after(tokens, "btl") == "sm,self"
+    assert after(tokens, "btl") == "vader,self"
     assert after(tokens, "--map-by") == ":OVERSUBSCRIBE"
 
 

@@ -72,7 +72,7 @@ def test_a_transport_names_the_fabrics_interface_shuts_memory_out_or_is_refused_
         assert any(said.get(name) == value for name, value in shut_out.items()) is (
             not may_share and library is not openmpi
         )
-        assert ("sm" in said.get("OMPI_MCA_btl", "").split(",")) is (may_share and library is openmpi)
+        assert ("vader" in said.get("OMPI_MCA_btl", "").split(",")) is (may_share and library is openmpi)
 
 
 def test_over_rdma_ucx_and_libfabric_are_kept_to_the_port_and_over_tcp_to_the_interface():

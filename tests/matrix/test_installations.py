@@ -16,10 +16,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import nlohmann_json
 import pytest
 
 from fabricbench.native import FOLDER_VARIABLE
 from support import openmpi
+from support.scripts import script
 
 pytestmark = [pytest.mark.matrix, pytest.mark.mpi, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -141,6 +143,21 @@ def install(python: Path, environment: Path, *packages: str | Path) -> None:
     ran(*pip, "-c", REPOSITORY / "constraints.txt", *packages, folder=folder, seconds=INSTALL_SECONDS, variables=home)
 
 
+def install_carried(python: Path, environment: Path, wheel: Path) -> None:
+    """Do as `install` does, without any network: from a folder of wheels that was filled where there is one."""
+    folder, carried = environment.parent, environment.with_name("carried")
+    ran(python, "-m", "venv", "--without-pip", environment, folder=folder)
+    pip = (sys.executable, "-m", "pip", "--python", environment / "bin" / "python")
+    home = {"HOME": str(Path.home())}
+    download = ("download", "-q", "-d", carried, "-c", REPOSITORY / "constraints.txt", wheel)
+    ran(*pip, *download, folder=folder, seconds=INSTALL_SECONDS, variables=home)
+    alone = ("unshare", "--net") if os.geteuid() == 0 else ("unshare", "--user", "--map-root-user", "--net")
+    settings = (f"--unset={name}" for name in os.environ if name.startswith("PIP_"))
+    offline = ("install", "-q", "--no-compile", "--no-index", "--find-links", carried, "fabricbench")
+    ran(*alone, "env", *settings, *pip, *offline, folder=folder, seconds=INSTALL_SECONDS)
+    shutil.rmtree(carried)
+
+
 @pytest.fixture(scope="module")
 def folder() -> Iterator[Path]:
     """A folder that every user may enter: pytest's own are this user's alone."""
@@ -165,7 +182,7 @@ def newest(wheel: Path, folder: Path) -> Installation:
 
 @pytest.fixture(scope="module")
 def user(wheel: Path, folder: Path) -> Installation:
-    """The wheel by the oldest Python that everybody may start, called by a user without privileges."""
+    """The wheel, carried by hand, by the oldest Python that everybody may start, called by a user without privileges."""
     become: tuple[str, ...] = ()
     if os.geteuid() == 0:
         if shutil.which("setpriv") is None:
@@ -175,7 +192,7 @@ def user(wheel: Path, folder: Path) -> Installation:
     if not startable:
         pytest.skip("another user may start no Python here: all are in folders of this user's own")
     environment, home = folder / "of-all", folder / "home"
-    install(startable[0].program, environment, wheel)
+    install_carried(startable[0].program, environment, wheel)
     home.mkdir()
     if become:
         os.chown(home, NOBODY, NOBODY)
@@ -225,3 +242,25 @@ def test_the_newest_python_passes_the_tests_that_start_nothing(newest: Installat
     options = ("-q", "-p", "no:cacheprovider", "-c", REPOSITORY / "pyproject.toml", "--rootdir", REPOSITORY)
     done = ran(newest.python, "-m", "pytest", *options, *(REPOSITORY / one for one in PURE), folder=newest.folder)
     assert re.search(r"\d{3,} passed", done.stdout), done.stdout[-500:]
+
+
+def test_cmake_alone_takes_the_mpi_that_is_named_among_several(tmp_path: Path):
+    """As Debian has them: mpicc.mpich beside mpicc.openmpi, of which MPICC names one; no Python package of ours is there."""
+    build, programs = tmp_path / "build", tmp_path / "programs"
+    programs.mkdir()
+    for name in ("mpicc", "mpicxx", "mpiexec"):
+        script(programs / f"{name}.other", f'exec {Path(sys.executable).parent / name} "$@"')
+    own = {"PATH": f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}", "MPICC": "mpicc.other"}
+    json_header = Path(nlohmann_json.__path__[0]) / "include"
+    options = (f"-DNLOHMANN_JSON_INCLUDE_DIR={json_header}", f"-DPython3_EXECUTABLE={sys._base_executable}")
+    ran("cmake", "-S", REPOSITORY, "-B", build, "-G", "Ninja", *options, folder=tmp_path, variables=own)
+    told = json.loads((build / "build_info.json").read_text())
+    assert (told["mpicxx"], told["mpiexec"]) == (str(programs / "mpicxx.other"), str(programs / "mpiexec.other"))
+    wrong = ran(
+        *("cmake", "-S", REPOSITORY, "-B", tmp_path / "again", "-G", "Ninja", *options),
+        folder=tmp_path,
+        is_checked=False,
+        variables={**own, "MPICC": "mpicc.none"},
+    )
+    assert wrong.returncode != 0
+    assert "found MPICC=mpicc.none, needed a program" in " ".join(wrong.stderr.split())

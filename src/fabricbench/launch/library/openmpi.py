@@ -19,6 +19,9 @@ SLURM_PMI = "pmix"
 PARAMETER = "OMPI_MCA_"
 WAITS_ASLEEP: Mapping[str, str] = {f"{PARAMETER}mpi_yield_when_idle": "1"}
 
+MEMORY = "vader"
+"""Shared memory: Open MPI 4 knows it by this name alone, 5 by `sm` and by this one."""
+
 
 def is_it(version_text: str) -> bool:
     """Tell from what a starter or `mpicxx --showme:version` prints of its version whether it is Open MPI's."""
@@ -32,9 +35,9 @@ def selection(fabric: Fabric, *, shares_memory: bool) -> Selection:
     """
     pml, btl, where = (PARAMETER + name for name in ("pml", "btl", "btl_tcp_if_include"))
     if not fabric.has_interface:
-        return Selection({pml: "ob1", btl: "sm,self"})
+        return Selection({pml: "ob1", btl: f"{MEMORY},self"})
     network = str(fabric.subnet) if fabric.subnet is not None else str(fabric.interface)
-    own = {btl: "tcp,sm,self" if shares_memory else "tcp,self", where: network}
+    own = {btl: f"tcp,{MEMORY},self" if shares_memory else "tcp,self", where: network}
     gives_way = {where: (f"{PARAMETER}btl_tcp_if_exclude",)}  # it refuses to start with both
     match fabric.transport:
         case Transport.TCP:

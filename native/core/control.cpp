@@ -23,10 +23,11 @@ constexpr double shortest_hearing_seconds = 1;
 constexpr double share_for_hearing = 0.25;
 
 // Who is silent is asked when the patience is over, and answers within 20 ms where it waits, too; on a busy machine a
-// little later. One that does has so much of the patience, in all, to say for whom: less than a HangAlarm leaves it.
+// little later. One that does has so much of the patience, in all, to say for whom: more than it takes to ask in its
+// turn and to wait for the answer, less than a HangAlarm leaves it.
 constexpr double longest_answer_seconds = 0.5;
 constexpr double share_for_answer = 0.125;
-constexpr double share_where_it_waits = 1.25;
+constexpr double share_where_it_waits = 1.35;
 
 double seconds_since(std::uint64_t begin_ns) { return static_cast<double>(KernelClock::now() - begin_ns) * 1e-9; }
 

@@ -39,12 +39,17 @@ inline bool is_payload(std::span<const std::byte> payload, std::uint64_t seed) {
   return std::ranges::all_of(payload, [&](std::byte each) { return each == bytes.next(); });
 }
 
-/// What an answer holds where messages are verified: every byte has moved on by one, and every bit within its byte, so
-/// that what both ways do alike to a message does not undo itself.
+inline constexpr std::uint64_t turning_seed = 1;
+
+/// What an answer holds where messages are verified: to every byte an odd number is added that belongs to its place,
+/// and its bits move on, so that what both ways do alike to a message does not undo itself. Complements and bytes that
+/// changed places show in the sum (and would not where twice the number is 0), a flipped first bit in the moving alone.
 inline void turn_payload(std::span<std::byte> payload) {
-  if (payload.empty()) return;
-  std::ranges::rotate(payload, payload.end() - 1);
-  for (std::byte& each : payload) each = std::byte{std::rotl(std::to_integer<std::uint8_t>(each), 1)};
+  PayloadBytes numbers(turning_seed);
+  for (std::byte& each : payload) {
+    const unsigned sum = std::to_integer<unsigned>(each) + (std::to_integer<unsigned>(numbers.next()) | 1U);
+    each = std::byte{std::rotl(static_cast<std::uint8_t>(sum), 3)};
+  }
 }
 
 /// Follows the sequence numbers of a stream and counts what did not come as it was sent.

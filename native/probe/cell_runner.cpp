@@ -317,15 +317,20 @@ void CellRunner::run_operation(Cell& cell) {
   Task task = task_of(cell, context_.plan.token, unused_sequence);
   MPI_Comm communicator = MPI_COMM_NULL;
   std::unique_ptr<PreparedOperation> operation;
-  cell.agreement.on([&] { communicator = communicator_of(cell.team); });
+  try {
+    cell.agreement.on([&] { communicator = communicator_of(cell.team); });
+  } catch (const AgreedFailure&) {
+    communicators_.erase(cell.team.world_ranks());  // whoever has one is alone with it, and frees none that others lack
+    throw;
+  }
   cell.agreement.on([&] { operation = prepare_operation(communicator, task); });
   cell.agreement.on([&] { operation->open(); });
-  cell.agreement.on([&] {
-    operation->verify();
-    refuse_wrong(task.counters);
-  });
-  task.start_ns = common_start(cell);
   try {
+    cell.agreement.on([&] {
+      operation->verify();
+      refuse_wrong(task.counters);
+    });
+    task.start_ns = common_start(cell);
     cell.agreement.on([&] { counted(cell, [&] { return operation->run(); }); });
   } catch (const AgreedFailure&) {
     operation->close();

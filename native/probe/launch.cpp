@@ -292,6 +292,7 @@ void follow_plan(Control& control, const Plan& plan, RecordWriter* writer, const
   control.set_patience(plan.patience_seconds);
   MPI_Comm data = MPI_COMM_NULL;
   MPI_Comm_dup(MPI_COMM_WORLD, &data);
+  MPI_Comm_set_errhandler(data, MPI_ERRORS_RETURN);  // what fails there fails its cell
   GlobalClock global_clock = needs_clocks(plan) ? GlobalClock(control, data, clock_identity()) : GlobalClock();
   const LaunchContext context{.control = control,
                               .plan = plan,

@@ -439,6 +439,12 @@ def test_where_little_crossed_any_interface_nobody_knows_the_path_and_control_tr
     )
 
 
+def test_what_ranks_print_is_not_held_against_the_fabric_either():
+    made = record(Layer.MPI, Pattern.WORKLOAD, eth1=(10_000, 10_000), eth0=(1_000, 29_000))
+    assert prove_path(made, NETWORK, printed_bytes=28_000).verdict is Proof.PROVEN
+    assert prove_path(made, NETWORK, printed_bytes=1_000).verdict is Proof.UNKNOWN
+
+
 def test_what_ranks_print_proves_no_path_that_a_stray_packet_took():
     misled = record(Layer.MPI, Pattern.WORKLOAD, eth1=(43, 0), eth0=(100_000, 3_000_000))
     assert prove_path(misled, NETWORK, printed_bytes=2_500_000).verdict is Proof.UNKNOWN

@@ -340,6 +340,24 @@ def test_lines_of_ranks_within_others_are_told_from_the_programs_own(stdout: str
     assert told.why_not(2, is_cut=False) is None
 
 
+@pytest.mark.parametrize(
+    "tags",
+    [
+        ("[0] ", "[1] "),
+        ("[1,0]<stdout>: ", "[1,1]<stdout>: "),
+        ("[prterun-n0-7@1,0]<stdout>: ", "[prterun-n0-7@1,1]<stdout>: "),
+        (" 0: ", "11: "),
+    ],
+)
+def test_tags_of_lines_that_are_not_the_programs_go_with_them(tags: tuple[str, str]):
+    first, second = tags
+    stdout = f"{first}{rank_line(0, 6)}{second}{rank_line(1, 7)}{first}{MPI_LINE}MPICH 5\n{first}time 3\n{second}done\n"
+    told = adapter.told_around(stdout)
+    assert [one.rank for one in told.all_of(2)] == [0, 1]
+    assert (told.mpi_library, told.own) == ("MPICH 5", f"{first}time 3\n{second}done\n")
+    assert adapter.told_around(f"[0] half {rank_line(0, 6)}a line\n").own == "[0] half a line\n"
+
+
 def lines_of(*ranks: int) -> str:
     return "".join(rank_line(rank, 100 + rank) for rank in ranks)
 

@@ -128,6 +128,28 @@ TEST(SeveralRanks, OfThoseThatWaitWhoWaitsForTheOneThatHangsSaysSoAndNoOther) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
+// Rank 0 hangs, for which 1 waits, for which 2 and 3 wait: 1, further up, asks later than they do.
+TEST(SeveralRanks, WhoAsksARankBelowItHasTimeToSayThatItHangs) {
+  Control control;
+  if (control.size() < 4) GTEST_SKIP() << "needs four ranks";
+  constexpr double patience_seconds = 3;
+  control.set_patience(patience_seconds);
+  MPI_Barrier(MPI_COMM_WORLD);
+  const int awaited = control.rank() > 1 ? 1 : 0;
+  if (control.rank() == 0) std::this_thread::sleep_for(std::chrono::duration<double>(patience_seconds * 1.4));
+  try {
+    control.receive(control.rank() == 0 ? 1 : awaited, 9);
+    ADD_FAILURE() << "nothing was sent";
+  } catch (const ControlError& error) {
+    EXPECT_EQ(control.rank(), 1) << error.what();
+    control.end_all(1, error.what());
+  } catch (const LaunchEnded& ended) {
+    EXPECT_EQ(ended.rank(), 1) << ended.what();
+    control.confirm(ended);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
 TEST(SeveralRanks, OneThatIsAskedAndThenGoesOnIsNotGivenUp) {
   Control control;
   if (control.size() < 4) GTEST_SKIP() << "needs four ranks";

@@ -165,7 +165,7 @@ def _prove_cell(
                 unknown = "" if violations else doubt
             elif payload.is_unknown:
                 stray = STRAY_BYTES + (0 if fabric.is_emulated else STRAY_BYTES_S * _span_seconds(end))
-                unknown = _too_little(own_ways, carried, others, stray)
+                unknown = _too_little(own_ways, carried, others, stray, printed)
     return CellProof(
         cell=cell.id,
         layer=cell.layer,
@@ -274,15 +274,15 @@ def _rather_elsewhere(own_ways: str, carried: InterfaceBytes, others: Mapping[st
     return f"{own_ways} carried only {mine} B and {name} {most} B" if most > max(mine, CONTROL_BYTES) + printed else ""
 
 
-def _too_little(own_ways: str, carried: InterfaceBytes, others: Mapping[str, int], stray: float) -> str:
+def _too_little(own_ways: str, carried: InterfaceBytes, others: Mapping[str, int], stray: float, printed: int) -> str:
     """Return why nobody can tell over which interface such a program has talked; empty if over the fabric's.
 
-    What that carried must be more than a network's own, and more than any other's: beyond control traffic only what ranks print
-    may be more there (`_rather_elsewhere`).
+    What that carried must be more than a network's own, and more than any other's but for what ranks printed: beyond control
+    traffic only that may be more there (`_rather_elsewhere`).
     """
     mine = carried.sent + carried.received
     name, most = _most(others)
-    if mine > max(stray, min(most, CONTROL_BYTES)):
+    if mine > max(stray, min(most - printed, CONTROL_BYTES)):
         return ""
     beside = f" and {name} {most} B" if most else ""
     return f"{own_ways} carried {mine} B{beside}: too little crossed any interface to tell by which its ranks talked"

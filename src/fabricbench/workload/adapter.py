@@ -42,10 +42,14 @@ Parameters = dict[str, str | int | float]
 MOST_OUTPUT_BYTES = 64 * 1024 * 1024
 """Of a file that is searched: what is beyond it, in the middle, is not read."""
 
-OF_RANK, OF_MPI = re.compile(rf"{RANK_LINE}(\{{[^{{}}\n]*\}})[^\S\n]*\n?"), re.compile(rf"{MPI_LINE}(.*)\n?")
+TAG = r"(?:^(?:\[[^\]\n]*\](?:<\w+>)?:? ?| *\d+: ))?"
+"""What a starter that is told to puts before each line (hydra `[0] `, prterun `[1,0]<stdout>: `, srun ` 0: `); goes with it."""
+
+OF_RANK = re.compile(rf"{TAG}{RANK_LINE}(\{{[^{{}}\n]*\}})[^\S\n]*\n?", re.MULTILINE)
+OF_MPI = re.compile(rf"{TAG}{MPI_LINE}(.*)\n?", re.MULTILINE)
 """Lines of `counted`, wherever they begin: another rank may have written half a line before."""
 
-BROKEN = re.compile(rf"^{RANK_LINE}.*\n?", re.MULTILINE)
+BROKEN = re.compile(rf"^{TAG}{RANK_LINE}.*\n?", re.MULTILINE)
 
 MOST_OF_A_NAME = 100
 """Letters of a start's name: it is part of the name of a launch's directory."""

@@ -85,6 +85,13 @@ class Place:
     fabric: Fabric
     build: Path | None = None
 
+    @property
+    def interface_options(self) -> list[str]:
+        """Where a program of ours finds the fabric's interface, as its options."""
+        fabric = self.fabric
+        interface = ["--interface", fabric.interface] if fabric.interface is not None else []
+        return [*interface, *(["--subnet", str(fabric.subnet)] if fabric.subnet is not None else [])]
+
 
 @dataclass(frozen=True)
 class Output:

@@ -221,16 +221,11 @@ class FarmStart(Start):
 
     def tokens(self, place: Place) -> list[str]:
         """Return its tokens: the record goes into the launch's directory, where rank 0 finds what it is told."""
-        where, fabric = [], place.fabric
-        if fabric.has_interface and fabric.interface is not None:
-            where += ["--interface", fabric.interface]
-        if fabric.has_interface and fabric.subnet is not None:
-            where += ["--subnet", str(fabric.subnet)]
         return [
-            str(native_file(PROGRAM)),
+            str(native_file(PROGRAM, place.build)),
             "--output",
             str(place.directory / RECORD),
-            *where,
+            *place.interface_options,
             str(place.directory / PLAN),
         ]
 

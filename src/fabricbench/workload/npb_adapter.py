@@ -139,13 +139,8 @@ class KernelStart(Start):
             found = find_official(self._kernel, self.problem_class, self.ranks, folder).absolute()
             return counted.wrapped(official_program(found), place.directory / counted.AROUND)
         run = NpbRun(kernel=self._kernel, problem_class=self.problem_class, repetitions=self.repetitions)
-        where, fabric = [], place.fabric
-        if fabric.has_interface and fabric.interface is not None:
-            where += ["--interface", fabric.interface]
-        if fabric.has_interface and fabric.subnet is not None:
-            where += ["--subnet", str(fabric.subnet)]
         program = native_file(PROGRAM, place.build)
-        return [*npb_program(run, place.directory / KERNEL_RECORDS, program), *where]
+        return [*npb_program(run, place.directory / KERNEL_RECORDS, program), *place.interface_options]
 
     def is_well(self, exit_code: int | None) -> bool:
         """Tell whether it ran to its end, whatever its results."""

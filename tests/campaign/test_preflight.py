@@ -246,7 +246,7 @@ def test_a_wrong_interface_is_a_mistake_in_the_testbed():
 def begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
     """A run on the rack of which nothing is measured yet, and that would measure nothing if it went on."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr(running, "_execute", lambda *_: None)
+    monkeypatch.setattr(running, "_execute", lambda *_, **__: None)
     place = rack_of()
     directory = RunDirectory(tmp_path / "run")
     directory.create()

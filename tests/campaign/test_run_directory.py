@@ -149,7 +149,7 @@ def test_a_line_of_the_journal_is_on_the_disk_when_it_is_told(tmp_path: Path, mo
 def test_what_a_kill_left_half_written_is_gone_once_the_run_goes_on(
     tmp_path: Path, testbed: Testbed, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(running, "_execute", lambda *_: None)
+    monkeypatch.setattr(running, "_execute", lambda *_, **__: None)
     directory = RunDirectory(tmp_path)
     plan = plan_run(QUICK, testbed, seed=1)
     local = testbed.model_copy(update={"launcher": Launcher.LOCAL})

@@ -37,7 +37,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[StoredPlan]:
     """The plans that were followed, and nothing starts."""
     found: list[StoredPlan] = []
     monkeypatch.setattr(running, "pass_preflight", lambda *_: SKIPPED)
-    monkeypatch.setattr(running, "_execute", lambda _directory, stored, *_: found.append(stored))
+    monkeypatch.setattr(running, "_execute", lambda _directory, stored, *_, **__: found.append(stored))
     return found
 
 
@@ -158,6 +158,7 @@ def test_a_plan_that_asks_for_our_own_programs_is_resumed_whoever_wrote_it(
             "told -launcher-exec /e",
         ),
         (lambda data: data["venue"]["given"].update(launcher="ssh"), "ssh logs in on a, b"),
+        (lambda data: data["venue"]["given"].update(reach=["/e", "{node}", "{line}"]), "nodes are reached by /e"),
         (
             lambda data: data["venue"]["given"].update(starter=["/e", "{program}"]),
             "ranks are started by /e '{program}'",

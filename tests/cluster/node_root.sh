@@ -33,4 +33,6 @@ pivot_root . before
 umount -l /before
 rmdir /before
 echo ready
-exec sleep 3600
+# A shell that waits takes in whatever its programs leave behind, as a node's first process does.
+sleep 3600 &
+wait $!

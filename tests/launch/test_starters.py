@@ -20,8 +20,8 @@ from fabricbench.launch.mpi import MpiStarter, find_starter
 from fabricbench.launch.ssh import SshLauncher
 from fabricbench.launch.starter import hydra, srun
 from fabricbench.launch.starter.prterun import ORTERUN, PRTERUN
-from fabricbench.launch.starter.template import Template
-from fabricbench.launch.starting import Placement
+from fabricbench.launch.starter.template import Template, check_reach, reached
+from fabricbench.launch.starting import Job, Placement
 from fabricbench.model import Layer, Pattern
 from fabricbench.native import build_info
 from fabricbench.record.store import Run
@@ -117,12 +117,67 @@ def test_a_template_is_filled_in_token_by_token():
     [
         (("aprun", "{rank}", "{program}"), "{rank} is no placeholder; did you mean 'ranks'?"),
         (("aprun", "-n", "{ranks}"), "its tokens start no program"),
+        (("flux", "--env={name}", "{program}"), "lacks {value}"),
     ],
 )
 def test_a_template_that_cannot_start_a_program_is_refused(template: tuple[str, ...], said: str):
     with pytest.raises(UsageError) as raised:
         Template(template)
     assert said in raised.value.message
+
+
+SETTINGS = {"A": "1", "B": "2 3"}
+
+
+@pytest.mark.parametrize(
+    ("template", "started"),
+    [
+        (("flux", "-n", "{ranks}", "--env={name}={value}", "{program}"), ("-n", "2", "--env=A=1", "--env=B=2 3")),
+        (("jsrun", "-E", "{name}={value}", "-n{ranks}", "{program}"), ("-E", "A=1", "-E", "B=2 3", "-n2")),
+        (("mpiexec", "-genv", "{name}", "{value}", "{program}"), ("-genv", "A", "1", "-genv", "B", "2 3")),
+        (("prog", "--quiet", "--set={name}={value}", "{program}"), ("--quiet", "--set=A=1", "--set=B=2 3")),
+    ],
+)
+def test_a_template_with_an_option_for_variables_has_it_once_for_each(
+    template: tuple[str, ...], started: tuple[str, ...]
+):
+    job = Job(tuple(PROGRAM), Placement(2, NODES), SETTINGS)
+    assert Template(template).tokens(template[0], job) == [template[0], *started, *PROGRAM]
+    bare = Template(template).tokens(template[0], Job(tuple(PROGRAM), Placement(2, NODES)))
+    assert not any("{" in token or token in ("-E", "-genv") for token in bare)
+
+
+def test_a_template_hands_a_shell_one_line():
+    job = Job(tuple(PROGRAM), Placement(2, NODES), SETTINGS)
+    assert Template(("sh", "-c", "{line}")).tokens("sh", job) == ["sh", "-c", "env A=1 'B=2 3' probe 'a plan'"]
+
+
+def test_reach_runs_a_program_on_a_node_in_the_place_of_ssh():
+    assert reached(("kubectl", "exec", "-i", "{node}", "--", "{program}"), "n1", PROGRAM) == [
+        *("kubectl", "exec", "-i", "n1", "--"),
+        *PROGRAM,
+    ]
+    assert reached(("ssh", "-p", "22", "{node}", "{line}"), "n1", PROGRAM)[-1] == "probe 'a plan'"
+    nodes = tuple(Node(name=name) for name in NODES)
+    testbed = Testbed(
+        name="pods", launcher=Launcher.SSH, nodes=nodes, fabrics=(NET,), reach=("in", "{node}", "{program}")
+    )
+    assert SshLauncher(SRUN, testbed).in_node("n0", PROGRAM) == ["in", "n0", *PROGRAM]
+
+
+@pytest.mark.parametrize(
+    ("reach", "said"),
+    [
+        (("kubectl", "exec", "{node}"), "{program} is missing"),
+        (("sh", "-c", "{line}"), "{node} is missing"),
+        (("in", "{host}", "{program}"), "{host} is no placeholder"),
+    ],
+)
+def test_a_reach_that_reaches_nothing_is_refused(reach: tuple[str, ...], said: str):
+    with pytest.raises(UsageError) as raised:
+        check_reach(reach)
+    assert said in raised.value.message
+    assert "reach" in str(raised.value.message)
 
 
 def test_arguments_without_a_place_in_a_template_are_refused():
@@ -231,8 +286,8 @@ def test_a_run_in_an_allocation_is_started_by_srun_and_asks_its_nodes_through_it
     assert facts.is_valid, facts.invalid_because
     assert facts.conditions["starter"] == "srun 22.05.8"
     told = fake_srun.steps(program)
-    assert len(told) == 2 + 2, "each node was asked once, and two launches were started"
-    assert all("--nodelist=c1,c2" in step for step in told[2:])
+    assert len(told) == 2 + 1 + 2, "each node was asked once, rank 0's what it sees, and two launches were started"
+    assert all("--nodelist=c1,c2" in step for step in told[3:])
 
 
 @pytest.mark.lab

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fabricbench.launch.launcher import Command
+from fabricbench.launch.launcher import Command, OnThisMachine
 from fabricbench.launch.watch import guarded
 from fabricbench.record.launch import CellLateness
 from fabricbench.testbed.model import Fabric, Lost
@@ -15,13 +15,16 @@ from fabricbench.testbed.model import Fabric, Lost
 FAKE_PROBE = Path(__file__).with_name("fake_probe.py")
 
 
-class FakeLauncher:
+class FakeLauncher(OnThisMachine):
     """Notes what was started; `behave` says how the next starts of a launch go."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self.started: list[str] = []
         self.what_is_lost: Lost | None = None
+        self.silent: dict[str, str] = {}
+        self.nodes_die_in: dict[str, dict[str, str]] = {}
+        """Launches in which nodes fail: these do not answer from then on, each for a reason; the launch behaves as it is told."""
         directory.mkdir(exist_ok=True)
 
     def behave(self, launch_id: str, *words: str) -> None:
@@ -31,6 +34,7 @@ class FakeLauncher:
         del fabric, ranks, program
         launch_id, plan = directory.name, directory / "plan.json"
         self.started.append(launch_id)
+        self.silent |= self.nodes_die_in.pop(launch_id, {})
         return Command(
             guarded([sys.executable, "-S", str(FAKE_PROBE), str(plan), str(self._directory / launch_id)]), directory
         )
@@ -42,6 +46,9 @@ class FakeLauncher:
     def conditions(self, fabric: Fabric) -> Mapping[str, str]:
         del fabric
         return {"mpi waits": "not at all"}
+
+    def failed_nodes(self) -> Mapping[str, str]:
+        return self.silent
 
     def lost(self) -> Lost | None:
         return self.what_is_lost

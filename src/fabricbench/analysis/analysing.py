@@ -145,6 +145,7 @@ def analyse(
             seed=manifest.seed,
             more=paragraphs,
             origins=origins,
+            lost_nodes={node for run in every_run for loss in run.manifest.losses for node in loss.reasons},
         ),
         inventory=manifest.inventory,
         **found,

@@ -40,6 +40,14 @@ The value of an imported launch is the number that its program told, as a whole 
 median, or of rates their mean.
 """
 
+FAILED_NODES = """
+Nodes that fail: a run that goes on without them ({nodes}) measures all of a block on the same nodes. A block that was
+not whole when they failed was begun again on the rest, and what it had measured before is kept aside and enters nothing.
+Rank i is on node i modulo the nodes that are left: a test whose ranks are on other nodes since then is another test,
+with blocks and verdicts of its own, and a test of all nodes has fewer ranks; a test whose ranks stayed where they were
+goes on as the same.
+"""
+
 SUMMARIES = """
 {values} What stands for a
 fabric alone (curves, ladder, operations) is the median of these values over launches, with its {level} interval from
@@ -123,8 +131,12 @@ def method(
     seed: int,
     more: Iterable[str] = (),
     origins: Collection[Origin] = (Origin.MEASURED,),
+    lost_nodes: Collection[str] = (),
 ) -> tuple[str, ...]:
-    """Return the paragraphs for what is repeated, and for where launches come from; `more` are those of its chapters."""
+    """Return the paragraphs for what is repeated, and for where launches come from; `more` are those of its chapters.
+
+    `lost_nodes` are those that a run went on without.
+    """
     is_imported = Origin.IMPORTED in origins
     is_ours = any(origin is not Origin.IMPORTED for origin in origins) or not origins
     values = OF_SAMPLES * is_ours + OF_TEXTS * is_imported
@@ -134,12 +146,25 @@ def method(
         "error": percent(1.0 - confidence),
         "margin": percent(margin),
         "seed": seed,
+        "nodes": ", ".join(sorted(lost_nodes)),
         "equivalent": EQUIVALENT_LAUNCHES,
     }
     compared = {Replication.BLOCKS: PAIRED, Replication.RUNS: RUNS, Replication.LAUNCHES: UNPAIRED}[replication]
     promise = () if replication is Replication.LAUNCHES else (FIRST_SCREEN,)
     launches = (LAUNCHES,) * is_ours + (IMPORTED,) * is_imported
-    texts = (*launches, SUMMARIES, compared, *promise, CORRECTION, LOOKS, VERDICTS, CROSSOVERS, LADDER, *more)
+    texts = (
+        *launches,
+        *((FAILED_NODES,) if lost_nodes else ()),
+        SUMMARIES,
+        compared,
+        *promise,
+        CORRECTION,
+        LOOKS,
+        VERDICTS,
+        CROSSOVERS,
+        LADDER,
+        *more,
+    )
     return tuple(" ".join(text.split()).format(**facts) for text in texts)
 
 

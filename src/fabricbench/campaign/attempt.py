@@ -7,6 +7,7 @@ It starts the measurer, or a workload of whichever kind (`workload.adapter`). Wh
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import join
@@ -18,6 +19,7 @@ from fabricbench.campaign.plan import RECORDS_FILE, RunPlan
 from fabricbench.campaign.run_directory import RunDirectory
 from fabricbench.launch.launcher import Command, Launcher
 from fabricbench.launch.mpi import programs_of
+from fabricbench.launch.staging import NotStaged
 from fabricbench.launch.watch import STDERR_FILE, STDOUT_FILE, Outcome
 from fabricbench.native import native_file
 from fabricbench.patterns import PATTERNS, Family
@@ -196,10 +198,14 @@ def _output(directory: Path) -> Output:
 
 @dataclass(frozen=True)
 class Attempt:
-    """A launch that is about to be started. `patience_seconds`: what the measurer was told of ranks that are silent."""
+    """A launch that is about to be started. `patience_seconds`: what the measurer was told of ranks that are silent.
+
+    `there` is its directory as rank 0 sees it.
+    """
 
     launch: LaunchPlan
     directory: Path
+    there: Path
     start: Start
     command: Command
     patience_seconds: float | None
@@ -229,10 +235,12 @@ class Attempts:
         One whose record is whole but was not stored before a crash is stored now: how its program ended is unknown.
         """
         self._directory.finish_setting_aside(launch.launch_id)
+        directory = self._directory.launch(launch.launch_id)
+        with suppress(NotStaged):  # of a session that died: what is still on the node of rank 0
+            self._launcher.collect(directory)
         stored = self._directory.stored(launch)
         if stored is not None:
             return stored if stored.is_finished else None
-        directory = self._directory.launch(launch.launch_id)
         written = start_of(launch, self._plan).read(directory)
         if written is None or not written.record.is_complete or not written.is_at_end:
             return None
@@ -246,16 +254,36 @@ class Attempts:
         """Return what of the testbed has ended."""
         return self._launcher.lost()
 
+    def failed_nodes(self) -> Mapping[str, str]:
+        """Return which nodes do not answer, and why."""
+        return self._launcher.failed_nodes()
+
     def prepare(self, launch: LaunchPlan) -> Attempt:
-        """Write a launch's plan into its directory, which is emptied, and build its command."""
+        """Write a launch's plan into its directory, which is emptied, bring it where rank 0 sees it, and build its command.
+
+        Raises NotStaged where the node of rank 0 cannot be given it.
+        """
         directory = self._directory.prepare(launch.launch_id)
         plan = self._plan.probe_plan(launch)
         replace_text(directory / PLAN_FILE, plan.model_dump_json(by_alias=True, indent=1) + "\n")
         start = start_of(launch, self._plan)
         start.stage(directory)
+        there = self._launcher.stage(directory)
         fabric, ranks = self._plan.fabric(launch.fabric), self._plan.ranks_of(launch)
-        command = self._launcher.command(fabric, start.program(directory), directory, ranks)
-        return Attempt(launch, directory, start, command, plan.patience_seconds, self._launcher.switches())
+        command = self._launcher.command(fabric, start.program(there), directory, ranks)
+        return Attempt(launch, directory, there, start, command, plan.patience_seconds, self._launcher.switches())
+
+    def silent_seconds(self, attempt: Attempt) -> float | None:
+        """Return how long an attempt has written nothing on rank 0's node; None where that is to be seen here."""
+        return self._launcher.silent_seconds(attempt.directory, attempt.start.outputs(attempt.directory))
+
+    def collect(self, attempt: Attempt) -> str | None:
+        """Bring back what an attempt wrote on rank 0's node; return why that cannot be had."""
+        try:
+            self._launcher.collect(attempt.directory)
+        except NotStaged as error:
+            return error.message
+        return None
 
     def store(self, attempt: Attempt, ended: Outcome | None, *, is_spoilt: bool = False) -> Stored | None:
         """Convert what an attempt wrote, whole or cut short; None if it wrote no record.

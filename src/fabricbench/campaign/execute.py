@@ -27,6 +27,7 @@ from fabricbench.campaign.events import (
 )
 from fabricbench.campaign.failure import (
     NO_SPACE,
+    Ended,
     Failure,
     TestbedLost,
     does_not_start,
@@ -34,6 +35,7 @@ from fabricbench.campaign.failure import (
     is_full,
     is_hopeless,
     no_space,
+    nodes_failed,
     run_incomplete,
     testbed_lost,
 )
@@ -41,8 +43,9 @@ from fabricbench.campaign.order import Group, LaunchPlan, groups_of, is_close
 from fabricbench.campaign.plan import RunPlan
 from fabricbench.campaign.run_directory import RunDirectory
 from fabricbench.errors import Interrupted
-from fabricbench.launch.launcher import Launcher
-from fabricbench.launch.watch import Growth, Outcome, run_watched
+from fabricbench.launch.launcher import Command, Launcher
+from fabricbench.launch.staging import NotStaged
+from fabricbench.launch.watch import STDERR_FILE, Growth, Outcome, run_watched
 from fabricbench.quantity import format_duration, without_numbers
 from fabricbench.record.atomic import explained
 from fabricbench.record.integrity import LAUNCH
@@ -85,6 +88,7 @@ class Execution:
 
     def run(self) -> None:
         """Run what is left. Raises RunIncomplete, EnvironmentLacks or Interrupted; what was measured is kept in each case."""
+        self._tell_of_losses()
         blocks = self._last_ordered()
         self._adopt_finished(launch for block in blocks for group in block for launch in group.launches)
         total = len(self._plan.launches)
@@ -130,7 +134,12 @@ class Execution:
             failure = self._try(launch)
             if failure is None:
                 continue
-            self._notify(LaunchFailed(launch, failure.reason, is_retried=not is_last_try))
+            # Where a signal has ended the launch, a job's end say, no node has failed: the run ends here.
+            self._notify(Tick(self._seconds_left(self._waiting.values())))
+            failed_nodes = self._attempts.failed_nodes()
+            self._notify(LaunchFailed(launch, failure.reason, is_retried=not is_last_try and not failed_nodes))
+            if failed_nodes:
+                raise nodes_failed(failure, failed_nodes, self._directory.path)
             if is_last_try:
                 self._given_up.append(failure)
             self._stop_if_hopeless(failure)
@@ -154,9 +163,11 @@ class Execution:
     def _last_ordered(self) -> list[list[Group]]:
         """Return the groups of each block, one that was run again in the order in which it was begun again last.
 
-        A crash may have come before all of such a group was set aside; the rest is now, for it has places of the order before.
+        A crash may have come before all of such a group was set aside; the rest is now, for it has places of the order before. So
+        is all that was measured on other nodes than its block is now, since some have failed.
         """
         orders: dict[str, list[str]] = {}
+        moved: set[str] = set()
         started: set[str] = set()
         for entry in self._journal.entries():
             if entry.event is Happened.AGAIN:
@@ -164,14 +175,29 @@ class Execution:
                 order = [str(each) for each in order] if isinstance(order, list) else []
                 orders[str(entry.facts.get("group"))] = order
                 started.difference_update(order)
+            elif entry.event is Happened.LOST:
+                kept = entry.facts.get("kept", [])
+                again = [launch for launch in self._plan.launches if launch.block not in kept]
+                moved = {launch.launch_id for launch in again}
+                started -= moved
+                orders = {name: order for name, order in orders.items() if moved.isdisjoint(order)}
             elif entry.event is Happened.STARTED and entry.launch_id is not None:
                 started.add(entry.launch_id)
         blocks = groups_of(self._plan.launches)
+        for launch in self._plan.launches:
+            if launch.launch_id in moved and launch.launch_id not in started:
+                self._attempts.set_aside(launch)
         for group in (group for block in blocks for group in block):
             for launch in group.launches:
                 if launch.launch_id in orders.get(group.name, []) and launch.launch_id not in started:
                     self._attempts.set_aside(launch)
         return [[group.in_order(orders.get(group.name, [])) for group in block] for block in blocks]
+
+    def _tell_of_losses(self) -> None:
+        """Write into the journal what the plan tells of nodes that failed: before anything is started on the rest."""
+        told = sum(entry.event is Happened.LOST for entry in self._journal.entries())
+        for loss in self._plan.losses[told:]:
+            self._journal.append(Happened.LOST, **loss.model_dump(mode="json", exclude={"unix_ns"}))
 
     def _adopt_finished(self, launches: Iterable[LaunchPlan]) -> None:
         """Find what is finished and when it began; what a crash kept out of the journal is written there now."""
@@ -204,7 +230,10 @@ class Execution:
 
     def _try(self, launch: LaunchPlan) -> Failure | None:
         self._waiting.pop(launch.launch_id, None)
-        attempt = self._attempts.prepare(launch)
+        try:
+            attempt = self._attempts.prepare(launch)
+        except NotStaged as error:
+            return self._not_staged(launch, error)
         number = self._journal.attempts(launch.launch_id) + 1
         self._journal.append(Happened.STARTED, launch.launch_id, attempt=number, command=list(attempt.command.tokens))
         begin, begun = time.monotonic(), self._now()
@@ -225,12 +254,14 @@ class Execution:
             )
             failure = self._conclude(attempt, outcome)
         except TestbedLost as error:
+            self._attempts.collect(attempt)
             self._attempts.store(attempt, None, is_spoilt=True)
             self._journal.append(
                 Happened.FAILED, launch.launch_id, sha256=self._stored_hashes(launch), reason=error.message
             )
             raise
         except KeyboardInterrupt:
+            self._attempts.collect(attempt)
             self._attempts.store(attempt, None)
             self._journal.append(Happened.INTERRUPTED, launch.launch_id, sha256=self._stored_hashes(launch))
             raise Interrupted(
@@ -248,7 +279,19 @@ class Execution:
         silent_s = limit_s
         if attempt.launch.workload is None and attempt.patience_seconds is not None:
             silent_s = min(attempt.patience_seconds + ABORT_SECONDS, limit_s)
-        return Growth(attempt.start.outputs(attempt.directory), silent_s, SLOW_FACTOR * limit_s)
+        return Growth(
+            attempt.start.outputs(attempt.directory),
+            silent_s,
+            SLOW_FACTOR * limit_s,
+            lambda: self._attempts.silent_seconds(attempt),
+        )
+
+    def _not_staged(self, launch: LaunchPlan, error: NotStaged) -> Failure:
+        """Return the failure of a launch that could not be started because rank 0's node was not given its files."""
+        directory = self._directory.launch(launch.launch_id)
+        (directory / STDERR_FILE).write_text(f"{error.message}\n")
+        self._journal.append(Happened.FAILED, launch.launch_id, reason=error.message)
+        return Failure(launch, Command((), directory), Ended.WITH_AN_ERROR, error.message, False, error.message)
 
     def _tick(self, launch: LaunchPlan, seconds_left: float) -> None:
         """Tell how long it still takes; a launch whose testbed is gone would only hang up to its limit."""
@@ -269,6 +312,7 @@ class Execution:
     def _conclude(self, attempt: Attempt, outcome: Outcome) -> Failure | None:
         """Store what an attempt wrote, whole or not, and say how it went."""
         launch = attempt.launch
+        problem = self._attempts.collect(attempt)
         stored = self._attempts.store(attempt, outcome)
         failure = failure_of(
             launch,
@@ -276,6 +320,7 @@ class Execution:
             outcome,
             stored.summary if stored is not None else None,
             is_well=attempt.start.is_well(outcome.exit_code),
+            not_collected=problem,
         )
         if failure is not None:
             self._stop_if_lost(launch)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
@@ -26,8 +26,20 @@ LEAST_FREE_BYTES = 128 * 1024
 """With less than this no launch can be stored. On a full disk a log stays empty and writers fail in words of their own."""
 
 
+MOST_NAMED = 8
+"""Of nodes that fail at once: a whole switch's would fill the screen."""
+
+
 class TestbedLost(EnvironmentLacks):
     """A part of the testbed that every launch needs has ended under the run."""
+
+
+class NodesFailed(EnvironmentLacks):
+    """Nodes that every launch needs do not answer; `reasons` tells of each what was heard instead."""
+
+    def __init__(self, reasons: Mapping[str, str], message: str, *, hint: str) -> None:
+        super().__init__(message, hint=hint)
+        self.reasons = reasons
 
 
 class Ended(Enum):
@@ -72,11 +84,18 @@ class Failure:
 
 
 def failure_of(
-    launch: LaunchPlan, command: Command, outcome: Outcome, summary: LaunchSummary | None, *, is_well: bool
+    launch: LaunchPlan,
+    command: Command,
+    outcome: Outcome,
+    summary: LaunchSummary | None,
+    *,
+    is_well: bool,
+    not_collected: str | None = None,
 ) -> Failure | None:
     """Return why an attempt failed; None if what it left is finished.
 
-    `summary` is None without any record, `is_well` tells whether the exit code means that all went well.
+    `summary` is None without any record, `is_well` tells whether the exit code means that all went well, `not_collected` why what
+    it wrote could not be brought back from rank 0's node.
     """
     if summary is not None and summary.is_finished:
         return None
@@ -89,8 +108,7 @@ def failure_of(
     elif not is_well:
         ended, reason = Ended.WITH_AN_ERROR, f"ended with exit code {outcome.exit_code}"
     elif summary is None:
-        ended = Ended.WITHOUT_RECORD
-        reason = "ended well but wrote no record: is the run directory the same on the node of rank 0?"
+        ended, reason = Ended.WITHOUT_RECORD, f"ended well but {not_collected or 'wrote no record'}"
     else:
         first = summary.damage[0] if summary.damage else None
         of_cell = f"cell {first.cell}: " if first is not None and first.cell is not None else ""
@@ -138,6 +156,30 @@ def testbed_lost(launch: LaunchPlan, lost: Lost, directory: Path) -> TestbedLost
         f"{lost.what}; {launch.launch_id} was under way, and what was measured before it is kept",
         hint=f"find out who ended it, then {then}",
     )
+
+
+def nodes_failed(failure: Failure, reasons: Mapping[str, str], directory: Path) -> NodesFailed:
+    """Return the error of a run some of whose nodes do not answer any more."""
+    resume = f"fabricbench resume {quote(str(directory))}"
+    return NodesFailed(
+        reasons,
+        f"{silent_in_words(reasons)}; {failure.launch.launch_id} {failure.reason}",
+        hint=f"bring {enumerated(list(reasons))} back, then `{resume}`; or go on with the rest of the nodes: "
+        f"`{resume} --without-failed-nodes`; what was measured is kept",
+    )
+
+
+def silent_in_words(reasons: Mapping[str, str]) -> str:
+    """Return which nodes do not answer, and what was heard instead: of many the first few."""
+    told = [f"{node} ({reason})" for node, reason in list(reasons.items())[:MOST_NAMED]]
+    more = len(reasons) - len(told)
+    verb = "does not answer" if len(reasons) == 1 else "do not answer"
+    return f"{', '.join(told)}{f' and {more} more' if more else ''} {verb}"
+
+
+def enumerated(nodes: Sequence[str]) -> str:
+    """Return names in a sentence: of many the first few."""
+    return ", ".join(nodes[:MOST_NAMED]) + (f" and {len(nodes) - MOST_NAMED} more" if len(nodes) > MOST_NAMED else "")
 
 
 def is_full(directory: Path) -> bool:

@@ -147,9 +147,12 @@ def _launch(half: Half, block: int, position: int, seed: int) -> LaunchPlan:
 
 
 def halves_of(launches: Sequence[LaunchPlan], fabrics: Sequence[str]) -> list[Half]:
-    """Return what each block of a plan starts, as its first block has it: `order_blocks` makes the same blocks of it, and more."""
-    first = [launch for launch in launches if launch.block == launches[0].block]
-    halves = [Half(one.fabric, tuple(sorted(one.cells)), one.estimated_seconds, one.workload) for one in first]
+    """Return what each block of a plan starts, as its last block has it: `order_blocks` makes the same blocks of it, and more.
+
+    Blocks differ where the run went on without nodes that failed: those to come are as the last.
+    """
+    last = [launch for launch in launches if launch.block == launches[-1].block]
+    halves = [Half(one.fabric, tuple(sorted(one.cells)), one.estimated_seconds, one.workload) for one in last]
     # As the plan had them before any shuffling: the measurer first, then workloads by their cell; fabrics as the testbed has them.
     return sorted(
         halves, key=lambda half: (half.workload is not None, half.workload and half.cells, fabrics.index(half.fabric))

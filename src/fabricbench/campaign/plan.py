@@ -8,7 +8,7 @@ Belli 2015; Hunold and Carpen-Amarie 2015). All randomness comes from the seed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from pydantic import model_validator
 
@@ -22,7 +22,7 @@ from fabricbench.campaign.workloads import PlannedWorkload, expected_seconds, pl
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
 from fabricbench.record.decision_table import prices_of
-from fabricbench.record.manifest import Extension
+from fabricbench.record.manifest import Extension, NodeLoss
 from fabricbench.record.probe_plan import PlanFabric, PlanProbe, ProbePlan
 from fabricbench.testbed.model import Fabric, Mpi, Testbed, mpi_of
 
@@ -33,7 +33,7 @@ class RunPlan(Model):
     """Everything that a run will start. `notes` says what was left out or shortened, and why.
 
     A plan that `is_final` takes no more blocks, so its verdicts need not pay for looks to come (`statistics.correction`);
-    `extensions` tells how it has grown.
+    `extensions` tells how it has grown, `losses` which nodes it goes on without. `ranks` is how many there were at the beginning.
 
     `mpis` are the testbed's; `mpi_of` tells which one a fabric is measured with.
 
@@ -51,6 +51,7 @@ class RunPlan(Model):
     is_final: bool = False
     extensions: tuple[Extension, ...] = ()
     mpis: tuple[Mpi, ...] = ()
+    losses: tuple[NodeLoss, ...] = ()
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> RunPlan:
@@ -89,7 +90,14 @@ class RunPlan(Model):
 
     def ranks_of(self, launch: LaunchPlan) -> int:
         """Return how many ranks a launch starts."""
-        return self.ranks if launch.workload is None else launch.workload.ranks
+        if launch.workload is not None:
+            return launch.workload.ranks
+        return next((loss.ranks for loss in reversed(self.losses) if launch.block not in loss.kept), self.ranks)
+
+    @property
+    def lost_nodes(self) -> tuple[str, ...]:
+        """The nodes that failed and that it goes on without."""
+        return tuple(node for loss in self.losses for node in loss.reasons)
 
     def probe_plan(self, launch: LaunchPlan) -> ProbePlan:
         """Return what the measurer is told in that launch."""
@@ -152,7 +160,7 @@ def plan_run(
         campaign=campaign.name,
         seed=seed,
         blocks=scaling.blocks,
-        ranks=1 + max(rank for probe in _probes(cells) or _probes(workloads) for rank in _ranks(probe)),
+        ranks=_ranks_needed(cells, workloads),
         fabrics=testbed.fabrics,
         cells=(*_probes(cells), *_probes(workloads)),
         launches=tuple(order_blocks(_halves(cells, workloads, testbed), range(scaling.blocks), seed)),
@@ -181,6 +189,11 @@ def extend_plan(plan: RunPlan, extension: Extension, *, fewest: int | None = Non
             hint="measure anew, with as many blocks as you need and without --final",
         )
     kept = tuple(launch for launch in plan.launches if launch.block < blocks)
+    if plan.losses and plan.launches[-1].block in plan.losses[-1].kept:
+        raise UsageError(
+            "the run has given up its blocks without the nodes that failed, and no other can be measured",
+            hint="measure anew, on a testbed without these nodes",
+        )
     halves = halves_of(plan.launches, [fabric.name for fabric in plan.fabrics])
     added = tuple(order_blocks(halves, range(plan.blocks, blocks), plan.seed))
     return plan.model_copy(
@@ -190,6 +203,71 @@ def extend_plan(plan: RunPlan, extension: Extension, *, fewest: int | None = Non
             "extensions": (*plan.extensions, extension),
         }
     )
+
+
+def plan_without(
+    plan: RunPlan,
+    campaign: Campaign,
+    testbed: Testbed,
+    failed: Mapping[str, str],
+    finished: Collection[str],
+    *,
+    unix_ns: int,
+) -> RunPlan:
+    """Return the plan where nodes have `failed` (each with the reason): what is not `finished` (launch ids) is on the rest.
+
+    `testbed` is the one of the beginning. A block is on the same nodes as a whole, so one that is half done is begun again. The
+    campaign is asked for anew on the rest: its cells are others (ids of their own), each as long as before; what the rest cannot
+    carry is left out. UsageError where nothing can be measured on it any more.
+    """
+    lost = {*plan.lost_nodes, *failed}
+    if len(lost) >= len(testbed.nodes):
+        raise UsageError("no node is left")
+    rest = testbed.without(lost)
+    blocks = {launch.block for launch in plan.launches}
+    kept = blocks - {launch.block for launch in plan.launches if launch.launch_id not in finished}
+    asked = campaign.model_copy(update={"unfit": "leave out"})
+    cell_plan = plan_cells(asked, rest)
+    first = len(plan.cells)
+    cells = tuple(_renumbered(cell, first + cell.probe.id, plan.cells) for cell in cell_plan.cells)
+    workload_plan = plan_workloads(asked, rest, first + len(cells))
+    workloads = workload_plan.workloads
+    if not cells and not workloads:
+        raise UsageError(f"the rest of the nodes can carry nothing of campaign {campaign.name}")
+    again = order_blocks(_halves(cells, workloads, rest), sorted(blocks - kept), plan.seed)
+    launches = [*(launch for launch in plan.launches if launch.block in kept), *again]
+    loss = NodeLoss(
+        reasons=dict(failed),
+        kept=tuple(sorted(kept)),
+        ranks=_ranks_needed(cells, workloads),
+        left_out=tuple(note for note in (*cell_plan.notes, *workload_plan.notes) if note not in plan.notes),
+        unix_ns=unix_ns,
+    )
+    return plan.model_copy(
+        update={
+            "cells": (*plan.cells, *_probes(cells), *_probes(workloads)),
+            "launches": tuple(sorted(launches, key=lambda launch: launch.block)),
+            "losses": (*plan.losses, loss),
+        }
+    )
+
+
+def _renumbered(cell: PlannedCell, number: int, before: Iterable[PlanProbe]) -> PlannedCell:
+    """Return a cell of the same campaign on fewer nodes with an id of its own, measured as long as the plan's budget had it."""
+    like = (probe.stopping for probe in before if _asked_for(probe) == _asked_for(cell.probe))
+    stopping = next(like, cell.probe.stopping)
+    return cell.model_copy(update={"probe": cell.probe.model_copy(update={"id": number, "stopping": stopping})})
+
+
+def _asked_for(probe: PlanProbe) -> object:
+    """Return what a cell is whichever ranks it is among."""
+    one = probe.congestor
+    beside = None if one is None else (one.layer, one.pattern, one.message_bytes, one.parameters, one.is_idle)
+    return probe.layer, probe.pattern, probe.message_bytes, probe.receive, probe.parameters, beside
+
+
+def _ranks_needed(cells: tuple[PlannedCell, ...], workloads: tuple[PlannedWorkload, ...]) -> int:
+    return 1 + max(rank for probe in _probes(cells) or _probes(workloads) for rank in _ranks(probe))
 
 
 def _check_not_too_many(blocks: int) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from fabricbench.campaign.attempt import start_of
 from fabricbench.campaign.events import Event, Notice
 from fabricbench.campaign.execute import Execution
-from fabricbench.campaign.plan import RunPlan, extend_plan
+from fabricbench.campaign.failure import NodesFailed, enumerated, silent_in_words
+from fabricbench.campaign.plan import RunPlan, extend_plan, plan_without
 from fabricbench.campaign.preflight import SKIPPED, other_load, pass_preflight, read_inventories, read_versions
 from fabricbench.campaign.run_directory import RunDirectory, StoredPlan
 from fabricbench.campaign.specification import Campaign
@@ -43,24 +44,30 @@ def start_run(
     notify: Notify,
     command: tuple[str, ...] = (),
     preflight: bool = True,
+    without_failed_nodes: bool = False,
 ) -> None:
     """Run a plan into a new run directory. Raises what `Execution.run` raises, and UsageError if the directory is not empty.
+
+    `without_failed_nodes`: where nodes do not answer, before it or in the middle, it is run on the rest.
 
     A preflight comes first, unless it is not wanted: where it finds an error, UsageError or EnvironmentLacks, nothing is written.
     `command` is what was typed, kept so that a report can say how to measure the same again.
     """
     directory = RunDirectory(path)
     directory.check_unused()
-    found = pass_preflight(venue, plan, notify) if preflight else SKIPPED
+    stored = StoredPlan(campaign=campaign, plan=plan, venue=venue, command=command)
+    if without_failed_nodes:
+        stored = _without_silent_nodes(directory, stored, notify)
+    found = pass_preflight(stored.place, stored.plan, notify) if preflight else SKIPPED
     directory.create()
     with directory.locked():
         directory.check_unused()  # again: another run may have begun in it between the two
-        stored = StoredPlan(campaign=campaign, plan=plan, venue=venue, command=command, preflight=found)
+        stored = stored.model_copy(update={"preflight": found})
         directory.write_plan(stored)
         seal_plan(directory)
-        Journal(directory.path).append(Happened.PLANNED, launches=len(plan.launches), seed=plan.seed)
+        Journal(directory.path).append(Happened.PLANNED, launches=len(stored.plan.launches), seed=plan.seed)
         try:
-            _execute(directory, stored, notify)
+            _execute(directory, stored, notify, without_failed_nodes=without_failed_nodes)
         except (EnvironmentLacks, UsageError):
             if not (
                 directory.path / MANIFEST
@@ -70,13 +77,20 @@ def start_run(
 
 
 def resume_run(
-    path: Path, *, notify: Notify, blocks: int | None = None, is_trusted: bool = False, preflight: bool = True
+    path: Path,
+    *,
+    notify: Notify,
+    blocks: int | None = None,
+    is_trusted: bool = False,
+    preflight: bool = True,
+    without_failed_nodes: bool = False,
 ) -> None:
     """Go on with a run: what is finished stays, all else is run. UsageError where the directory holds no run, or one that runs.
 
     With `blocks` the run gets so many in all, or gives up those beyond, of which nothing is measured; UsageError where it cannot.
     UsageError, too, where the plan was not written by this user and asks for more than our own programs, unless it `is_trusted`.
     Where anything is left to measure a preflight comes first, unless it is not wanted, and refuses as that of `start_run` does.
+    `without_failed_nodes`: what is left is measured on the nodes that answer.
     """
     directory = RunDirectory(path)
     directory.check_is_run()  # before a word about what is in it: it may be somebody else's folder
@@ -89,13 +103,15 @@ def resume_run(
         if extension is not None:
             fewest = directory.blocks_with_data(stored.plan)
             stored = stored.model_copy(update={"plan": extend_plan(stored.plan, extension, fewest=fewest)})
-        is_wanted = preflight and any(directory.finished(launch) is None for launch in stored.plan.launches)
-        found = pass_preflight(stored.venue, stored.plan, notify) if is_wanted else SKIPPED
+        is_left = any(directory.finished(launch) is None for launch in stored.plan.launches)
+        if is_left and without_failed_nodes:
+            stored = _without_silent_nodes(directory, stored, notify)
+        found = pass_preflight(stored.place, stored.plan, notify) if is_left and preflight else SKIPPED
         directory.remove_temporaries()  # what is written comes after all that may refuse
         if is_trusted:
             seal_plan(directory)  # said once is enough
         Journal(directory.path).append(Happened.RESUMED, preflight=found.model_dump(mode="json"))
-        _execute(directory, stored, notify, extension)
+        _execute(directory, stored, notify, extension, without_failed_nodes=without_failed_nodes)
 
 
 def _extension(directory: RunDirectory, plan: RunPlan, blocks: int) -> Extension | None:
@@ -107,21 +123,70 @@ def _extension(directory: RunDirectory, plan: RunPlan, blocks: int) -> Extension
     return Extension(blocks=blocks, planned=plan.blocks, measured=len(paired), unix_ns=time.time_ns())
 
 
-def _execute(directory: RunDirectory, stored: StoredPlan, notify: Notify, extension: Extension | None = None) -> None:
+def _without_silent_nodes(directory: RunDirectory, stored: StoredPlan, notify: Notify) -> StoredPlan:
+    """Return the plan on the nodes that answer now; nothing is written."""
+    reasons = stored.place.sketch().failed_nodes()
+    return _without(directory, stored, reasons, notify) if reasons else stored
+
+
+def _without(directory: RunDirectory, stored: StoredPlan, reasons: Mapping[str, str], notify: Notify) -> StoredPlan:
+    """Return the plan for the nodes that have not failed; EnvironmentLacks where the campaign cannot go on with them."""
+    plan = stored.plan
+    finished = {launch.launch_id for launch in plan.launches if directory.finished(launch) is not None}
+    try:
+        rest = plan_without(plan, stored.campaign, stored.venue.testbed(), reasons, finished, unix_ns=time.time_ns())
+    except UsageError as error:
+        raise EnvironmentLacks(
+            f"{silent_in_words(reasons)}, and the run cannot go on without: {error.message}",
+            hint=f"bring {enumerated(list(reasons))} back, then resume the run; what was measured is kept",
+        ) from error
+    loss = rest.losses[-1]
+    left_out = "".join(f"; {note}" for note in loss.left_out)
+    notify(
+        Notice(
+            f"{silent_in_words(reasons)}: {len(loss.kept)} of {plan.blocks} blocks are whole and stay, the others are measured on "
+            f"the rest of the nodes, from their beginning{left_out}"
+        )
+    )
+    return stored.model_copy(update={"plan": rest})
+
+
+def _execute(
+    directory: RunDirectory,
+    stored: StoredPlan,
+    notify: Notify,
+    extension: Extension | None = None,
+    *,
+    without_failed_nodes: bool = False,
+) -> None:
+    """Run what is left; `without_failed_nodes`: on fewer nodes, as often as some fail, each time by a new plan."""
+    while True:
+        try:
+            _execute_plan(directory, stored, notify, extension)
+        except NodesFailed as failed:
+            if not without_failed_nodes:
+                raise
+            stored, extension = _without(directory, stored, failed.reasons, notify), None
+        else:
+            return
+
+
+def _execute_plan(directory: RunDirectory, stored: StoredPlan, notify: Notify, extension: Extension | None) -> None:
     """Run what is left. `extension` is the plan's last one where it is not on the disk yet: it is written once the venue is had."""
     for launch in stored.plan.launches:
         start_of(launch, stored.plan).program(directory.path)  # what is missing is to be said now, not in the middle
     place = stored.venue.testbed().launcher
     load = other_load() if not place.is_cluster else None  # before a lab is started, which is work too
-    with stored.venue.open() as launcher:
+    with stored.place.open() as launcher:
         for warning in (load, *(crowding() if place is LauncherName.LAB else ())):
             if warning is not None:
                 notify(Notice(warning))
-        if extension is not None:
+        if extension is not None or directory.read_plan().plan.losses != stored.plan.losses:
             is_ours = is_sealed(directory)
             directory.write_plan(stored)
             if is_ours:
                 seal_plan(directory)
+        if extension is not None:
             Journal(directory.path).append(Happened.EXTENDED, **extension.model_dump(exclude={"unix_ns"}))
         if not (directory.path / MANIFEST).exists():
             _describe(directory.path, _manifest(stored, launcher))
@@ -131,11 +196,11 @@ def _execute(directory: RunDirectory, stored: StoredPlan, notify: Notify, extens
 
 
 def _bring_up_to_date(path: Path, plan: RunPlan) -> None:
-    """Write the manifest of an extended run again: the plan says what is planned, also where a crash came between the two."""
+    """Write the manifest of a run whose plan has changed again: the plan counts, also where a crash came between the two."""
     manifest = read_manifest(path)
-    if manifest.extensions != plan.extensions:
-        grown = {"planned": _planned(plan), "extensions": plan.extensions}
-        _describe(path, manifest.model_copy(update=grown))
+    if (manifest.extensions, manifest.losses) != (plan.extensions, plan.losses):
+        changed = {"planned": _planned(plan), "extensions": plan.extensions, "losses": plan.losses}
+        _describe(path, manifest.model_copy(update=changed))
 
 
 def _describe(path: Path, manifest: Manifest) -> None:
@@ -159,7 +224,8 @@ def _manifest(stored: StoredPlan, launcher: Launcher) -> Manifest:
         planned=_planned(stored.plan),
         is_final=stored.plan.is_final,
         extensions=stored.plan.extensions,
+        losses=stored.plan.losses,
         versions=read_versions(testbed),
-        inventory=read_inventories(testbed, launcher),
+        inventory=read_inventories(stored.place.testbed(), launcher),
         preflight=stored.preflight,
     )

@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError
 from fabricbench.campaign.order import LaunchPlan
 from fabricbench.campaign.plan import RunPlan
 from fabricbench.campaign.specification import Campaign
-from fabricbench.campaign.venue import AnyVenue
+from fabricbench.campaign.venue import AnyVenue, Venue
 from fabricbench.configuration import first_problem
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
@@ -45,6 +45,11 @@ class StoredPlan(Model):
     venue: AnyVenue
     command: tuple[str, ...] = ()
     preflight: Preflight | None = None
+
+    @property
+    def place(self) -> Venue:
+        """Where it goes on: the venue without the nodes that failed."""
+        return self.venue.without(self.plan.lost_nodes)
 
     model_config = {**Model.model_config, "populate_by_name": True}
 

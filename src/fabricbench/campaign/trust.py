@@ -77,6 +77,8 @@ def beyond_this_installation(stored: StoredPlan) -> Iterator[str]:
     if testbed.slurm is not None:
         yield from (f"a job of it runs {line}" for line in testbed.slurm.lines)
         yield from (f"a job of it is submitted with {option}" for option in testbed.slurm.options)
+    if testbed.reach is not None:
+        yield f"nodes are reached by {join(testbed.reach)}"
     if testbed.launcher is Launcher.SSH:
         yield f"ssh logs in on {', '.join(node.name for node in testbed.nodes)}"
 

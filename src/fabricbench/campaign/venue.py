@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
@@ -50,6 +50,10 @@ class OwnLab(Model):
         planned = plan_lab("own", self.nodes, self.fabrics, sorted(os.sched_getaffinity(0)))
         return planned.testbed().model_copy(update={"name": f"lab of {self.nodes} nodes"})
 
+    def without(self, _nodes: Collection[str]) -> OwnLab:
+        """Return the lab: none of its nodes fails alone."""
+        return self
+
     def sketch(self) -> Launcher:
         """Return a launcher whose commands can be shown but not run: the lab is not there yet."""
         return LabLauncher(_SketchedLab(self.testbed()), find_starter(), yield_library())
@@ -84,6 +88,10 @@ class Standing(Model):
     def testbed(self) -> Testbed:
         """Return the testbed."""
         return self.given
+
+    def without(self, nodes: Collection[str]) -> Standing:
+        """Return the venue without these nodes."""
+        return self.model_copy(update={"given": self.given.without(nodes)}) if nodes else self
 
     def sketch(self) -> Launcher:
         """Return the launcher; nothing needs to be opened. UsageError where the nodes are those of another batch job."""
@@ -137,6 +145,10 @@ class Twins(Model):
     def testbed(self) -> Testbed:
         """Return the testbed with the fabric and its twin."""
         return self.of.testbed().twins_of(self.fabric)
+
+    def without(self, nodes: Collection[str]) -> Twins:
+        """Return the venue without these nodes."""
+        return self.model_copy(update={"of": self.of.without(nodes)})
 
     def sketch(self) -> Launcher:
         """Return the venue's own launcher: twins differ in nothing that it looks at."""

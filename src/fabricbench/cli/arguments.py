@@ -63,6 +63,13 @@ NoPreflightOption = Annotated[
 ]
 
 
+WithoutFailedNodesOption = Annotated[
+    bool,
+    typer.Option(
+        "--without-failed-nodes", help="Where nodes do not answer any more, measure what is left on the others."
+    ),
+]
+
 RunsArgument = Annotated[
     list[Path] | None,
     typer.Argument(

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from fabricbench.cli import completion
-from fabricbench.cli.arguments import NoPreflightOption
+from fabricbench.cli.arguments import NoPreflightOption, WithoutFailedNodesOption
 from fabricbench.cli.output import say
 from fabricbench.cli.progress import RunProgress, interruptible
 from fabricbench.cli.run import show_verdict
@@ -41,6 +41,7 @@ def register(app: typer.Typer) -> None:
         no_preflight: NoPreflightOption = False,
         submit: SubmitOption = False,
         sbatch_option: SbatchOption = None,
+        without_failed_nodes: WithoutFailedNodesOption = False,
     ) -> None:
         """Go on with a run, by the same plan and seed: what is finished stays, what was cut short is kept aside and run again.
 
@@ -49,8 +50,8 @@ def register(app: typer.Typer) -> None:
         A run that was submitted to Slurm is waited for where its job is there. Where that ended before the run did, --submit
         submits the rest, and within a job that has the nodes it goes on at once.
 
-        Example: `fabricbench resume runs/today` or `fabricbench resume runs/today --blocks 24`,
-        or `fabricbench resume runs/today --submit`
+        Example: `fabricbench resume runs/today`, `fabricbench resume runs/today --blocks 24`,
+        `fabricbench resume runs/today --without-failed-nodes`, or `fabricbench resume runs/today --submit`
         """
         from fabricbench.testbed.allocation import is_in_job  # noqa: PLC0415 - keeps the start of the program fast
 
@@ -69,7 +70,14 @@ def register(app: typer.Typer) -> None:
         from fabricbench.campaign.run import resume_run  # noqa: PLC0415 - keeps the start of the program fast
 
         with RunProgress() as progress, interruptible(run_directory, progress.show) as notify:
-            resume_run(run_directory, notify=notify, blocks=blocks, is_trusted=trust_plan, preflight=not no_preflight)
+            resume_run(
+                run_directory,
+                notify=notify,
+                blocks=blocks,
+                is_trusted=trust_plan,
+                preflight=not no_preflight,
+                without_failed_nodes=without_failed_nodes,
+            )
         _tell_of_looks(run_directory)
         show_verdict(run_directory)
 

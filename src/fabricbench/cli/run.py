@@ -25,6 +25,7 @@ from fabricbench.cli.arguments import (
     NoPreflightOption,
     SeedOption,
     TestbedOption,
+    WithoutFailedNodesOption,
 )
 from fabricbench.cli.doctor import PreflightFormat, show_preflight
 from fabricbench.cli.output import say, write_output
@@ -67,6 +68,7 @@ def register(app: typer.Typer) -> None:
             typer.Option("--preflight-only", help="Look whether the testbed is as its file says, and measure nothing."),
         ] = False,
         no_preflight: NoPreflightOption = False,
+        without_failed_nodes: WithoutFailedNodesOption = False,
         form: Annotated[
             PreflightFormat, typer.Option("--format", help="How --preflight-only writes.")
         ] = PreflightFormat.TEXT,
@@ -110,7 +112,12 @@ def register(app: typer.Typer) -> None:
             return
         directory = _needed(output)
         final_plan = prepared.plan.model_copy(update={"is_final": final})
-        measure(replace(prepared, plan=final_plan), directory, preflight=not no_preflight)
+        measure(
+            replace(prepared, plan=final_plan),
+            directory,
+            preflight=not no_preflight,
+            without_failed_nodes=without_failed_nodes,
+        )
         show_verdict(directory)
 
 
@@ -120,7 +127,7 @@ def _needed(output: Path | None) -> Path:
     return output
 
 
-def measure(prepared: Prepared, directory: Path, *, preflight: bool = True) -> None:
+def measure(prepared: Prepared, directory: Path, *, preflight: bool = True, without_failed_nodes: bool = False) -> None:
     """Run what was prepared into a run directory, with its notes and its progress on stderr."""
     from fabricbench.campaign.power import power_of  # noqa: PLC0415
     from fabricbench.campaign.run import start_run  # noqa: PLC0415 - keeps the start of the program fast
@@ -138,6 +145,7 @@ def measure(prepared: Prepared, directory: Path, *, preflight: bool = True) -> N
             notify=notify,
             command=command,
             preflight=preflight,
+            without_failed_nodes=without_failed_nodes,
         )
 
 

@@ -56,14 +56,20 @@ class Limits:
 class _Asked:
     """A command that runs."""
 
-    def __init__(self, tokens: Sequence[str], end: float) -> None:
+    def __init__(
+        self, tokens: Sequence[str], end: float, given: BinaryIO | None = None, taken: BinaryIO | None = None
+    ) -> None:
         self.end = end
         self.begin = time.monotonic()
         self._stdout = _memory_file()
         try:
             self._stderr = _memory_file()
             self._process = subprocess.Popen(
-                tokens, stdin=subprocess.DEVNULL, stdout=self._stdout, stderr=self._stderr, start_new_session=True
+                tokens,
+                stdin=given or subprocess.DEVNULL,
+                stdout=taken or self._stdout,
+                stderr=self._stderr,
+                start_new_session=True,
             )
         except BaseException:
             self._close()
@@ -157,6 +163,25 @@ def ask_all(
     finally:
         asking.finish()
     return {name: asking.answers[name] for name in questions}
+
+
+def ask_one(
+    tokens: Sequence[str], seconds: float, *, given: BinaryIO | None = None, taken: BinaryIO | None = None
+) -> Answer:
+    """Run one command and return how it ended; it reads `given` from where that stands, and prints into `taken`, of any size.
+
+    Raises nothing; whatever is raised meanwhile ends the command first.
+    """
+    try:
+        asked = _Asked(tokens, time.monotonic() + seconds, given, taken)
+    except (OSError, ValueError) as error:
+        return Answer(problem=_cannot_start(tokens[0], error))
+    try:
+        while (answer := asked.answer()) is None and time.monotonic() < asked.end:
+            time.sleep(LOOK_SECONDS)
+        return answer or Answer(problem=f"there was no answer within {seconds:.0f} s")
+    finally:
+        asked.finish()
 
 
 def _cannot_start(program: str, error: OSError | ValueError) -> str:

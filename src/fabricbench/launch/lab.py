@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from fabricbench.launch.launcher import Command
+from fabricbench.launch.launcher import Command, OnThisMachine
 from fabricbench.launch.mpi import MpiStarter
 from fabricbench.launch.starting import Placement
 from fabricbench.launch.watch import guarded
@@ -43,7 +43,7 @@ class EnterableLab(Protocol):
         """Return how late the switch behind an interface was in each span."""
 
 
-class LabLauncher:
+class LabLauncher(OnThisMachine):
     """One rank on each node of a lab, and around again. The nodes share processors, so ranks that wait must sleep."""
 
     def __init__(

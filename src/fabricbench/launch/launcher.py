@@ -38,6 +38,18 @@ class Launcher(Protocol):
     def conditions(self, fabric: Fabric) -> Mapping[str, str]:
         """Return what a reader must know of how programs are started on that fabric: what -> fact."""
 
+    def stage(self, directory: Path) -> Path:
+        """Return a launch's directory as rank 0 sees it, with all that is in it; NotStaged where its node cannot be given that."""
+
+    def collect(self, directory: Path) -> None:
+        """Bring what a launch left on rank 0's node into its directory, if it is not there; NotStaged where it cannot be had."""
+
+    def silent_seconds(self, directory: Path, paths: Sequence[Path]) -> float | None:
+        """Return how long no file of a launch has grown on rank 0's node; None where that is to be seen in the directory."""
+
+    def failed_nodes(self) -> Mapping[str, str]:
+        """Ask every node that is a machine of its own; return those that do not answer, each with the reason."""
+
     def lost(self) -> Lost | None:
         """Return what of the testbed is gone, so that no launch can succeed any more; None while it is whole, or cannot be told."""
 
@@ -46,6 +58,25 @@ class Launcher(Protocol):
 
     def lateness(self, fabric: Fabric, spans: Mapping[int, tuple[int, int]]) -> dict[int, CellLateness]:
         """Return how late the fabric's emulated switch was in each span (begin and end, ns since 1970); empty where it is real."""
+
+
+class OnThisMachine:
+    """What launchers share whose nodes are all on this machine: rank 0 sees every file that is here, and no node fails alone."""
+
+    def stage(self, directory: Path) -> Path:
+        """Return the directory itself."""
+        return directory
+
+    def collect(self, _directory: Path) -> None:
+        """Do nothing."""
+
+    def silent_seconds(self, _directory: Path, _paths: Sequence[Path]) -> float | None:
+        """Return nothing."""
+        return None
+
+    def failed_nodes(self) -> Mapping[str, str]:
+        """Return nothing."""
+        return {}
 
 
 class RealMachines:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from fabricbench.launch.launcher import Command, RealMachines
+from fabricbench.launch.launcher import Command, OnThisMachine, RealMachines
 from fabricbench.launch.mpi import MpiStarter
 from fabricbench.launch.starting import Placement
 from fabricbench.launch.watch import guarded
 from fabricbench.testbed.model import Fabric, Layout
 
 
-class LocalLauncher(RealMachines):
+class LocalLauncher(OnThisMachine, RealMachines):
     """All ranks here: they share the processors, so those that wait for a network must sleep."""
 
     def __init__(self, starter: MpiStarter, preload: Path | None, layout: Layout | None = None) -> None:

@@ -16,7 +16,8 @@ from functools import cache
 from pathlib import Path
 
 from fabricbench.errors import EnvironmentLacks
-from fabricbench.launch.launcher import Command, RealMachines
+from fabricbench.launch.launcher import Command
+from fabricbench.launch.machines import MachinesApart
 from fabricbench.launch.mpi import MpiStarter, find_starter
 from fabricbench.launch.starter import srun
 from fabricbench.launch.starting import Placement
@@ -39,7 +40,7 @@ STEP_ADVICE = (
 """About a node of the job that does not answer."""
 
 
-class SlurmLauncher(RealMachines):
+class SlurmLauncher(MachinesApart):
     """One rank on each node of the job, and around again. Questions to a node are steps of the job as well."""
 
     def __init__(self, starter: MpiStarter, testbed: Testbed) -> None:

@@ -1,6 +1,6 @@
-"""Launches over nodes that ssh reaches, or the starter by itself (srun); one rank a node and around again.
+"""Launches over nodes that ssh reaches, the starter by itself (srun), or the testbed's `reach`; one rank a node and around again.
 
-The run directory must be on all nodes, or rank 0's node be this one.
+Nodes need not see the run directory: `launch/staging.py`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from fabricbench.launch.launcher import Command, RealMachines
+from fabricbench.launch.launcher import Command
+from fabricbench.launch.machines import MachinesApart
 from fabricbench.launch.mpi import MpiStarter
+from fabricbench.launch.starter.template import check_reach, reached
 from fabricbench.launch.starting import Placement
 from fabricbench.launch.watch import guarded
 from fabricbench.testbed.model import Fabric, Testbed
@@ -22,19 +24,26 @@ SSH_FAILED = 255
 """The exit code of ssh's own failures; all others are the command's."""
 
 
-class SshLauncher(RealMachines):
+class SshLauncher(MachinesApart):
     """One rank on each node, and around again; every node has its processors for itself, so MPI may spin."""
 
     def __init__(self, starter: MpiStarter, testbed: Testbed) -> None:
         self._starter = starter
         self._testbed = testbed
+        if testbed.reach is not None:
+            check_reach(testbed.reach)
 
     def command(self, fabric: Fabric, program: Sequence[str], directory: Path, ranks: int) -> Command:
         """Return what runs a program over the nodes."""
         return Command(guarded(self._starter.tokens(self._placement(ranks), fabric, program)), directory)
 
     def in_node(self, node: str, tokens: Sequence[str]) -> list[str]:
-        """Return the tokens behind the starter, if it reaches nodes, else behind ssh, whose shell needs them quoted once."""
+        """Return the tokens behind the testbed's `reach`, or the starter, if it reaches nodes, else behind ssh.
+
+        ssh's shell needs them quoted once.
+        """
+        if self._testbed.reach is not None:
+            return reached(self._testbed.reach, node, tokens)
         if self._starter.reaches_nodes:
             return self._starter.on_node(node, tokens)
         options = ("-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_SECONDS}")

@@ -66,12 +66,14 @@ def guarded(tokens: tuple[str, ...] | list[str]) -> tuple[str, ...]:
 class Growth:
     """What tells that a command beyond its limit is slow and not hung: one of `paths` has grown within `silent_seconds`.
 
-    `most_seconds` after its start it is ended all the same.
+    `most_seconds` after its start it is ended all the same. Where the paths are on another machine, `elsewhere` tells how long ago
+    they grew, None if never; as asking takes part in what is measured, it is asked only where the command would be ended else.
     """
 
     paths: tuple[Path, ...]
     silent_seconds: float
     most_seconds: float
+    elsewhere: Callable[[], float | None] = lambda: None
 
     @property
     def size_bytes(self) -> int:
@@ -158,7 +160,11 @@ def _wait(
         if growth is not None and (grown_bytes := growth.size_bytes) != size_bytes:
             size_bytes = grown_bytes
             deadline = max(deadline, min(now + growth.silent_seconds, begin + growth.most_seconds))
-        if now >= deadline or _flooded(logs) is not None:
+        if _flooded(logs) is not None:
+            return None
+        if now >= deadline and growth is not None and (silent_s := growth.elsewhere()) is not None:
+            deadline = max(deadline, min(now + growth.silent_seconds - silent_s, begin + growth.most_seconds))
+        if now >= deadline:
             return None
 
 

@@ -33,6 +33,7 @@ class Happened(StrEnum):
     AGAIN = "again"
     INTERRUPTED = "interrupted"
     EXTENDED = "extended"
+    LOST = "lost"
     DESCRIBED = "described"
     COMPLETED = "completed"
     IMPORTED = "imported"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -44,13 +44,39 @@ class Extension(Model):
     unix_ns: int
 
 
+class NodeLoss(Model):
+    """Nodes that failed, and that a run went on without: every block but those that were whole by then (`kept`) is on the rest.
+
+    `reasons` tells what was heard of each failed node instead of an answer; `ranks` how many ranks the measurer has from then on;
+    `left_out` what the rest cannot be asked for, and why.
+    """
+
+    reasons: dict[str, str]
+    kept: tuple[int, ...] = ()
+    ranks: int
+    left_out: tuple[str, ...] = ()
+    unix_ns: int
+
+
+def lost_by(losses: Iterable[NodeLoss], block: int) -> tuple[str, ...]:
+    """Return the nodes that a block was measured without, or is to be."""
+    return tuple(node for loss in losses if block not in loss.kept for node in loss.reasons)
+
+
+def has_moved(ranks: Iterable[int], nodes: Sequence[str], lost: Collection[str]) -> bool:
+    """Tell whether some of these ranks are on other nodes where `lost` are missing: rank i is on node i modulo the nodes."""
+    rest = [node for node in nodes if node not in lost]
+    return any(nodes[rank % len(nodes)] != rest[rank % len(rest)] for rank in ranks)
+
+
 class Manifest(Model):
     """What was to be measured, on what, from which seed, and what the machines were like.
 
     `campaign` is the campaign as data (its own model is the campaign's affair), `versions` maps what (fabricbench, python, mpi,
     compiler) to its version, `inventory` maps hosts to `doctor`'s facts, `command` is what was typed, where it is known.
     `preflight` is how the testbed was found before the run, with its warnings, None of a run before there were any.
-    `extensions` tells how blocks were added or given up later; a run that `is_final` takes none.
+    `extensions` tells how blocks were added or given up later; a run that `is_final` takes none. `losses` are nodes that failed
+    and that it went on without; the testbed is as it was at the beginning.
     """
 
     schema_name: Literal["fabricbench/run/1"] = Field(default="fabricbench/run/1", alias="schema")
@@ -66,6 +92,7 @@ class Manifest(Model):
     preflight: Preflight | None = None
     is_final: bool = False
     extensions: tuple[Extension, ...] = ()
+    losses: tuple[NodeLoss, ...] = ()
 
     model_config = {**Model.model_config, "populate_by_name": True}
 

@@ -39,7 +39,17 @@ from fabricbench.record.launch import (
     write_launch,
 )
 from fabricbench.record.lines import Phase
-from fabricbench.record.manifest import Manifest, PlannedLaunch, looks_of, paired_blocks, read_manifest, write_manifest
+from fabricbench.record.manifest import (
+    Manifest,
+    PlannedLaunch,
+    has_moved,
+    looks_of,
+    lost_by,
+    paired_blocks,
+    read_manifest,
+    write_manifest,
+)
+from fabricbench.record.probe_plan import PlanCongestor
 from fabricbench.record.provenance import Marks, Origin, Proof, marks_of, origin_of, unproven_of
 from fabricbench.record.values import IS_TIME, IS_WORK, counted_samples, launch_value, rate
 
@@ -267,12 +277,28 @@ class Run:
         """Return a row for each launch and cell: what was measured, how it ended, what was lost, which way it went.
 
         Columns: launch_id, block, position, fabric, is_valid, origin, proof, then those of `record.frames.CELL_SCHEMA`. The columns
-        of the end are null for a failed cell.
+        of the end are null for a failed cell. Where the run went on without nodes that failed, the variant of a cell whose ranks
+        are on other nodes since ends in `without c3`: it is another cell.
         """
         frames = [
-            read_cells(launch.directory).select(*self._of_launch(launch), *CELL_SCHEMA) for launch in self.launches
+            self._on_its_nodes(launch, read_cells(launch.directory)).select(*self._of_launch(launch), *CELL_SCHEMA)
+            for launch in self.launches
         ]
         return pl.concat(frames) if frames else pl.DataFrame(schema=self._launch_schema | CELL_SCHEMA)
+
+    def _on_its_nodes(self, launch: StoredLaunch, cells: pl.DataFrame) -> pl.DataFrame:
+        lost = lost_by(self.manifest.losses, launch.block)
+        if not lost:
+            return cells
+        nodes = [node.name for node in self.manifest.testbed.nodes]
+        ranks = zip(cells["ranks"].to_list(), cells["congestor"].to_list(), strict=True)
+        variants = [
+            ",".join(filter(None, (variant, f"without {' '.join(lost)}")))
+            if has_moved([*(members or ()), *_ranks_beside(beside)], nodes, lost)
+            else variant
+            for variant, (members, beside) in zip(cells["variant"], ranks, strict=True)
+        ]
+        return cells.with_columns(pl.Series("variant", variants, dtype=cells.schema["variant"]))
 
     def samples(self) -> pl.LazyFrame:
         """Return every sample of every launch, unread: launch_id, cell, phase, index, time_ns, bytes, missed.
@@ -349,6 +375,10 @@ class Run:
 
 
 CELL_NAMES = ("layer", "pattern", "receive", "message_bytes", "variant", "metric")
+
+
+def _ranks_beside(congestor: str | None) -> tuple[int, ...]:
+    return () if congestor is None else PlanCongestor.model_validate_json(congestor).ranks
 
 
 def _was_complete(directory: Path) -> bool:

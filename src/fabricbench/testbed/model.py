@@ -5,7 +5,7 @@ A testbed comes from a TOML file, from a lab's description (`fabricbench.lab`) o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from enum import StrEnum
 from ipaddress import IPv4Address, IPv4Network
 from typing import Annotated
@@ -222,6 +222,10 @@ class Testbed(Model):
             if fabric.name == name:
                 return fabric
         raise KeyError(f"no fabric {name!r}; there are {', '.join(fabric.name for fabric in self.fabrics)}")
+
+    def without(self, nodes: Collection[str]) -> Testbed:
+        """Return the testbed without these nodes; ValueError where none is left."""
+        return Testbed.model_validate({**dict(self), "nodes": [node for node in self.nodes if node.name not in nodes]})
 
     def twins_of(self, name: str) -> Testbed:
         """Return the testbed with that fabric alone, listed twice under two names: what a self-check compares. Raises KeyError."""

@@ -24,6 +24,7 @@ CHECKS: tuple[Callable[[Material], Iterator[Caution]], ...] = (
     machine.beyond_the_wire,
     machine.memory_control,
     machine.unpaired_runs,
+    numbers.failed_nodes,
     numbers.missing_launches,
     numbers.unusual_ends,
     numbers.wide_gaps,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from shlex import quote
 
 import numpy as np
@@ -123,6 +124,22 @@ def missing_launches(material: Material) -> Iterator[Caution]:
                     "unfinished launches",
                     f"{named(names)}: {why}; they are left out of everything here",
                 )
+
+
+def failed_nodes(material: Material) -> Iterator[Caution]:
+    """Tell which nodes a run went on without, since when, and what that changed."""
+    for run in {run.path: run for side in material.sides for run in side.runs}.values():
+        manifest = run.manifest
+        for loss in manifest.losses:
+            nodes, when = list(loss.reasons), datetime.fromtimestamp(loss.unix_ns / 1e9, UTC)
+            why = "; ".join(dict.fromkeys(loss.reasons.values()))
+            blocks = len({launch.block for launch in manifest.planned})
+            text = (
+                f"failed on {when:%Y-%m-%d %H:%M} UTC ({why}): {len(loss.kept)} of {count(blocks, 'block')} were measured on all "
+                f"nodes before, the others without; a test whose ranks are on other nodes since is another one, called "
+                f"`without {' '.join(nodes)}`, and is compared with itself alone"
+            )
+            yield warn(Severity.WARNING, enumeration(nodes), "; ".join((text, *loss.left_out)))
 
 
 def unusual_ends(material: Material) -> Iterator[Caution]:

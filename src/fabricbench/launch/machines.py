@@ -1,0 +1,71 @@
+"""What launchers share whose nodes are machines of their own: files for rank 0 where it does not see ours, and nodes that fail."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from fabricbench.launch.asking import Answer, Limits, ask_all
+from fabricbench.launch.launcher import RealMachines
+from fabricbench.launch.staging import Staging
+from fabricbench.testbed.model import Testbed
+
+ANSWER_SECONDS = 6.0
+"""A node that is well answers within a second; one that is off says nothing, and is asked twice."""
+
+ALL_SECONDS, SECONDS_A_NODE = 20.0, 0.5
+
+ASKINGS = 2
+"""One question that is lost, or a connection that a busy node refuses, is no node that failed."""
+
+
+class MachinesApart(RealMachines):
+    """Launchers over a testbed's nodes, each a machine of its own; `_testbed` is theirs to set."""
+
+    _testbed: Testbed
+
+    @abstractmethod
+    def in_node(self, node: str, tokens: Sequence[str]) -> list[str]:
+        """Return the tokens that run something else on a node, its stdin and stdout being theirs."""
+
+    @property
+    def node_of_rank_0(self) -> str:
+        """The node that reads what a launch needs and writes what it measures."""
+        return self._testbed.nodes[0].name
+
+    @cached_property
+    def _staging(self) -> Staging:
+        node = self.node_of_rank_0
+        return Staging(node, lambda tokens: self.in_node(node, tokens))
+
+    def stage(self, directory: Path) -> Path:
+        """Return the directory as rank 0 sees it: itself where its node does, else a folder of the launch's own there."""
+        return self._staging.stage(directory)
+
+    def collect(self, directory: Path) -> None:
+        """Bring back what is in that folder."""
+        self._staging.collect(directory)
+
+    def silent_seconds(self, directory: Path, paths: Sequence[Path]) -> float | None:
+        """Return how long nothing has grown in that folder."""
+        return self._staging.silent_seconds(directory, paths)
+
+    def failed_nodes(self) -> Mapping[str, str]:
+        """Ask every node, and again those that do not answer; return these, each with the reason."""
+        failed: dict[str, str] = {}
+        nodes = [node.name for node in self._testbed.nodes]
+        for _ in range(ASKINGS):
+            questions = {name: self.in_node(name, ["true"]) for name in nodes}
+            limits = Limits(each_s=ANSWER_SECONDS, all_s=ALL_SECONDS + SECONDS_A_NODE * len(nodes))
+            answers = ask_all(questions, limits)
+            failed = {name: _why(answer) for name, answer in answers.items() if answer.exit_code != 0}
+            nodes = list(failed)
+        return failed
+
+
+def _why(answer: Answer) -> str:
+    """Return what was said instead of an answer."""
+    last = (answer.stderr.strip().splitlines() or [f"exit code {answer.exit_code}"])[-1].strip()
+    return answer.problem or last

@@ -1,0 +1,185 @@
+"""Brings what a launch needs to the node of rank 0 and what it wrote back, where that node does not see the run directory.
+
+Only rank 0 reads and writes files, so its node is the only one that gets any: one folder a launch, removed when all of it is here.
+Which node and which folder stands in the launch's own directory (STAGED) before anything is sent: who goes on with the run after a
+crash finds there what is still to be fetched.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any, BinaryIO
+
+from fabricbench.errors import EnvironmentLacks
+from fabricbench.launch import folder
+from fabricbench.launch.asking import ask_one
+from fabricbench.record.atomic import replace_text, synced
+
+STAGED = ".staged"
+"""In a launch's directory: on which node its folder is, and the folder's name."""
+
+COMING, COME = ".collecting", ".collected"
+"""Folders in a launch's directory: what is being unpacked, and what is all there and is being moved to its place."""
+
+NONCE = ".nonce"
+
+ASK_SECONDS = 30.0
+TRANSFER_SECONDS = 600.0
+"""For what a launch wrote: 1 GB at 2 MB/s."""
+
+TRIES, PAUSE_SECONDS = 3, 2.0
+"""What was measured is worth more than one try."""
+
+
+class NotStaged(EnvironmentLacks):
+    """The node of rank 0 could not be given a launch's files, or they could not be brought back."""
+
+
+class Staging:
+    """Files between here and one node. `on_node` gives the tokens that run others there, with stdin and stdout handed on."""
+
+    def __init__(self, node: str, on_node: Callable[[Sequence[str]], list[str]]) -> None:
+        self._node = node
+        self._on_node = on_node
+        self._is_shared: bool | None = None
+
+    def stage(self, directory: Path) -> Path:
+        """Return a launch's directory as rank 0 sees it, with all that is in it. Raises NotStaged."""
+        if self._sees(directory):
+            return directory
+        token = secrets.token_hex(8)
+        replace_text(directory / STAGED, json.dumps({"node": self._node, "token": token}) + "\n")
+        with TemporaryFile() as packed:
+            folder.pack(directory, packed)
+            size = packed.tell()
+            answer = self._ask("put", token, str(size), given=packed)
+        return Path(str(answer["folder"]))
+
+    def collect(self, directory: Path, *, tries: int = TRIES) -> None:
+        """Bring back what a launch left on the node, whole or not at all, and remove it there; nothing if it was not staged.
+
+        Raises NotStaged where it cannot be had: it stays on the node, and STAGED in the directory.
+        """
+        staged = directory / STAGED
+        if not staged.exists():
+            return
+        _move_to_its_place(directory)
+        node, token = _told(staged)
+        if node != self._node:
+            raise NotStaged(f"what it wrote is on {node}, and rank 0 is on {self._node} now")
+        for left in reversed(range(tries)):
+            try:
+                self._take(token, directory)
+                break
+            except NotStaged:
+                if not left:
+                    raise
+                time.sleep(PAUSE_SECONDS)
+        with suppress(NotStaged):  # all of it is here: a folder that stays there costs space only
+            self._ask("drop", token)
+        staged.unlink()
+
+    def silent_seconds(self, directory: Path, paths: Iterable[Path]) -> float | None:
+        """Return how long none of a launch's files has grown on the node; None where none has begun to, or nobody can tell."""
+        staged = directory / STAGED
+        if not staged.exists():
+            return None
+        _, token = _told(staged)
+        try:
+            seconds = self._ask("silent", token, *(path.relative_to(directory).as_posix() for path in paths))["seconds"]
+        except NotStaged:
+            return None
+        return None if seconds is None else float(seconds)
+
+    def _sees(self, directory: Path) -> bool:
+        """Tell whether the node sees a file that is written here now: tried once, whatever anybody believes."""
+        if self._is_shared is None:
+            content = secrets.token_hex(16)
+            nonce = directory / NONCE
+            nonce.write_text(content)
+            try:
+                self._is_shared = bool(self._ask("sees", str(nonce), content)["is_seen"])
+            finally:
+                nonce.unlink(missing_ok=True)
+        return self._is_shared
+
+    def _take(self, token: str, directory: Path) -> None:
+        with TemporaryFile(dir=directory) as taken:
+            size = int(self._ask("take", token, taken=taken)["size"])
+            begin = taken.tell()
+            found = taken.seek(0, 2) - begin
+            if found < size:
+                raise NotStaged(f"{found} of {size} bytes came back from {self._node}")
+            taken.seek(begin)
+            shutil.rmtree(directory / COMING, ignore_errors=True)
+            (directory / COMING).mkdir()
+            try:
+                folder.unpack(taken, directory / COMING)
+            except ValueError as error:
+                raise NotStaged(f"what came back from {self._node} cannot be read: {error}") from error
+        (directory / COMING).rename(directory / COME)
+        synced(directory)
+        _move_to_its_place(directory)
+
+    def _ask(
+        self, action: str, *arguments: str, given: BinaryIO | None = None, taken: BinaryIO | None = None
+    ) -> dict[str, Any]:
+        """Return the node's answer; what follows it is left in `taken`, which stands behind the answer's line then."""
+        tokens = self._on_node([sys.executable, "-I", "-S", folder.__file__, action, *arguments])
+        seconds = TRANSFER_SECONDS if action in ("put", "take") else ASK_SECONDS
+        with TemporaryFile() as spare:
+            out = spare if taken is None else taken
+            if given is not None:
+                given.seek(0)
+            answer = ask_one(tokens, seconds, given=given, taken=out)
+            line = _after_mark(out)
+            if answer.exit_code == 0 and line is not None:
+                found: dict[str, Any] = json.loads(line)
+                return found
+        said = answer.problem or (answer.stderr.strip().splitlines() or [f"exit code {answer.exit_code}"])[-1]
+        what = {"sees": "asked whether it sees the run directory", "put": "given what a launch needs"}
+        raise NotStaged(
+            f"{self._node} could not be {what.get(action, 'asked for what a launch wrote')}: {said}",
+            hint=f"make a command on {self._node} work from here, with its stdin and stdout: `{tokens[0]} ...`",
+        )
+
+
+def _after_mark(file: BinaryIO) -> bytes | None:
+    """Return the rest of the line that begins with the mark, and leave the file behind it; None where there is none."""
+    file.seek(0)
+    for line in file:
+        _, mark, rest = line.partition(folder.MARK)  # a shell may have printed without ending its line
+        if mark:
+            return rest
+    return None
+
+
+def _told(staged: Path) -> tuple[str, str]:
+    try:
+        found = json.loads(staged.read_text())
+        return str(found["node"]), str(found["token"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise NotStaged(f"{staged} cannot be read: {error}") from error
+
+
+def _move_to_its_place(directory: Path) -> None:
+    """Move what has come, all of it, into the launch's directory; also what a crash left half moved."""
+    come = directory / COME
+    if not come.is_dir():
+        return
+    for path in sorted(come.rglob("*"), key=lambda one: (not one.is_dir(), one)):
+        target = directory / path.relative_to(come)
+        if path.is_dir():
+            target.mkdir(exist_ok=True)
+        else:
+            path.replace(target)
+    synced(directory)
+    shutil.rmtree(come)

@@ -137,6 +137,8 @@ class Execution:
             failure = self._try(launch)
             if failure is None:
                 continue
+            # Where a signal has ended the launch, a job's end say, no node has failed: the run ends here.
+            self._notify(Tick(self._seconds_left(self._waiting.values())))
             failed_nodes = self._attempts.failed_nodes()
             self._notify(LaunchFailed(launch, failure.reason, is_retried=not is_last_try and not failed_nodes))
             if failed_nodes:

@@ -202,7 +202,7 @@ def resume_submitted(
     run.check_confined()
     stored = run.read_plan()
     check_trust(run, stored, is_trusted=is_trusted)
-    testbed = stored.venue.testbed()
+    testbed = stored.place.testbed()
     if testbed.launcher is not Launcher.SLURM:
         raise UsageError(
             f'--submit needs a testbed with launcher = "slurm", and that of {directory} has "{testbed.launcher}"',

@@ -108,7 +108,13 @@ def resume_run(
         is_left = any(directory.finished(launch) is None for launch in stored.plan.launches)
         if is_left and without_failed_nodes:
             stored = _without_silent_nodes(directory, stored, notify)
-        found = pass_preflight(stored.place, stored.plan, notify) if is_left and preflight else SKIPPED
+        try:
+            found = pass_preflight(stored.place, stored.plan, notify) if is_left and preflight else SKIPPED
+        except EnvironmentLacks as error:
+            if without_failed_nodes or not stored.venue.testbed().launcher.is_cluster:
+                raise
+            hint = f"{error.hint}; where a node has failed for good, --without-failed-nodes goes on with the rest"
+            raise EnvironmentLacks(error.message, hint=hint) from error
         directory.remove_temporaries()  # what is written comes after all that may refuse
         if is_trusted:
             seal_plan(directory)  # said once is enough

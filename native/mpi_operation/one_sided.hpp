@@ -44,10 +44,13 @@ constexpr bool is_integer = Kind::leaves == Leaves::integer_sum || Kind::leaves 
 template <class Kind>
 constexpr bool is_of_doubles = Kind::leaves == Leaves::sum;
 
+// How an access is closed; `settle` does what a `call` that failed has left undone and the target waits for.
+
 struct Fence {
   static constexpr bool target_takes_part = true;
   static int open(MPI_Win window) { return MPI_Win_fence(0, window); }
   static int close(MPI_Win window) { return MPI_Win_fence(MPI_MODE_NOSUCCEED, window); }
+  static void settle(MPI_Win window) { MPI_Win_fence(0, window); }
   template <class Kind>
   static int call(const Access& access) {
     const int error = Kind::call(access);
@@ -59,6 +62,7 @@ struct Lock {
   static constexpr bool target_takes_part = false;
   static int open(MPI_Win) { return MPI_SUCCESS; }
   static int close(MPI_Win) { return MPI_SUCCESS; }
+  static void settle(MPI_Win window) { MPI_Win_unlock(target, window); }
   template <class Kind>
   static int call(const Access& access) {
     int error = MPI_Win_lock(MPI_LOCK_SHARED, target, 0, access.window);
@@ -71,6 +75,7 @@ struct Flush {
   static constexpr bool target_takes_part = false;
   static int open(MPI_Win window) { return MPI_Win_lock_all(0, window); }
   static int close(MPI_Win window) { return MPI_Win_unlock_all(window); }
+  static void settle(MPI_Win) {}
   template <class Kind>
   static int call(const Access& access) {
     const int error = Kind::call(access);
@@ -160,8 +165,14 @@ class OneSided : public PreparedOperation {
     access_ = memory_.access(is_of_doubles<Kind>);
   }
 
+  /// An access that fails ends no turn: the target would wait for the origin.
   void verify() override {
-    for (std::uint64_t turn = 0; turn < task_.probe.verify_messages; ++turn) verify_turn(turn);
+    int failed = MPI_SUCCESS;
+    for (std::uint64_t turn = 0; turn < task_.probe.verify_messages; ++turn) {
+      const int error = verify_turn(turn);
+      if (failed == MPI_SUCCESS) failed = error;
+    }
+    check_mpi(failed, "the access");
   }
 
   /// The epoch is closed on every rank however the calls within it end, for MPI_Win_free would wait for it; but not
@@ -204,8 +215,8 @@ class OneSided : public PreparedOperation {
     check_mpi(MPI_Recv(nullptr, 0, MPI_BYTE, origin, done_tag, communicator_, MPI_STATUS_IGNORE), "MPI_Recv");
   }
 
-  /// Both know what the window and the origin had, so each compares what it has afterwards.
-  void verify_turn(std::uint64_t turn) {
+  /// Both know what the window and the origin had, so each compares what it has afterwards. Returns the access's error.
+  int verify_turn(std::uint64_t turn) {
     if (memory_.is_origin()) {
       fill(memory_.local(), origin, turn);
       wipe(memory_.result());
@@ -215,13 +226,12 @@ class OneSided : public PreparedOperation {
     }
     check_mpi(MPI_Barrier(communicator_), "MPI_Barrier");
     check_mpi(Sync::open(access_.window), "opening the epoch");
-    if (memory_.is_origin()) {
-      check_mpi(Sync::template call<Kind>(access_), "the access");
-      if constexpr (!Sync::target_takes_part) tell_target();
-    } else if constexpr (Sync::target_takes_part) {
-      check_mpi(MPI_Win_fence(0, access_.window), "MPI_Win_fence");
-    } else {
-      wait_for_origin();
+    int error = MPI_SUCCESS;
+    try {
+      error = take_part();
+    } catch (const Failure&) {
+      Sync::close(access_.window);
+      throw;
     }
     check_mpi(Sync::close(access_.window), "closing the epoch");
     if (memory_.is_origin()) {
@@ -232,6 +242,22 @@ class OneSided : public PreparedOperation {
       expose([&] { count_result(task_.counters, is_as_left(turn)); });
     }
     check_mpi(MPI_Barrier(communicator_), "MPI_Barrier");
+    return error;
+  }
+
+  /// One access that nobody times. The target is told of its end however it went.
+  int take_part() {
+    int error = MPI_SUCCESS;
+    if (memory_.is_origin()) {
+      error = Sync::template call<Kind>(access_);
+      if (error != MPI_SUCCESS) Sync::settle(access_.window);
+      if constexpr (!Sync::target_takes_part) tell_target();
+    } else if constexpr (Sync::target_takes_part) {
+      check_mpi(MPI_Win_fence(0, access_.window), "MPI_Win_fence");
+    } else {
+      wait_for_origin();
+    }
+    return error;
   }
 
   /// The target's own look at its window is an access as well.

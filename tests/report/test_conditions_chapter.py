@@ -4,34 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from fabricbench.analysis import analyse
 from fabricbench.analysis.findings import Findings
 from fabricbench.chapters.conditions import condition_gains, grid_table, interaction_table, lines
-from fabricbench.model import Layer, Pattern
 from fabricbench.report import markdown
 from fabricbench.report.terminal import render_terminal
-from support.synthetic_run import SyntheticCell, synthetic_testbed, write_synthetic_run
-
-SIDES = ("eth-usual", "eth-jumbo", "myri-usual", "myri-jumbo")
+from support.example_conditions import findings_in_conditions
 
 
 @pytest.fixture(scope="module")
 def findings(tmp_path_factory: pytest.TempPathFactory) -> Findings:
-    """Larger frames give the second network 30 % more throughput, and the first nothing."""
-    testbed = synthetic_testbed(dict.fromkeys(SIDES))
-    fabrics = tuple(
-        one.model_copy(update=dict(zip(("network", "condition"), one.name.split("-"), strict=True)))
-        for one in testbed.fabrics
-    )
-    medians = {"eth-usual": 1e9, "eth-jumbo": 1e9, "myri-usual": 1e9, "myri-jumbo": 1.3e9}
-    cell = SyntheticCell(Layer.TCP, Pattern.STREAM, 65536, medians)
-    run = write_synthetic_run(
-        tmp_path_factory.mktemp("conditions") / "run",
-        cells=[cell],
-        blocks=8,
-        testbed=testbed.model_copy(update={"fabrics": fabrics}),
-    )
-    return analyse([run])
+    return findings_in_conditions(tmp_path_factory.mktemp("conditions") / "run")
 
 
 def test_the_grid_says_what_a_condition_is_worth_on_each_network(findings: Findings):

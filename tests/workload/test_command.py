@@ -75,8 +75,8 @@ def test_input_files_are_written_into_the_directory_of_the_launch(tmp_path: Path
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ({"kind": "comand"}, "kind: found 'comand', needed one of npb, command; did you mean 'command'"),
-        ({"kind": ["npb"]}, r"kind: found \['npb'\], needed one of npb, command"),
+        ({"kind": "comand"}, "kind: found 'comand', needed one of npb, farm, command; did you mean 'command'"),
+        ({"kind": ["npb"]}, r"kind: found \['npb'\], needed one of npb, farm, command"),
         ({"command": ["echo", "{n}"], "parameters": 3}, "parameters: found 3, needed a table"),
         ({"command": ["echo", "{n}"], "parameters": {"n": [1, "1"]}}, "each once"),
         ({"figure": [{**TIME, "file": "out/log.txt"}]}, "file: found 'out/log.txt', needed stdout, stderr or the name"),

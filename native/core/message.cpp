@@ -48,6 +48,10 @@ std::string_view take_part(std::string_view& payload) {
   return part;
 }
 
+void refuse_rest(std::string_view payload) {
+  if (!payload.empty()) throw ControlError(std::to_string(payload.size()) + " bytes are left behind it");
+}
+
 std::string pack_tree(const nlohmann::json& value) {
   std::string payload;
   nlohmann::json::to_cbor(value, payload);

@@ -179,6 +179,8 @@ std::vector<Value> unpack_values(std::string_view payload) {
 /// where it is cut.
 void append_part(std::string& payload, std::string_view part);
 std::string_view take_part(std::string_view& payload);
+/// After the last part. Throws where anything is left.
+void refuse_rest(std::string_view payload);
 
 /// A tree of values, in CBOR; for what is small: its destructor takes memory, and ends the process where there is none.
 /// The texts in it may be any bytes. Throws where the bytes are none or more than one.

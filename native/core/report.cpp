@@ -99,10 +99,6 @@ Findings take_findings(std::string_view& payload) {
   return findings;
 }
 
-void refuse_rest(std::string_view payload) {
-  if (!payload.empty()) throw ControlError(std::to_string(payload.size()) + " bytes are left behind it");
-}
-
 /// A call lasts as long as on its slowest rank; what not all ranks have is not complete.
 void take_slowest(PhaseSamples& merged, const PhaseSamples& other) {
   const std::size_t count = std::min(merged.time_ns.size(), other.time_ns.size());

@@ -60,6 +60,8 @@ struct FarmResult {
   }
   static FarmResult unpack(std::string_view payload) {
     const nlohmann::json value = unpack_tree(take_part(payload));
+    const std::string_view output = take_part(payload);
+    refuse_rest(payload);
     return {.id = value.at(0),
             .ended = value.at(1),
             .exit_code = value.at(2),
@@ -68,7 +70,7 @@ struct FarmResult {
             .run_seconds = value.at(5),
             .output_bytes = value.at(6),
             .output_digest = value.at(7),
-            .output = std::string(take_part(payload))};
+            .output = std::string(output)};
   }
 };
 

@@ -9,6 +9,7 @@
 #include "core/clock_sync.hpp"
 #include "core/control.hpp"
 #include "core/report.hpp"
+#include "farm/messages.hpp"
 #include "mpi_operation/timed_calls.hpp"
 #include "pattern/channels.hpp"
 #include "pattern/flood_round.hpp"
@@ -142,6 +143,27 @@ CellReport sample() {
   return report;
 }
 
+template <>
+farm::FarmJob sample() {
+  return {.id = 7, .job = 3, .attempt = 1, .name = "input \xff"};
+}
+template <>
+farm::FarmResult sample() {
+  return {.id = 7,
+          .ended = std::string(farm::ended::signal),
+          .exit_code = nullptr,
+          .signal = 9,
+          .reason = "it was killed",
+          .run_seconds = 0.5,
+          .output_bytes = 2,
+          .output_digest = "00",
+          .output = "ab"};
+}
+template <>
+farm::FarmClosed sample() {
+  return {"the folder is still there"};
+}
+
 template <class... Each>
 struct MessageList {
   using Types = testing::Types<Each...>;
@@ -153,13 +175,15 @@ using Messages =
     MessageList<EndNotice, EndHeard, EndOver, Asked, Waits, Beginning, RankInfo, ClockIdentity, ClockModel, ClockCheck,
                 Measure, Congest, CheckClocks, Finish, Begun, Stop, CellReport, SendParts, CellParts, Whether, Verdict,
                 PathCache::State, Address, NextSequence, CommonStart, Turn, TurnDone, TurnsOver, RoundOrder, TurnOrder,
-                StreamEnd, FloodTally, ClockBound, Stamps, CallOrder>;
+                StreamEnd, FloodTally, ClockBound, Stamps, CallOrder, farm::FarmJob, farm::FarmResult, farm::FarmAlive,
+                farm::FarmOver, farm::FarmClosed>;
 
 /// Those that are whole at more than one length: a text is shorter, a list has fewer of its values.
 template <class M>
 constexpr bool has_one_length =
     !(std::same_as<M, EndNotice> || std::same_as<M, Beginning> || std::same_as<M, Verdict> ||
-      std::same_as<M, ClockIdentity> || std::same_as<M, Address> || std::same_as<M, Stamps>);
+      std::same_as<M, ClockIdentity> || std::same_as<M, Address> || std::same_as<M, Stamps> ||
+      std::same_as<M, farm::FarmClosed>);
 
 /// What is wrong with these bytes as such a message; nothing where they can be one.
 template <Message M>

@@ -198,7 +198,7 @@ def test_a_hung_launch_in_a_lab_is_ended_with_all_its_ranks(tmp_path: Path, lab:
     directory.create()
     plan = plan_run(campaign_of(Layer.TCP), lab.testbed(), seed=1)
     launcher = LabLauncher(lab, find_starter(), None)
-    monkeypatch.setattr(attempt, "native_file", lambda _name: hanging)
+    monkeypatch.setattr(attempt, "native_file", lambda _name, _build=None: hanging)
     one = plan.model_copy(update={"launches": plan.launches[:1]})
     with pytest.raises((RunIncomplete, EnvironmentLacks), match="hung: ended at its time limit"):
         Execution(directory, one, launcher, lambda _event: None, limit=lambda _estimate: 2.0).run()

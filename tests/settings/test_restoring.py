@@ -18,11 +18,13 @@ import pytest
 from fabricbench.errors import EnvironmentLacks
 from fabricbench.lab.process import ProcessIdentity, identify
 from fabricbench.settings import HostSettings, ledger, writes_of
+from fabricbench.settings import agent as agent_module
 from fabricbench.settings import session as session_module
 from fabricbench.settings.agent import Order, Problem, Task, Told, node_identity, obey
 from fabricbench.settings.restoring import Restored, restore_leftovers
 from fabricbench.settings.session import SettingsNotHeldError, Sides, varied_settings
 from fabricbench.settings.setting import Host, as_json
+from fabricbench.settings.turn import NotItsTurnError, turn
 from fabricbench.testbed.model import Fabric
 from support.processes import FABRICBENCH
 
@@ -294,6 +296,91 @@ def test_what_a_run_could_not_restore_itself_is_restored_though_its_process_goes
     found, alive = restore_leftovers()
     assert (found[0].nodes, alive) == (("b",), [])
     assert cluster.state() == before
+
+
+def test_restoring_waits_for_an_agent_that_outlived_its_run_and_keeps_the_entry_where_it_does_not_end(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+):
+    before = cluster.state()
+    leave_settings(cluster)
+    monkeypatch.setenv("PLACE", str(cluster.root / "a"))
+    monkeypatch.setattr(agent_module, "RESTORING_WAIT_SECONDS", 0.1)
+    ((_, entry),) = ledger.entries().items()
+    assert entry is not None
+    restoring = Order.model_validate_json(entry.nodes[0].restore[-1])
+    with turn(5.0):  # an agent is at work: what is read now is not what will be
+        told = obey(restoring, Host())
+        assert "another command of this user is still writing settings there" in told.refused
+        assert told.written == ()
+        assert restore_impatiently().failed.keys() == set(NODES)
+        assert cluster.state() != before
+        assert ledger.has_entries()
+    assert restore_impatiently().nodes == NODES
+    assert cluster.state() == before
+
+
+def restore_impatiently() -> Restored:
+    """Restore with the agents' patience cut short, which is a constant of their own processes."""
+    patience = (
+        "import fabricbench.settings.agent as a, sys; a.RESTORING_WAIT_SECONDS = 0.1; print(a.main(sys.argv[1:]))"
+    )
+    for path, entry in ledger.entries().items():
+        assert entry is not None
+        nodes = tuple(
+            node.model_copy(update={"restore": (*node.restore[:-3], "-c", patience, node.restore[-1])})
+            if node.restore[-3] == "-m"
+            else node
+            for node in entry.nodes
+        )
+        ledger.write(path, entry.model_copy(update={"nodes": nodes}))
+    ((found,), _) = restore_leftovers()
+    return found
+
+
+def test_what_a_command_started_keeps_the_turn_though_its_agent_is_killed(tmp_path: Path):
+    host = Host()
+    with turn(5.0, tmp_path) as mine:
+        host.handed_on = (mine.descriptor,)
+        host.run(("sh", "-c", "sleep 0.5 >/dev/null 2>&1 &"))  # outlives the agent
+    with pytest.raises(NotItsTurnError, match="still writing"), turn(0.0, tmp_path):
+        pass
+    with turn(5.0, tmp_path):
+        pass
+
+
+def test_an_order_that_comes_after_its_run_was_restored_writes_nothing(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("PLACE", str(cluster.root / "a"))
+    run = os.urandom(8).hex()
+    late = Order(task=Task.WRITE, settings=SIDES["one"], run=run)
+    back = Order(task=Task.WRITE, settings=condition(x="0"), run=run, restores=True)
+    assert obey(late, Host()).values == {"x": "1"}
+    assert obey(back, Host()).values == {"x": "0"}
+    assert obey(late, Host()).refused == "its run was restored, so nothing more is written"
+    assert cluster.state()["a.x"] == "0"
+    assert obey(back, Host()).values == {"x": "0"}  # restoring is tried again
+    assert obey(late.model_copy(update={"run": "another"}), Host()).values == {"x": "1"}
+
+
+def test_a_folder_of_somebody_else_holds_no_turn(tmp_path: Path):
+    (tmp_path / f"fabricbench-{os.getuid()}").mkdir(mode=0o755)
+    with pytest.raises(NotItsTurnError, match="not a folder of this user's alone"), turn(0.0, tmp_path):
+        pass
+
+
+def test_originals_are_read_while_nobody_else_restores_or_begins(cluster: Cluster):
+    free: list[bool] = []
+
+    def in_node(node: str, tokens: Sequence[str]) -> list[str]:
+        with ledger.locked(waits=False) as is_held:
+            free.append(is_held)
+        return cluster.in_node(node, tokens)
+
+    with varied_settings(in_node, NODES, SIDES, run=Path("/runs/today"), notice=print):
+        pass
+    assert free
+    assert not any(free)
 
 
 def test_an_entry_that_cannot_be_read_is_named_and_kept(cluster: Cluster):

@@ -60,9 +60,9 @@ def unpack(archived: BinaryIO, folder: Path) -> None:
         raise ValueError(f"the archive is not whole: {error}") from error
 
 
-def _own_folder() -> Path:
+def own_folder(place: Path | None = None) -> Path:
     """Return this user's folder among the temporary files, where nobody else may write; OSError where it is somebody else's."""
-    folder = Path(tempfile.gettempdir()) / f"fabricbench-{os.getuid()}"
+    folder = (place or Path(tempfile.gettempdir())) / f"fabricbench-{os.getuid()}"
     try:
         folder.mkdir(mode=PRIVATE)
     except FileExistsError:
@@ -75,7 +75,7 @@ def _own_folder() -> Path:
 def _folder(token: str) -> Path:
     if not token.isalnum():
         raise ValueError(f"{token!r} names no folder")
-    return _own_folder() / token
+    return own_folder() / token
 
 
 def _answer(answer: Mapping[str, object]) -> None:
@@ -114,7 +114,7 @@ def _take(token: str) -> None:
 def _drop(token: str) -> None:
     shutil.rmtree(_folder(token), ignore_errors=True)
     with suppress(OSError):  # it holds folders of other launches
-        _own_folder().rmdir()
+        own_folder().rmdir()
     _answer({})
 
 

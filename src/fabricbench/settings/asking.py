@@ -60,9 +60,10 @@ def _understood(answer: Answer) -> Told | Silence:
     line = next((one for one in reversed(answer.stdout.splitlines()) if one.startswith("{")), None)
     if line is not None and answer.exit_code == 0:
         try:
-            return Told.model_validate_json(line)
+            told = Told.model_validate_json(line)
         except ValidationError:
             return "its answer cannot be read: another version of fabricbench is there"
+        return told.refused or told
     if answer.problem is not None:
         return answer.problem
     return (answer.stderr.strip().splitlines() or [f"exit code {answer.exit_code}"])[-1].strip()

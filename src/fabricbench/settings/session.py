@@ -7,6 +7,7 @@ before the first write; where this process dies, the next command of any kind re
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,6 +52,7 @@ class SettingsSession:
         self._sides = sides
         self._are_apart = are_apart
         self._told = dict(told)
+        self._run = secrets.token_hex(8)
         self._before: dict[str, Told | Silence] = {}
         self._keys = list(dict.fromkeys(one.key for one in union_of(sides)))
 
@@ -85,13 +87,13 @@ class SettingsSession:
     def restoring_orders(self) -> dict[str, Order]:
         """Return what brings each node back, if it is still the same."""
         return {
-            name: Order(task=Task.WRITE, settings=self._wished({}, name), node=told.node)
+            name: Order(task=Task.WRITE, settings=self._wished({}, name), node=told.node, run=self._run, restores=True)
             for name, told in self._told.items()
         }
 
     def _order(self, task: Task, side: str, node: str) -> Order:
         wished = {one.key: one for one in self._sides[side]}
-        return Order(task=task, settings=self._wished(wished, node), node=self._told[node].node)
+        return Order(task=task, settings=self._wished(wished, node), node=self._told[node].node, run=self._run)
 
     def _wished(self, wished: Mapping[str, Setting], node: str) -> tuple[Setting, ...]:
         """Return every setting with the value that a side wishes, else with that node's original one."""
@@ -141,10 +143,12 @@ def varied_settings(
     if not any(sides.values()):
         yield None
         return
-    told = _told_by_all(examine_nodes(in_node, nodes, sides, are_apart=are_apart))
-    session = SettingsSession(in_node, sides, told, are_apart=are_apart)
-    entry = _entry(session, told, in_node, run, lives_with)
-    with ledger.locked():
+    with (
+        ledger.locked()
+    ):  # from before they are read: what another run has set, or is being restored, is nobody's original
+        told = _told_by_all(examine_nodes(in_node, nodes, sides, are_apart=are_apart))
+        session = SettingsSession(in_node, sides, told, are_apart=are_apart)
+        entry = _entry(session, told, in_node, run, lives_with)
         _check_free(entry)
         path = ledger.new_path()
         ledger.write(path, entry)

@@ -102,6 +102,8 @@ class Host:
 
     def __init__(self, root: Path = Path("/")) -> None:
         self.root = root
+        self.handed_on: tuple[int, ...] = ()
+        """Descriptors that programs inherit: a lock that holds until the last of them has ended."""
         self._ethtool: Any = None
 
     def text(self, path: str) -> str:
@@ -140,7 +142,14 @@ class Host:
         line = shlex.join(tokens)
         try:
             done = run_program(
-                tokens, input=stdin, capture_output=True, text=True, timeout=SECONDS, check=False, env=environment
+                tokens,
+                input=stdin,
+                capture_output=True,
+                text=True,
+                timeout=SECONDS,
+                check=False,
+                env=environment,
+                pass_fds=self.handed_on,
             )
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,7 +25,7 @@ from fabricbench.settings import session as session_module
 from fabricbench.settings.agent import Order, Problem, Task, Told, node_identity, obey
 from fabricbench.settings.restoring import Restored, restore_leftovers
 from fabricbench.settings.session import SettingsNotHeldError, Sides, varied_settings
-from fabricbench.settings.setting import Host, as_json
+from fabricbench.settings.setting import Host, as_json, sudo_rule
 from fabricbench.settings.turn import NotItsTurnError, turn
 from fabricbench.testbed.model import Fabric
 from support.processes import FABRICBENCH
@@ -410,7 +412,17 @@ def test_who_may_not_write_as_root_is_told_the_command(
     assert isinstance(problem, Problem)
     assert "that this user may not run `sh -c" in problem.found
     assert "a password is required" in problem.found
-    assert "NOPASSWD: sh" in problem.action
+    # The very command with its value, and the one that restores: no wildcard, which would allow anything behind it.
+    rules = [one.action.partition("NOPASSWD: ")[2] for one in told.problems]
+    assert all(rule.startswith(shutil.which("sh") or "") for rule in rules)
+    assert {rule.rstrip("`").rpartition(" ")[2] for rule in rules} == {"1", "0"}
+    assert not any(re.search(r"(?<!\\)[*?\[]", rule) for rule in rules)
+
+
+def test_a_rule_for_sudo_allows_one_command_and_quotes_what_sudoers_takes_for_its_own():
+    rule = sudo_rule(("nowhere", "-w", "net.core.busy_poll=50", "a*b,c:d\\e"))
+    assert rule == r"USER ALL=(root) NOPASSWD: /PATH/OF/nowhere -w net.core.busy_poll\=50 a\*b\,c\:d\\e"
+    assert sudo_rule(("nowhere",)) == 'USER ALL=(root) NOPASSWD: /PATH/OF/nowhere ""'  # else any argument is allowed
 
 
 def test_who_is_not_root_writes_through_sudo_with_the_very_command_that_the_plan_shows(

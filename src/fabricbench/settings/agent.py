@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fabricbench.model import Model
 from fabricbench.settings import KINDS, writes_of
-from fabricbench.settings.setting import SUDO, CannotSetError, Host, Setting, Write, as_json
+from fabricbench.settings.setting import SUDO, CannotSetError, Host, Setting, Write, as_json, sudo_rule
 from fabricbench.settings.turn import NotItsTurnError, turn
 
 MODULE = "fabricbench.settings.agent"
@@ -154,7 +154,7 @@ def _check_allowed(write: Write, host: Host) -> None:
         raise CannotSetError(
             f"that this user may not run `{line}` as root ({error.found})",
             "root's permission, without a password",
-            f"allow it in /etc/sudoers.d: `USER ALL=(root) NOPASSWD: {program} ...`, or leave it out",
+            f"allow this very command in /etc/sudoers.d, or leave it out: `{sudo_rule(write.tokens)}`",
         ) from None
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
@@ -86,6 +88,16 @@ class Write:
         tokens = (*(SUDO if with_sudo else ()), *self.tokens)
         line = " ".join(tokens) if self.has_pattern else shlex.join(tokens)
         return f"echo {shlex.quote(self.stdin)} | {line}" if self.stdin else line
+
+
+def sudo_rule(tokens: Sequence[str], user: str = "USER") -> str:
+    """Return the line of sudoers(5) that allows one command with these very arguments, and nothing else.
+
+    No wildcard: a `*` there stands for blanks and further arguments as well.
+    """
+    path = shutil.which(tokens[0], path=f"{os.environ.get('PATH', '')}:{TOOLS}") or f"/PATH/OF/{tokens[0]}"
+    arguments = " ".join(re.sub(r"([\\,:=*?\[\]!#\"])", r"\\\1", one) for one in tokens[1:])
+    return f"{user} ALL=(root) NOPASSWD: {path} {arguments}".rstrip() + ("" if arguments else ' ""')
 
 
 SUDO = ("sudo", "-n")

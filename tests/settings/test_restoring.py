@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from fabricbench.errors import EnvironmentLacks
+from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.lab.process import ProcessIdentity, identify
 from fabricbench.settings import HostSettings, ledger, writes_of
 from fabricbench.settings import agent as agent_module
@@ -262,8 +262,84 @@ def test_a_node_that_is_given_up_is_told_with_what_it_was(cluster: Cluster):
     assert not ledger.has_entries()
 
 
+def forget_that_they_may_last() -> None:
+    """As for an MTU, say, which ends with its node; a setting of the user's own may not."""
+    for path, entry in ledger.entries().items():
+        assert entry is not None
+        nodes = tuple(node.model_copy(update={"lasting": ()}) for node in entry.nodes)
+        ledger.write(path, entry.model_copy(update={"nodes": nodes}))
+
+
+def test_a_setting_of_the_users_own_is_kept_until_it_is_read_back_though_its_node_was_started_anew(cluster: Cluster):
+    before = cluster.state()
+    leave_settings(cluster)
+    ((path, entry),) = ledger.entries().items()
+    assert entry is not None
+    text = path.read_text().replace(node_identity(Host()), "another boot")
+    path.write_text(text.replace(json.dumps(node_identity(Host()))[1:-1], "another boot"))
+    (found,), _ = restore_leftovers()
+    assert found.failed.keys() == set(NODES)
+    assert found.failed["a"].startswith(
+        "it was started anew, but x is 2, it was 0; y is 3, it was of a; set it back by"
+    )
+    for name, content in before.items():  # somebody sets them back
+        (cluster.root / name.replace(".", "/")).write_text(content)
+    (found,), _ = restore_leftovers()
+    assert (found.gone, found.failed) == (NODES, {})
+    assert not ledger.has_entries()
+
+
+def test_a_setting_of_the_users_own_is_not_forgotten_with_its_lab(cluster: Cluster):
+    leave_settings(cluster)
+    ((path, entry),) = ledger.entries().items()
+    assert entry is not None
+    ledger.write(
+        path,
+        entry.model_copy(
+            update={"nodes": tuple(node.model_copy(update={"lives_with": ENDED}) for node in entry.nodes)}
+        ),
+    )
+    (cluster.root / "a/down").touch()
+    (found,), _ = restore_leftovers()
+    assert (found.nodes, found.gone, found.failed) == (("b",), (), {"a": "no route to a"})
+
+
+@pytest.mark.parametrize("name", ["vm.swappiness", "kernel.numa_balancing"])
+def test_a_lab_refuses_what_its_nodes_share_with_the_machine(cluster: Cluster, name: str):
+    sides = {"one": HostSettings(sysctl={name: 1}, governor="performance").settings_on(FABRIC)}
+    mine = identify(os.getpid())
+    with (
+        pytest.raises(UsageError, match=f"found {name}, governor in a .*condition.* for a lab"),
+        varied_settings(cluster.in_node, NODES, sides, run=Path("/r"), notice=print, lives_with=mine),
+    ):
+        pass
+    assert not ledger.has_entries()
+
+
+def test_nodes_that_a_slurm_job_reached_are_asked_only_within_a_job_that_has_them(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+):
+    before = cluster.state()
+    leave_settings(cluster)
+    ((path, entry),) = ledger.entries().items()
+    assert entry is not None
+    ledger.write(path, entry.model_copy(update={"job": "17"}))
+    (found,), _ = restore_leftovers()
+    for node in NODES:
+        assert "`salloc --nodelist=a,b fabricbench testbed restore`" in found.failed[node]
+    assert cluster.state() != before
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "b,other")
+    (found,), _ = restore_leftovers()
+    assert (found.nodes, set(found.failed)) == (("b",), {"a"})
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "a")
+    (found,), _ = restore_leftovers()
+    assert (found.nodes, found.failed) == (("a",), {})
+    assert cluster.state() == before
+
+
 def test_a_node_that_was_started_anew_is_left_alone(cluster: Cluster):
     leave_settings(cluster)
+    forget_that_they_may_last()
     ((path, entry),) = ledger.entries().items()
     assert entry is not None
     text = path.read_text().replace(node_identity(Host()), "another boot")
@@ -276,6 +352,7 @@ def test_a_node_that_was_started_anew_is_left_alone(cluster: Cluster):
 
 def test_an_emulated_node_that_ended_has_nothing_to_restore(cluster: Cluster):
     leave_settings(cluster)
+    forget_that_they_may_last()
     ((path, entry),) = ledger.entries().items()
     assert entry is not None
     nodes = tuple(node.model_copy(update={"lives_with": ENDED}) for node in entry.nodes)

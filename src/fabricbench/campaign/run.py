@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -32,6 +33,7 @@ from fabricbench.record.manifest import (
     write_manifest,
 )
 from fabricbench.settings.session import SettingsSession, varied_settings
+from fabricbench.testbed.allocation import JOB
 from fabricbench.testbed.model import Launcher as LauncherName
 
 Notify = Callable[[Event], None]
@@ -219,6 +221,7 @@ def _varied(
         notice=lambda text: notify(Notice(text)),
         are_apart=testbed.launcher.is_cluster,
         lives_with=launcher.lives_with(),
+        job=os.environ.get(JOB, "") if testbed.launcher is LauncherName.SLURM else "",
     )
 
 

@@ -72,7 +72,8 @@ def obey(order: Order, host: Host) -> Told:
     """Do what an order says, while no other agent of this user is at work here. `refused`: why nothing was done."""
     identity = node_identity(host)
     if order.node and order.node != identity:
-        return Told(node=identity, is_another=True)
+        lasting, _ = _read([one for one in order.settings if KINDS[one.kind].OUTLIVES_BOOT], host)
+        return Told(node=identity, is_another=True, values=lasting)
     try:
         with turn(RESTORING_WAIT_SECONDS if order.restores else WAIT_SECONDS) as mine:
             if order.restores:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,11 +35,16 @@ def restore_entry(
     """Restore what an entry says, and keep of it what could not be: that is tried again. `forgets`: nothing is kept."""
     left = {node.name: node for node in entry.left}
     gone = [node.name for node in entry.nodes if node.is_gone]
-    answers = ask_each({name: node.restore for name, node in left.items()}, are_apart=are_apart, each_s=each_s)
-    done, failed = [], {}
+    unreachable = _outside(entry, list(left))
+    reached = {name: node.restore for name, node in left.items() if name not in unreachable}
+    answers = ask_each(reached, are_apart=are_apart, each_s=each_s)
+    done, failed = [], dict(unreachable)
     for name, told in answers.items():
         if isinstance(told, Told) and told.is_another:
-            gone.append(name)
+            if (why := _why_not(left[name], told, left[name].lasting)) is None:
+                gone.append(name)
+            else:
+                failed[name] = f"it was started anew, but {why}; set it back by hand, or forget it with --forget"
         elif (why := _why_not(left[name], told)) is not None:
             failed[name] = why
         else:
@@ -52,11 +58,30 @@ def restore_entry(
     return Restored(entry.run, tuple(done), tuple(gone), {} if forgets else failed, forgotten)
 
 
-def _why_not(node: ledger.NodeEntry, told: Told | Silence) -> str | None:
-    """Return why a node is not as it was; None where it is."""
+def _outside(entry: ledger.Entry, nodes: Sequence[str]) -> dict[str, str]:
+    """Return which nodes were reached by a job and are none of this one's, and why: to ask them here would start a job."""
+    if not entry.job or not nodes:
+        return {}
+    from ClusterShell.NodeSet import NodeSet  # noqa: PLC0415 - every command that finds an entry imports this
+
+    from fabricbench.launch.slurm import JOB_NODES  # noqa: PLC0415
+
+    mine = set(NodeSet(os.environ.get(JOB_NODES, "")))
+    lacking = [name for name in nodes if name not in mine]
+    asked = NodeSet.fromlist(nodes)
+    why = (
+        f"Slurm's job {entry.job} reached it, and this is no job that has it: "
+        f"`salloc --nodelist={asked} fabricbench testbed restore`"
+    )
+    return dict.fromkeys(lacking, why)
+
+
+def _why_not(node: ledger.NodeEntry, told: Told | Silence, keys: Collection[str] | None = None) -> str | None:
+    """Return why a node is not as it was; None where it is. `keys`: what of it counts, else all."""
     if isinstance(told, Silence):
         return told
-    wrong = [key for key, value in node.originals.items() if told.values.get(key) != value]
+    counted = node.originals if keys is None else keys
+    wrong = [key for key, value in node.originals.items() if key in counted and told.values.get(key) != value]
     if not wrong:
         return None
     reasons = {one.setting: one.found for one in told.problems}

@@ -189,6 +189,12 @@ class Kind(Protocol):
 
     NAME: str
 
+    OUTLIVES_BOOT: bool
+    """Whether a value may still be there after the machine was started anew."""
+
+    def is_of_host(self, setting: Setting) -> bool:
+        """Tell whether it is the whole machine's, so that an emulated node would set it for all others."""
+
     def asked(self, table: Any, fabric: Fabric) -> Iterator[Setting]:
         """Yield what a condition's table asks of this kind on a fabric. Raises UsageError."""
 

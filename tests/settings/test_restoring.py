@@ -12,11 +12,13 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from fabricbench.cli import restore
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.lab.process import ProcessIdentity, identify
 from fabricbench.settings import HostSettings, ledger, writes_of
@@ -226,12 +228,30 @@ def fabricbench(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_after_a_kill_the_next_command_of_any_kind_restores(cluster: Cluster):
     before = cluster.state()
     kill_a_run(cluster)
-    done = fabricbench("version")
+    assert fabricbench("version").stderr == "", "who asks what this is waits for no node"
+    assert fabricbench("list", "--help").stderr == ""
+    done = fabricbench("list")
     assert done.returncode == 0
     assert "settings that /runs/today left on a,b are restored" in done.stderr
     assert cluster.state() == before
     assert not ledger.has_entries()
-    assert "restored" not in fabricbench("version").stderr
+    assert "restored" not in fabricbench("list").stderr
+
+
+def test_many_nodes_that_are_off_are_one_deadline_and_one_line(cluster: Cluster):
+    leave_settings(cluster)
+    ((path, entry),) = ledger.entries().items()
+    assert entry is not None
+    off = tuple(entry.nodes[0].model_copy(update={"name": f"n{i}", "restore": ("sleep", "60")}) for i in range(200))
+    ledger.write(path, entry.model_copy(update={"nodes": off}))
+    begin = time.monotonic()
+    (found,), _ = restore_leftovers(waits=False, each_s=60.0, all_s=0.5)
+    assert time.monotonic() - begin < 20.0, "not 60 s, and not half a second a node"
+    assert len(found.failed) == 200
+    why = dict.fromkeys(found.failed, "no answer")
+    assert list(restore._lines([Restored("/r", failed=why)])) == [
+        "settings that /r left on n[0-199] are not restored: no answer; `fabricbench testbed restore` tries again"
+    ]
 
 
 def test_a_node_that_cannot_be_reached_keeps_its_entry_is_named_and_is_tried_again(cluster: Cluster):

@@ -44,12 +44,16 @@ def ask_nodes(in_node: InNode, orders: Mapping[str, Order], *, are_apart: bool =
 
 
 def ask_each(
-    questions: Mapping[str, Sequence[str]], *, are_apart: bool = True, each_s: float = NODE_SECONDS
+    questions: Mapping[str, Sequence[str]],
+    *,
+    are_apart: bool = True,
+    each_s: float = NODE_SECONDS,
+    all_s: float | None = None,
 ) -> dict[str, Told | Silence]:
-    """Return what came of each question (tokens)."""
+    """Return what came of each question (tokens). `all_s`: how long all of them may take, else by their number."""
     limits = Limits(
         each_s=each_s,
-        all_s=each_s + SECONDS_A_NODE * len(questions),
+        all_s=each_s + SECONDS_A_NODE * len(questions) if all_s is None else all_s,
         in_flight=MOST_IN_FLIGHT if are_apart else max(2, len(os.sched_getaffinity(0))),
     )
     return {name: _understood(answer) for name, answer in ask_all(questions, limits).items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +15,7 @@ from fabricbench.settings.asking import NODE_SECONDS, Silence, ask_each
 RESTORE_BY_HAND = "`fabricbench testbed restore` tries again"
 
 AT_START_SECONDS = 15.0
-"""How long a command waits for nodes of which an earlier run left settings: more than a machine that is off takes to tell."""
+"""How long a command waits for all nodes of which earlier runs left settings: more than a machine that is off takes to tell."""
 
 
 @dataclass(frozen=True)
@@ -30,14 +31,20 @@ class Restored:
 
 
 def restore_entry(
-    path: Path, entry: ledger.Entry, *, are_apart: bool = True, each_s: float = NODE_SECONDS, forgets: bool = False
+    path: Path,
+    entry: ledger.Entry,
+    *,
+    are_apart: bool = True,
+    each_s: float = NODE_SECONDS,
+    all_s: float | None = None,
+    forgets: bool = False,
 ) -> Restored:
     """Restore what an entry says, and keep of it what could not be: that is tried again. `forgets`: nothing is kept."""
     left = {node.name: node for node in entry.left}
     gone = [node.name for node in entry.nodes if node.is_gone]
     unreachable = _outside(entry, list(left))
     reached = {name: node.restore for name, node in left.items() if name not in unreachable}
-    answers = ask_each(reached, are_apart=are_apart, each_s=each_s)
+    answers = ask_each(reached, are_apart=are_apart, each_s=each_s, all_s=all_s)
     done, failed = [], dict(unreachable)
     for name, told in answers.items():
         if isinstance(told, Told) and told.is_another:
@@ -93,12 +100,13 @@ def _why_not(node: ledger.NodeEntry, told: Told | Silence, keys: Collection[str]
 
 
 def restore_leftovers(
-    *, waits: bool = True, each_s: float = NODE_SECONDS, forgets: bool = False
+    *, waits: bool = True, each_s: float = NODE_SECONDS, all_s: float | None = None, forgets: bool = False
 ) -> tuple[list[Restored], list[str]]:
     """Restore what runs left that are gone; return what came of each, and the runs that still go on, which are left alone.
 
-    Without `waits` nothing is done where another process restores just now.
+    Without `waits` nothing is done where another process restores just now. `all_s`: how long all nodes of all runs may take.
     """
+    end = None if all_s is None else time.monotonic() + all_s
     if not ledger.has_entries():
         return [], []
     found, alive = [], []
@@ -109,5 +117,6 @@ def restore_leftovers(
             elif entry.is_live:
                 alive.append(entry.run)
             else:
-                found.append(restore_entry(path, entry, each_s=each_s, forgets=forgets))
+                left_s = None if end is None else max(0.0, end - time.monotonic())
+                found.append(restore_entry(path, entry, each_s=each_s, all_s=left_s, forgets=forgets))
     return found, alive

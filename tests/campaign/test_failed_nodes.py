@@ -5,24 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from fabricbench.analysis import analyse
 from fabricbench.campaign import run as running
+from fabricbench.campaign import venue
 from fabricbench.campaign.events import Event, LaunchFinished, Notice
 from fabricbench.campaign.failure import NodesFailed
 from fabricbench.campaign.plan import RunPlan, plan_run, plan_without
-from fabricbench.campaign.run import resume_run, start_run
-from fabricbench.campaign.run_directory import RunDirectory
+from fabricbench.campaign.run import _without_silent_nodes, resume_run, start_run
+from fabricbench.campaign.run_directory import RunDirectory, StoredPlan
 from fabricbench.campaign.specification import Campaign, Experiment
 from fabricbench.campaign.venue import Standing
 from fabricbench.errors import EnvironmentLacks, FabricbenchError, UsageError
 from fabricbench.launch.launcher import Launcher
+from fabricbench.launch.slurm import SlurmLauncher
 from fabricbench.launch.staging import STAGED, NotStaged
 from fabricbench.record.journal import Happened, Journal
 from fabricbench.record.manifest import has_moved, lost_by
 from fabricbench.record.store import Run
+from fabricbench.testbed.model import Launcher as LauncherName
 from fabricbench.testbed.model import Node, Testbed
 from support.execution import Setting
 from support.fake_launcher import FakeLauncher
@@ -269,6 +273,22 @@ def test_a_launch_whose_files_do_not_reach_rank_0_fails_and_is_tried_again(
     setting.run()
     assert setting.entries(Happened.FAILED) == [failing]
     assert len(setting.of(LaunchFinished)) == len(setting.ids) + 1, "its group was measured again as a whole"
+
+
+@pytest.mark.parametrize("is_allocated", [True, False])
+def test_a_node_that_the_job_lacks_has_failed(
+    four: Testbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_allocated: bool
+):
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "a,b,d")
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    monkeypatch.setattr(venue, "starter_of", lambda _: SimpleNamespace(reaches_nodes=True))
+    monkeypatch.setattr(SlurmLauncher, "failed_nodes", lambda _: {"d": "timed out"})
+    slurm = four.model_copy(update={"launcher": LauncherName.SLURM, "is_allocated": is_allocated})
+    plan = plan_run(CAMPAIGN, slurm, seed=3)
+    stored = StoredPlan(campaign=CAMPAIGN, plan=plan, venue=Standing(given=slurm))
+    rest = _without_silent_nodes(RunDirectory(tmp_path), stored, lambda _: None)
+    assert rest.plan.losses[0].reasons == {"c": "this job does not have it", "d": "timed out"}
+    assert [node.name for node in rest.place.testbed().nodes] == ["a", "b"]
 
 
 class Far:

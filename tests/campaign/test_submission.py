@@ -61,6 +61,7 @@ def test_the_script_holds_the_very_command_and_the_options_of_the_testbed():
         "--chdir='/home/me/my files'",
         "--output='/srv/50 %%/run/job-%j.log'",
         "--no-requeue",
+        "--no-kill",
         "--exclusive",
         "--hint=nomultithread",
         "--mem=0",

@@ -21,6 +21,7 @@ from fabricbench.campaign.venue import Conditioned, Venue
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.lab import crowding
 from fabricbench.launch.launcher import Launcher
+from fabricbench.launch.slurm import JOB_NODES
 from fabricbench.record.integrity import MANIFEST
 from fabricbench.record.journal import Happened, Journal
 from fabricbench.record.manifest import (
@@ -33,7 +34,7 @@ from fabricbench.record.manifest import (
     write_manifest,
 )
 from fabricbench.settings.session import SettingsSession, varied_settings
-from fabricbench.testbed.allocation import JOB
+from fabricbench.testbed.allocation import JOB, allocated_nodes
 from fabricbench.testbed.model import Launcher as LauncherName
 
 Notify = Callable[[Event], None]
@@ -134,8 +135,14 @@ def _extension(directory: RunDirectory, plan: RunPlan, blocks: int) -> Extension
 
 
 def _without_silent_nodes(directory: RunDirectory, stored: StoredPlan, notify: Notify) -> StoredPlan:
-    """Return the plan on the nodes that answer now; nothing is written."""
-    reasons = stored.place.sketch().failed_nodes()
+    """Return the plan on the nodes that this job has and that answer now; nothing is written."""
+    testbed = stored.place.testbed()
+    is_slurm = testbed.launcher is LauncherName.SLURM and bool(os.environ.get(JOB_NODES))
+    here = allocated_nodes() if testbed.is_allocated or is_slurm else None
+    lacking = [node.name for node in testbed.nodes if here is not None and node.name not in here]
+    reasons = dict.fromkeys(lacking, "this job does not have it")
+    if len(lacking) < len(testbed.nodes):
+        reasons |= stored.place.without(lacking).sketch().failed_nodes()
     return _without(directory, stored, reasons, notify) if reasons else stored
 
 

@@ -127,7 +127,8 @@ def script_text(directory: Path, order: Order, name: str) -> str:
         "output": shlex.quote(f"{_literal(directory)}/job-%j.log"),
     }
     lines = [f"--{key}={value}" for key, value in options.items() if value is not None]
-    flags = ["--no-requeue", *(["--exclusive"] if asked.exclusive else []), *asked.options, *order.options]
+    # A node that fails ends the launch, and not the job: the run goes on without it, or a later one does.
+    flags = ["--no-requeue", "--no-kill", *(["--exclusive"] if asked.exclusive else []), *asked.options, *order.options]
     login = " -l" if asked.lines else ""
     return "\n".join(
         [

@@ -5,24 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from fabricbench.analysis import analyse
 from fabricbench.campaign import run as running
+from fabricbench.campaign import venue
 from fabricbench.campaign.events import Event, LaunchFinished, Notice
 from fabricbench.campaign.failure import NodesFailed
 from fabricbench.campaign.plan import RunPlan, plan_run, plan_without
-from fabricbench.campaign.run import resume_run, start_run
-from fabricbench.campaign.run_directory import RunDirectory
+from fabricbench.campaign.run import _without_silent_nodes, resume_run, start_run
+from fabricbench.campaign.run_directory import RunDirectory, StoredPlan
 from fabricbench.campaign.specification import Campaign, Experiment
 from fabricbench.campaign.venue import Standing
 from fabricbench.errors import EnvironmentLacks, FabricbenchError, UsageError
 from fabricbench.launch.launcher import Launcher
-from fabricbench.launch.staging import NotStaged
+from fabricbench.launch.slurm import SlurmLauncher
+from fabricbench.launch.staging import STAGED, NotStaged
 from fabricbench.record.journal import Happened, Journal
 from fabricbench.record.manifest import has_moved, lost_by
 from fabricbench.record.store import Run
+from fabricbench.testbed.model import Launcher as LauncherName
 from fabricbench.testbed.model import Node, Testbed
 from support.execution import Setting
 from support.fake_launcher import FakeLauncher
@@ -269,6 +273,91 @@ def test_a_launch_whose_files_do_not_reach_rank_0_fails_and_is_tried_again(
     setting.run()
     assert setting.entries(Happened.FAILED) == [failing]
     assert len(setting.of(LaunchFinished)) == len(setting.ids) + 1, "its group was measured again as a whole"
+
+
+@pytest.mark.parametrize("is_allocated", [True, False])
+def test_a_node_that_the_job_lacks_has_failed(
+    four: Testbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_allocated: bool
+):
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "a,b,d")
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    monkeypatch.setattr(venue, "starter_of", lambda _: SimpleNamespace(reaches_nodes=True))
+    monkeypatch.setattr(SlurmLauncher, "failed_nodes", lambda _: {"d": "timed out"})
+    slurm = four.model_copy(update={"launcher": LauncherName.SLURM, "is_allocated": is_allocated})
+    plan = plan_run(CAMPAIGN, slurm, seed=3)
+    stored = StoredPlan(campaign=CAMPAIGN, plan=plan, venue=Standing(given=slurm))
+    rest = _without_silent_nodes(RunDirectory(tmp_path), stored, lambda _: None)
+    assert rest.plan.losses[0].reasons == {"c": "this job does not have it", "d": "timed out"}
+    assert [node.name for node in rest.place.testbed().nodes] == ["a", "b"]
+
+
+class Far:
+    """Rank 0's node: a folder of each staged launch, by a token; `refuses` is how often collecting fails."""
+
+    def __init__(self, setting: Setting, monkeypatch: pytest.MonkeyPatch, refuses: int) -> None:
+        self.folders: set[str] = set()
+        self.refuses = refuses
+        self.node = setting.directory.path.parent / "node"
+        self.node.mkdir()
+        monkeypatch.setattr(setting.launcher, "stage", self.stage)
+        monkeypatch.setattr(setting.launcher, "collect", self.collect)
+
+    def stage(self, directory: Path) -> Path:
+        token = f"{directory.name} {len(self.folders)}"
+        (directory / STAGED).write_text(token)
+        self.folders.add(token)
+        return directory
+
+    def collect(self, directory: Path) -> None:
+        if not (directory / STAGED).exists():
+            return
+        token = (directory / STAGED).read_text()
+        if self.refuses:
+            self.refuses -= 1
+            for record in directory.glob("records.jsonl"):
+                record.rename(self.node / token)
+            raise NotStaged("connection refused")
+        for record in self.node.glob(token):
+            record.rename(directory / "records.jsonl")
+        self.folders.remove(token)
+        (directory / STAGED).unlink()
+
+
+def test_what_a_failed_collection_left_is_fetched_before_it_is_set_aside(
+    setting: Setting, monkeypatch: pytest.MonkeyPatch
+):
+    far = Far(setting, monkeypatch, refuses=1)
+    setting.run()
+    failed = setting.directory.launch(setting.ids[0])
+    assert (failed / "attempt-1" / "records.jsonl").exists()
+    assert far.folders == set()
+
+
+def test_what_was_set_aside_with_files_still_on_the_node_is_fetched_by_the_next_session(
+    setting: Setting, monkeypatch: pytest.MonkeyPatch
+):
+    far = Far(setting, monkeypatch, refuses=2)
+    setting.run()
+    failed = setting.directory.launch(setting.ids[0])
+    assert (failed / "attempt-1" / STAGED).exists()
+    setting.run()
+    assert (failed / "attempt-1" / "records.jsonl").exists()
+    assert far.folders == set()
+
+
+def test_a_launch_whose_files_were_half_given_leaves_nothing_there(setting: Setting, monkeypatch: pytest.MonkeyPatch):
+    far = Far(setting, monkeypatch, refuses=0)
+    given, reasons = far.stage, ["no space left"]
+
+    def stage(directory: Path) -> Path:
+        given(directory)
+        if reasons:
+            raise NotStaged(reasons.pop())
+        return directory
+
+    monkeypatch.setattr(setting.launcher, "stage", stage)
+    setting.run()
+    assert far.folders == set()
 
 
 def test_a_launch_whose_record_cannot_be_brought_back_says_why(setting: Setting, monkeypatch: pytest.MonkeyPatch):

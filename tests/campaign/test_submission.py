@@ -31,8 +31,9 @@ from fabricbench.campaign.submission import (
 )
 from fabricbench.campaign.venue import Standing
 from fabricbench.errors import EnvironmentLacks, RunIncomplete, UsageError
-from fabricbench.launch.slurm import JobId, JobState, SlurmSilent
+from fabricbench.launch.slurm import JobId, JobState, SlurmRefusal, SlurmSilent, submit
 from fabricbench.record.journal import Happened, Journal
+from fabricbench.record.lock import locked
 from fabricbench.testbed.model import SlurmJob, Testbed
 from support.execution import CAMPAIGN, Setting
 
@@ -60,6 +61,7 @@ def test_the_script_holds_the_very_command_and_the_options_of_the_testbed():
         "--chdir='/home/me/my files'",
         "--output='/srv/50 %%/run/job-%j.log'",
         "--no-requeue",
+        "--no-kill",
         "--exclusive",
         "--hint=nomultithread",
         "--mem=0",
@@ -127,13 +129,60 @@ def test_the_jobs_number_is_on_the_disk_once_it_is_submitted(queue: Queue, tmp_p
 
 
 def test_what_sbatch_refuses_is_no_job(queue: Queue, tmp_path: Path):
-    queue.refusal = SlurmSilent("sbatch: error: no such partition")
+    queue.refusal = SlurmRefusal("sbatch: error: no such partition")
     with pytest.raises(SlurmSilent):
         submit_order(tmp_path, order(), Submission(command=COMMAND[1:]))
     kept = read_submission(tmp_path)
     assert kept is not None
     assert not kept.jobs
     assert not is_begun(tmp_path, kept)
+
+
+def test_a_job_of_which_sbatch_told_nothing_may_be_there_and_is_not_submitted_twice(queue: Queue, tmp_path: Path):
+    queue.refusal = SlurmSilent("`sbatch` gave no answer within 120 s")
+    with pytest.raises(SlurmSilent, match=r"whether it has submitted fabricbench-[0-9a-f]+ is not known"):
+        submit_order(tmp_path, order(), Submission(command=COMMAND[1:]))
+    kept = read_submission(tmp_path)
+    assert kept is not None
+    assert [job.number for job in kept.jobs] == [""]
+    with pytest.raises(SlurmSilent, match="Slurm does not show it yet"):
+        last_job(tmp_path, kept)
+    queue.named = JobId("17")
+    found = last_job(tmp_path, kept)
+    assert found is not None
+    assert found.number == "17"
+
+
+@pytest.mark.usefixtures("queue")
+def test_two_commands_do_not_submit_one_run(tmp_path: Path):
+    before = Submission(command=COMMAND[1:])  # both have read it
+    submit_order(tmp_path, order(), before)
+    with pytest.raises(UsageError, match="another command has submitted a job"):
+        submit_order(tmp_path, order(), before)
+
+    def meanwhile(_: Path) -> JobId:
+        with pytest.raises(UsageError, match="another fabricbench"):
+            submit_order(tmp_path, order(), before)
+        with locked(tmp_path):  # the job may begin before sbatch has answered
+            return JobId("8")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(submitting, "submit", meanwhile)
+        now = read_submission(tmp_path)
+        assert now is not None
+        assert submit_order(tmp_path, order(), now).number == "8"
+
+
+@pytest.mark.parametrize(("line", "kind"), [("exit 1", SlurmRefusal), ("kill -9 $$", SlurmSilent)])
+def test_only_an_exit_code_says_that_nothing_was_submitted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, kind: type[Exception]
+):
+    (tmp_path / "sbatch").write_text(f"#!/bin/sh\n{line}\n")
+    (tmp_path / "sbatch").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with pytest.raises(SlurmSilent) as raised:
+        submit(tmp_path / "script")
+    assert type(raised.value) is kind
 
 
 def test_a_job_whose_number_a_crash_lost_is_found_by_its_name(queue: Queue, tmp_path: Path):

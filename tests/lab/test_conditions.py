@@ -150,7 +150,7 @@ def test_nodes_are_what_they_were_after_ctrl_c_after_kill_and_after_a_setting_th
     run.communicate(timeout=60)
     assert ledger.has_entries()
     assert mtu_of(jumbo_lab) == 1500
-    done = subprocess.run([FABRICBENCH, "version"], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([FABRICBENCH, "list"], capture_output=True, text=True, timeout=60, check=True)
     assert "are restored" in done.stderr
     assert state_of(jumbo_lab) == before
     assert not ledger.has_entries()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import sys
 import tarfile
 import time
@@ -124,6 +125,49 @@ def test_a_way_that_breaks_loses_nothing_and_leaves_no_half_of_a_file(far: FarNo
     far.way.write_text(whole)
     far.staging.collect(far.directory)
     assert far.files == ["plan.json", "records.jsonl"]
+
+
+FLIPPED = """
+import subprocess, sys
+out = bytearray(subprocess.run(sys.argv[1:], capture_output=True).stdout)
+if len(out) > 5000:
+    out[-3000] ^= 255
+sys.stdout.buffer.write(out)
+"""
+
+
+@pytest.mark.parametrize(
+    ("way", "said"),
+    [
+        ("TMPDIR={disk} exec {python} {flip} $@", "is damaged"),
+        ("TMPDIR={disk} $@ | sed -u 's/$/\\r/'", "is damaged"),
+        ("echo 'fabricbench-folder: hello'", "cannot be read"),
+        ("echo 'fabricbench-folder: [1]'", "cannot be read"),
+        ("""echo 'fabricbench-folder: {{"folder": "/"}}'""", "lacks 'size'"),
+    ],
+)
+def test_what_comes_back_damaged_is_not_taken_and_stays_there(far: FarNode, tmp_path: Path, way: str, said: str):
+    there = far.staging.stage(far.directory)
+    (there / "records.jsonl").write_bytes(os.urandom(100_000))
+    (tmp_path / "flip.py").write_text(FLIPPED)
+    whole = far.way.read_text()
+    far.breaks(way.format(disk=far.disk, python=sys.executable, flip=tmp_path / "flip.py"))
+    with pytest.raises(NotStaged, match=said):
+        far.staging.collect(far.directory)
+    assert far.files == [STAGED, "plan.json"]
+    assert (there / "records.jsonl").exists()
+    far.way.write_text(whole)
+    far.staging.collect(far.directory)
+    assert (far.directory / "records.jsonl").stat().st_size == 100_000
+
+
+def test_a_folder_that_is_not_there_any_more_is_told_and_asked_for_once(far: FarNode):
+    shutil.rmtree(far.staging.stage(far.directory))
+    with pytest.raises(NotStaged, match="is not on far any more"):
+        far.staging.collect(far.directory)
+    assert far.asked.count("take") == 1
+    assert far.files == ["plan.json"]
+    far.staging.collect(far.directory)
 
 
 def test_a_way_that_hands_on_no_stdin_is_named(far: FarNode):

@@ -7,22 +7,28 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from fabricbench.errors import EnvironmentLacks
+from fabricbench.cli import restore
+from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.lab.process import ProcessIdentity, identify
 from fabricbench.settings import HostSettings, ledger, writes_of
+from fabricbench.settings import agent as agent_module
 from fabricbench.settings import session as session_module
 from fabricbench.settings.agent import Order, Problem, Task, Told, node_identity, obey
 from fabricbench.settings.restoring import Restored, restore_leftovers
 from fabricbench.settings.session import SettingsNotHeldError, Sides, varied_settings
-from fabricbench.settings.setting import Host, as_json
+from fabricbench.settings.setting import Host, as_json, sudo_rule
+from fabricbench.settings.turn import NotItsTurnError, turn
 from fabricbench.testbed.model import Fabric
 from support.processes import FABRICBENCH
 
@@ -222,12 +228,30 @@ def fabricbench(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_after_a_kill_the_next_command_of_any_kind_restores(cluster: Cluster):
     before = cluster.state()
     kill_a_run(cluster)
-    done = fabricbench("version")
+    assert fabricbench("version").stderr == "", "who asks what this is waits for no node"
+    assert fabricbench("list", "--help").stderr == ""
+    done = fabricbench("list")
     assert done.returncode == 0
     assert "settings that /runs/today left on a,b are restored" in done.stderr
     assert cluster.state() == before
     assert not ledger.has_entries()
-    assert "restored" not in fabricbench("version").stderr
+    assert "restored" not in fabricbench("list").stderr
+
+
+def test_many_nodes_that_are_off_are_one_deadline_and_one_line(cluster: Cluster):
+    leave_settings(cluster)
+    ((path, entry),) = ledger.entries().items()
+    assert entry is not None
+    off = tuple(entry.nodes[0].model_copy(update={"name": f"n{i}", "restore": ("sleep", "60")}) for i in range(200))
+    ledger.write(path, entry.model_copy(update={"nodes": off}))
+    begin = time.monotonic()
+    (found,), _ = restore_leftovers(waits=False, each_s=60.0, all_s=0.5)
+    assert time.monotonic() - begin < 20.0, "not 60 s, and not half a second a node"
+    assert len(found.failed) == 200
+    why = dict.fromkeys(found.failed, "no answer")
+    assert list(restore._lines([Restored("/r", failed=why)])) == [
+        "settings that /r left on n[0-199] are not restored: no answer; `fabricbench testbed restore` tries again"
+    ]
 
 
 def test_a_node_that_cannot_be_reached_keeps_its_entry_is_named_and_is_tried_again(cluster: Cluster):
@@ -258,8 +282,84 @@ def test_a_node_that_is_given_up_is_told_with_what_it_was(cluster: Cluster):
     assert not ledger.has_entries()
 
 
+def forget_that_they_may_last() -> None:
+    """As for an MTU, say, which ends with its node; a setting of the user's own may not."""
+    for path, entry in ledger.entries().items():
+        assert entry is not None
+        nodes = tuple(node.model_copy(update={"lasting": ()}) for node in entry.nodes)
+        ledger.write(path, entry.model_copy(update={"nodes": nodes}))
+
+
+def test_a_setting_of_the_users_own_is_kept_until_it_is_read_back_though_its_node_was_started_anew(cluster: Cluster):
+    before = cluster.state()
+    leave_settings(cluster)
+    ((path, entry),) = ledger.entries().items()
+    assert entry is not None
+    text = path.read_text().replace(node_identity(Host()), "another boot")
+    path.write_text(text.replace(json.dumps(node_identity(Host()))[1:-1], "another boot"))
+    (found,), _ = restore_leftovers()
+    assert found.failed.keys() == set(NODES)
+    assert found.failed["a"].startswith(
+        "it was started anew, but x is 2, it was 0; y is 3, it was of a; set it back by"
+    )
+    for name, content in before.items():  # somebody sets them back
+        (cluster.root / name.replace(".", "/")).write_text(content)
+    (found,), _ = restore_leftovers()
+    assert (found.gone, found.failed) == (NODES, {})
+    assert not ledger.has_entries()
+
+
+def test_a_setting_of_the_users_own_is_not_forgotten_with_its_lab(cluster: Cluster):
+    leave_settings(cluster)
+    ((path, entry),) = ledger.entries().items()
+    assert entry is not None
+    ledger.write(
+        path,
+        entry.model_copy(
+            update={"nodes": tuple(node.model_copy(update={"lives_with": ENDED}) for node in entry.nodes)}
+        ),
+    )
+    (cluster.root / "a/down").touch()
+    (found,), _ = restore_leftovers()
+    assert (found.nodes, found.gone, found.failed) == (("b",), (), {"a": "no route to a"})
+
+
+@pytest.mark.parametrize("name", ["vm.swappiness", "kernel.numa_balancing"])
+def test_a_lab_refuses_what_its_nodes_share_with_the_machine(cluster: Cluster, name: str):
+    sides = {"one": HostSettings(sysctl={name: 1}, governor="performance").settings_on(FABRIC)}
+    mine = identify(os.getpid())
+    with (
+        pytest.raises(UsageError, match=f"found {name}, governor in a .*condition.* for a lab"),
+        varied_settings(cluster.in_node, NODES, sides, run=Path("/r"), notice=print, lives_with=mine),
+    ):
+        pass
+    assert not ledger.has_entries()
+
+
+def test_nodes_that_a_slurm_job_reached_are_asked_only_within_a_job_that_has_them(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+):
+    before = cluster.state()
+    leave_settings(cluster)
+    ((path, entry),) = ledger.entries().items()
+    assert entry is not None
+    ledger.write(path, entry.model_copy(update={"job": "17"}))
+    (found,), _ = restore_leftovers()
+    for node in NODES:
+        assert "`salloc --nodelist=a,b fabricbench testbed restore`" in found.failed[node]
+    assert cluster.state() != before
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "b,other")
+    (found,), _ = restore_leftovers()
+    assert (found.nodes, set(found.failed)) == (("b",), {"a"})
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "a")
+    (found,), _ = restore_leftovers()
+    assert (found.nodes, found.failed) == (("a",), {})
+    assert cluster.state() == before
+
+
 def test_a_node_that_was_started_anew_is_left_alone(cluster: Cluster):
     leave_settings(cluster)
+    forget_that_they_may_last()
     ((path, entry),) = ledger.entries().items()
     assert entry is not None
     text = path.read_text().replace(node_identity(Host()), "another boot")
@@ -272,6 +372,7 @@ def test_a_node_that_was_started_anew_is_left_alone(cluster: Cluster):
 
 def test_an_emulated_node_that_ended_has_nothing_to_restore(cluster: Cluster):
     leave_settings(cluster)
+    forget_that_they_may_last()
     ((path, entry),) = ledger.entries().items()
     assert entry is not None
     nodes = tuple(node.model_copy(update={"lives_with": ENDED}) for node in entry.nodes)
@@ -294,6 +395,91 @@ def test_what_a_run_could_not_restore_itself_is_restored_though_its_process_goes
     found, alive = restore_leftovers()
     assert (found[0].nodes, alive) == (("b",), [])
     assert cluster.state() == before
+
+
+def test_restoring_waits_for_an_agent_that_outlived_its_run_and_keeps_the_entry_where_it_does_not_end(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+):
+    before = cluster.state()
+    leave_settings(cluster)
+    monkeypatch.setenv("PLACE", str(cluster.root / "a"))
+    monkeypatch.setattr(agent_module, "RESTORING_WAIT_SECONDS", 0.1)
+    ((_, entry),) = ledger.entries().items()
+    assert entry is not None
+    restoring = Order.model_validate_json(entry.nodes[0].restore[-1])
+    with turn(5.0):  # an agent is at work: what is read now is not what will be
+        told = obey(restoring, Host())
+        assert "another command of this user is still writing settings there" in told.refused
+        assert told.written == ()
+        assert restore_impatiently().failed.keys() == set(NODES)
+        assert cluster.state() != before
+        assert ledger.has_entries()
+    assert restore_impatiently().nodes == NODES
+    assert cluster.state() == before
+
+
+def restore_impatiently() -> Restored:
+    """Restore with the agents' patience cut short, which is a constant of their own processes."""
+    patience = (
+        "import fabricbench.settings.agent as a, sys; a.RESTORING_WAIT_SECONDS = 0.1; print(a.main(sys.argv[1:]))"
+    )
+    for path, entry in ledger.entries().items():
+        assert entry is not None
+        nodes = tuple(
+            node.model_copy(update={"restore": (*node.restore[:-3], "-c", patience, node.restore[-1])})
+            if node.restore[-3] == "-m"
+            else node
+            for node in entry.nodes
+        )
+        ledger.write(path, entry.model_copy(update={"nodes": nodes}))
+    ((found,), _) = restore_leftovers()
+    return found
+
+
+def test_what_a_command_started_keeps_the_turn_though_its_agent_is_killed(tmp_path: Path):
+    host = Host()
+    with turn(5.0, tmp_path) as mine:
+        host.handed_on = (mine.descriptor,)
+        host.run(("sh", "-c", "sleep 0.5 >/dev/null 2>&1 &"))  # outlives the agent
+    with pytest.raises(NotItsTurnError, match="still writing"), turn(0.0, tmp_path):
+        pass
+    with turn(5.0, tmp_path):
+        pass
+
+
+def test_an_order_that_comes_after_its_run_was_restored_writes_nothing(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("PLACE", str(cluster.root / "a"))
+    run = os.urandom(8).hex()
+    late = Order(task=Task.WRITE, settings=SIDES["one"], run=run)
+    back = Order(task=Task.WRITE, settings=condition(x="0"), run=run, restores=True)
+    assert obey(late, Host()).values == {"x": "1"}
+    assert obey(back, Host()).values == {"x": "0"}
+    assert obey(late, Host()).refused == "its run was restored, so nothing more is written"
+    assert cluster.state()["a.x"] == "0"
+    assert obey(back, Host()).values == {"x": "0"}  # restoring is tried again
+    assert obey(late.model_copy(update={"run": "another"}), Host()).values == {"x": "1"}
+
+
+def test_a_folder_of_somebody_else_holds_no_turn(tmp_path: Path):
+    (tmp_path / f"fabricbench-{os.getuid()}").mkdir(mode=0o755)
+    with pytest.raises(NotItsTurnError, match="not a folder of this user's alone"), turn(0.0, tmp_path):
+        pass
+
+
+def test_originals_are_read_while_nobody_else_restores_or_begins(cluster: Cluster):
+    free: list[bool] = []
+
+    def in_node(node: str, tokens: Sequence[str]) -> list[str]:
+        with ledger.locked(waits=False) as is_held:
+            free.append(is_held)
+        return cluster.in_node(node, tokens)
+
+    with varied_settings(in_node, NODES, SIDES, run=Path("/runs/today"), notice=print):
+        pass
+    assert free
+    assert not any(free)
 
 
 def test_an_entry_that_cannot_be_read_is_named_and_kept(cluster: Cluster):
@@ -323,7 +509,17 @@ def test_who_may_not_write_as_root_is_told_the_command(
     assert isinstance(problem, Problem)
     assert "that this user may not run `sh -c" in problem.found
     assert "a password is required" in problem.found
-    assert "NOPASSWD: sh" in problem.action
+    # The very command with its value, and the one that restores: no wildcard, which would allow anything behind it.
+    rules = [one.action.partition("NOPASSWD: ")[2] for one in told.problems]
+    assert all(rule.startswith(shutil.which("sh") or "") for rule in rules)
+    assert {rule.rstrip("`").rpartition(" ")[2] for rule in rules} == {"1", "0"}
+    assert not any(re.search(r"(?<!\\)[*?\[]", rule) for rule in rules)
+
+
+def test_a_rule_for_sudo_allows_one_command_and_quotes_what_sudoers_takes_for_its_own():
+    rule = sudo_rule(("nowhere", "-w", "net.core.busy_poll=50", "a*b,c:d\\e"))
+    assert rule == r"USER ALL=(root) NOPASSWD: /PATH/OF/nowhere -w net.core.busy_poll\=50 a\*b\,c\:d\\e"
+    assert sudo_rule(("nowhere",)) == 'USER ALL=(root) NOPASSWD: /PATH/OF/nowhere ""'  # else any argument is allowed
 
 
 def test_who_is_not_root_writes_through_sudo_with_the_very_command_that_the_plan_shows(

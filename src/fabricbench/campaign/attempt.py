@@ -7,7 +7,6 @@ It starts the measurer, or a workload of whichever kind (`workload.adapter`). Wh
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import join
@@ -19,7 +18,7 @@ from fabricbench.campaign.plan import RECORDS_FILE, RunPlan
 from fabricbench.campaign.run_directory import RunDirectory
 from fabricbench.launch.launcher import Command, Launcher
 from fabricbench.launch.mpi import programs_of
-from fabricbench.launch.staging import NotStaged
+from fabricbench.launch.staging import STAGED, NotStaged
 from fabricbench.launch.watch import STDERR_FILE, STDOUT_FILE, Outcome
 from fabricbench.native import native_file
 from fabricbench.patterns import PATTERNS, Family
@@ -30,6 +29,7 @@ from fabricbench.record.outcome import LaunchOutcome, outcome_of, place_of_death
 from fabricbench.record.probe_plan import PLAN_FILE, PlanProbe, options_of, plan_beside
 from fabricbench.record.provenance import origin_of
 from fabricbench.record.reading import CellRecord, Record, read_record
+from fabricbench.record.store import ATTEMPT
 from fabricbench.record.workload_cells import Failed, LaunchOfWorkload, Told, WorkloadPart, record_of
 from fabricbench.settings.session import SettingsSession
 from fabricbench.testbed.model import Lost, Mpi
@@ -232,6 +232,8 @@ class Attempts:
         self._plan = plan
         self._launcher = launcher
         self._settings = settings
+        self._is_reached = True
+        """Whether rank 0's node gave what earlier attempts had left on it, else it is not asked for more of that now."""
 
     def finished(self, launch: LaunchPlan) -> LaunchSummary | None:
         """Return a launch that is finished, else None.
@@ -241,8 +243,9 @@ class Attempts:
         """
         self._directory.finish_setting_aside(launch.launch_id)
         directory = self._directory.launch(launch.launch_id)
-        with suppress(NotStaged):  # of a session that died: what is still on the node of rank 0
-            self._launcher.collect(directory)
+        self._fetch_left(directory)
+        for aside in sorted(directory.glob(f"{ATTEMPT}*/")):
+            self._fetch_left(aside)
         stored = self._directory.stored(launch)
         if stored is not None:
             return stored if stored.is_finished else None
@@ -254,8 +257,17 @@ class Attempts:
         return self._store(launch, directory, written, {"outcome": LaunchOutcome.UNKNOWN}).summary
 
     def set_aside(self, launch: LaunchPlan) -> None:
-        """Keep aside what a launch has measured."""
+        """Keep aside what a launch has measured, with what is still on the node of rank 0."""
+        self._fetch_left(self._directory.launch(launch.launch_id))
         self._directory.set_aside(launch.launch_id)
+
+    def _fetch_left(self, directory: Path) -> None:
+        """Bring back what an attempt, of a session that died as well, left on rank 0's node; later where it cannot be had now."""
+        if self._is_reached and (directory / STAGED).exists():
+            try:
+                self._launcher.collect(directory)
+            except NotStaged:
+                self._is_reached = not (directory / STAGED).exists()
 
     def lost(self) -> Lost | None:
         """Return what of the testbed has ended."""
@@ -275,6 +287,7 @@ class Attempts:
 
         Raises NotStaged where the node of rank 0 cannot be given it.
         """
+        self._fetch_left(self._directory.launch(launch.launch_id))
         directory = self._directory.prepare(launch.launch_id)
         plan = self._plan.probe_plan(launch)
         replace_text(directory / PLAN_FILE, plan.model_dump_json(by_alias=True, indent=1) + "\n")
@@ -295,7 +308,12 @@ class Attempts:
             self._launcher.collect(attempt.directory)
         except NotStaged as error:
             return error.message
+        self._is_reached = True
         return None
+
+    def collect_unstarted(self, launch: LaunchPlan) -> None:
+        """Leave nothing on rank 0's node of a launch that was given its files, or half of them, and not started."""
+        self._fetch_left(self._directory.launch(launch.launch_id))
 
     def store(self, attempt: Attempt, ended: Outcome | None, *, is_spoilt: bool = False) -> Stored | None:
         """Convert what an attempt wrote, whole or cut short; None if it wrote no record.

@@ -258,6 +258,7 @@ class Execution:
             )
             failure = self._conclude(attempt, outcome)
         except SettingsNotHeldError as error:
+            self._attempts.collect_unstarted(launch)
             self._stop_if_lost(launch)
             failure = not_settable(launch, attempt.command, str(error))
             self._journal.append(Happened.FAILED, launch.launch_id, sha256=None, reason=failure.reason)
@@ -296,6 +297,7 @@ class Execution:
 
     def _not_staged(self, launch: LaunchPlan, error: NotStaged) -> Failure:
         """Return the failure of a launch that could not be started because rank 0's node was not given its files."""
+        self._attempts.collect_unstarted(launch)
         directory = self._directory.launch(launch.launch_id)
         (directory / STDERR_FILE).write_text(f"{error.message}\n")
         self._journal.append(Happened.FAILED, launch.launch_id, reason=error.message)

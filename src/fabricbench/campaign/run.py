@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -20,6 +21,7 @@ from fabricbench.campaign.venue import Conditioned, Venue
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.lab import crowding
 from fabricbench.launch.launcher import Launcher
+from fabricbench.launch.slurm import JOB_NODES
 from fabricbench.record.integrity import MANIFEST
 from fabricbench.record.journal import Happened, Journal
 from fabricbench.record.manifest import (
@@ -32,6 +34,7 @@ from fabricbench.record.manifest import (
     write_manifest,
 )
 from fabricbench.settings.session import SettingsSession, varied_settings
+from fabricbench.testbed.allocation import JOB, allocated_nodes
 from fabricbench.testbed.model import Launcher as LauncherName
 
 Notify = Callable[[Event], None]
@@ -132,8 +135,14 @@ def _extension(directory: RunDirectory, plan: RunPlan, blocks: int) -> Extension
 
 
 def _without_silent_nodes(directory: RunDirectory, stored: StoredPlan, notify: Notify) -> StoredPlan:
-    """Return the plan on the nodes that answer now; nothing is written."""
-    reasons = stored.place.sketch().failed_nodes()
+    """Return the plan on the nodes that this job has and that answer now; nothing is written."""
+    testbed = stored.place.testbed()
+    is_slurm = testbed.launcher is LauncherName.SLURM and bool(os.environ.get(JOB_NODES))
+    here = allocated_nodes() if testbed.is_allocated or is_slurm else None
+    lacking = [node.name for node in testbed.nodes if here is not None and node.name not in here]
+    reasons = dict.fromkeys(lacking, "this job does not have it")
+    if len(lacking) < len(testbed.nodes):
+        reasons |= stored.place.without(lacking).sketch().failed_nodes()
     return _without(directory, stored, reasons, notify) if reasons else stored
 
 
@@ -219,6 +228,7 @@ def _varied(
         notice=lambda text: notify(Notice(text)),
         are_apart=testbed.launcher.is_cluster,
         lives_with=launcher.lives_with(),
+        job=os.environ.get(JOB, "") if testbed.launcher is LauncherName.SLURM else "",
     )
 
 

@@ -27,11 +27,12 @@ from fabricbench.campaign.plan import RunPlan
 from fabricbench.campaign.run_directory import PLAN, SUBMISSION, SUBMIT_SCRIPT, RunDirectory, StoredPlan
 from fabricbench.configuration import first_problem
 from fabricbench.errors import EnvironmentLacks, FabricbenchError, Interrupted, RunIncomplete, UsageError
-from fabricbench.launch.slurm import JobId, JobState, ask_job, job_named, submit
+from fabricbench.launch.slurm import JobId, JobState, SlurmRefusal, SlurmSilent, ask_job, job_named, submit
 from fabricbench.launch.watch import tail
 from fabricbench.model import Model
 from fabricbench.quantity import count
 from fabricbench.record.atomic import explained, replace_text
+from fabricbench.record.lock import locked
 from fabricbench.testbed.allocation import JOB
 from fabricbench.testbed.model import SlurmJob
 
@@ -53,6 +54,12 @@ MOST_ASK_SECONDS, SOON_SECONDS = 15.0, 1.0
 """How seldom Slurm is asked at last, for a controller serves all its users, and once the run is over."""
 
 LOOK_SECONDS = 0.5
+
+SUBMITTING = ".submitting"
+"""The lock of who submits: not that of the run, which its job may need before sbatch has answered."""
+
+UNKNOWN_SECONDS = 60.0
+"""So long a busy controller may have a job that it does not show yet, where sbatch told no number."""
 
 
 class SubmittedJob(Model):
@@ -120,7 +127,8 @@ def script_text(directory: Path, order: Order, name: str) -> str:
         "output": shlex.quote(f"{_literal(directory)}/job-%j.log"),
     }
     lines = [f"--{key}={value}" for key, value in options.items() if value is not None]
-    flags = ["--no-requeue", *(["--exclusive"] if asked.exclusive else []), *asked.options, *order.options]
+    # A node that fails ends the launch, and not the job: the run goes on without it, or a later one does.
+    flags = ["--no-requeue", "--no-kill", *(["--exclusive"] if asked.exclusive else []), *asked.options, *order.options]
     login = " -l" if asked.lines else ""
     return "\n".join(
         [
@@ -162,8 +170,26 @@ def read_submission(directory: Path) -> Submission | None:
 def submit_order(directory: Path, order: Order, submission: Submission) -> SubmittedJob:
     """Write a job's script, submit it and return it once its number is on the disk. SlurmSilent where sbatch refuses it.
 
-    Its name is written before, so that a job whose number was lost by a crash between the two is found by it.
+    Its name is written before, so that a job whose number was lost by a crash between the two is found by it, as is one of which
+    sbatch told nothing. UsageError where somebody else submits or runs there, or has submitted since `submission` was read.
     """
+    with locked(directory, SUBMITTING):
+        _check_current(directory, submission)
+        return _submitted(directory, order, submission)
+
+
+def _check_current(directory: Path, submission: Submission) -> None:
+    """Raise UsageError where another command has submitted a job of the run meanwhile. The lock must be held."""
+    now = read_submission(directory)
+    known = {job.name for job in submission.jobs}
+    if now is not None and any(job.name not in known for job in now.jobs):
+        raise UsageError(
+            f"another command has submitted a job of {directory} meanwhile",
+            hint=f"come back to it with `fabricbench resume {shlex.quote(str(directory))}`",
+        )
+
+
+def _submitted(directory: Path, order: Order, submission: Submission) -> SubmittedJob:
     token = secrets.token_hex(4)
     name = f"fabricbench-{token}"
     text = script_text(directory, order, name)
@@ -178,9 +204,14 @@ def submit_order(directory: Path, order: Order, submission: Submission) -> Submi
         _write(directory, submission, planned)
         try:
             job = submit(script)
-        except FabricbenchError:
+        except SlurmRefusal:
             _write(directory, submission)
             raise
+        except SlurmSilent as error:
+            raise SlurmSilent(
+                f"{error.message}; whether it has submitted {name} is not known, so it is looked for by that name next time",
+                hint=f"look with `squeue --me --name={name}`, and give the same command again once Slurm answers",
+            ) from error
         submitted = planned.model_copy(update={"number": job.number, "cluster": job.cluster})
         _write(directory, submission, submitted)
     return submitted
@@ -202,7 +233,10 @@ def _undisturbed() -> Iterator[None]:
 
 
 def last_job(directory: Path, submission: Submission) -> SubmittedJob | None:
-    """Return the run's last job, its number found by its name where a crash lost it; None where none was ever submitted."""
+    """Return the run's last job, its number found by its name where a crash lost it; None where none was ever submitted.
+
+    SlurmSilent where that cannot be told yet.
+    """
     if not submission.jobs:
         return None
     job = submission.jobs[-1]
@@ -211,6 +245,12 @@ def last_job(directory: Path, submission: Submission) -> SubmittedJob | None:
     found = job_named(job.name)
     earlier = submission.model_copy(update={"jobs": submission.jobs[:-1]})
     if found is None:
+        if time.time() - job.unix_ns / 1e9 < UNKNOWN_SECONDS:
+            raise SlurmSilent(
+                f"sbatch told nothing of {job.name} a moment ago, and Slurm does not show it yet",
+                hint=f"give the same command again in a minute: if it is not there by then (`squeue --me --name={job.name}`), "
+                "it was not submitted",
+            )
         return last_job(directory, earlier)
     job = job.model_copy(update={"number": found.number, "cluster": found.cluster})
     _write(directory, earlier, job)

@@ -58,12 +58,13 @@ def register(app: typer.Typer) -> None:
 
 def restore_at_start(arguments: list[str]) -> None:
     """Restore what an earlier run left before anything else is done; what cannot be is said, and keeps no command from its work."""
-    if not has_entries() or BY_HAND in arguments or any(name.endswith("_COMPLETE") for name in os.environ):
+    asks_only = arguments[:1] == ["version"] or not {"--help", "-h", "--version"}.isdisjoint(arguments)
+    if not has_entries() or asks_only or BY_HAND in arguments or any(name.endswith("_COMPLETE") for name in os.environ):
         return
     from fabricbench.settings.restoring import AT_START_SECONDS, restore_leftovers  # noqa: PLC0415
 
     try:
-        found, _ = restore_leftovers(waits=False, each_s=AT_START_SECONDS)
+        found, _ = restore_leftovers(waits=False, each_s=AT_START_SECONDS, all_s=AT_START_SECONDS)
     except FabricbenchError as error:
         say(f"note: settings of an earlier run could not be looked at: {error.message}")
         return
@@ -80,8 +81,12 @@ def _lines(found: Iterable[Restored]) -> Iterator[str]:
             yield f"settings that {one.run} left on {folded(one.nodes)} are restored"
         if one.gone:
             yield f"{folded(one.gone)} of {one.run} was started anew or is gone, and its settings with it"
+        alike: dict[str, list[str]] = {}
         for node, why in one.failed.items():
-            yield f"settings that {one.run} left on {node or 'its nodes'} are not restored: {why}; {RESTORE_BY_HAND}"
+            alike.setdefault(why, []).append(node)
+        for why, nodes in alike.items():
+            where = folded(node for node in nodes if node) or "its nodes"
+            yield f"settings that {one.run} left on {where} are not restored: {why}; {RESTORE_BY_HAND}"
         for node, values in one.forgotten.items():
             was = ", ".join(f"{key} = {value}" for key, value in values.items())
             yield f"{node} of {one.run} is forgotten; it was {was}"

@@ -7,6 +7,7 @@ whatever a login shell prints comes before it. Only the standard library, and on
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
@@ -16,6 +17,7 @@ import sys
 import tarfile
 import tempfile
 import time
+import zlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -39,6 +41,14 @@ def pack(folder: Path, into: BinaryIO) -> None:
                 archive.add(path, str(name), recursive=False)
 
 
+def sha256_of(file: BinaryIO) -> str:
+    """Return the hash of what is left of a file, whose end it reaches."""
+    hashed = hashlib.sha256()
+    while part := file.read(1024 * 1024):
+        hashed.update(part)
+    return hashed.hexdigest()
+
+
 def unpack(archived: BinaryIO, folder: Path) -> None:
     """Write what `pack` packed below a folder, each file synced. ValueError for a name that leads out, or half an archive."""
     try:
@@ -56,13 +66,13 @@ def unpack(archived: BinaryIO, folder: Path) -> None:
                         file.flush()
                         os.fsync(file.fileno())
                     path.chmod(member.mode & 0o777 | stat.S_IRUSR | stat.S_IWUSR)
-    except (tarfile.TarError, EOFError) as error:
+    except (tarfile.TarError, EOFError, zlib.error) as error:
         raise ValueError(f"the archive is not whole: {error}") from error
 
 
-def _own_folder() -> Path:
+def own_folder(place: Path | None = None) -> Path:
     """Return this user's folder among the temporary files, where nobody else may write; OSError where it is somebody else's."""
-    folder = Path(tempfile.gettempdir()) / f"fabricbench-{os.getuid()}"
+    folder = (place or Path(tempfile.gettempdir())) / f"fabricbench-{os.getuid()}"
     try:
         folder.mkdir(mode=PRIVATE)
     except FileExistsError:
@@ -75,7 +85,7 @@ def _own_folder() -> Path:
 def _folder(token: str) -> Path:
     if not token.isalnum():
         raise ValueError(f"{token!r} names no folder")
-    return _own_folder() / token
+    return own_folder() / token
 
 
 def _answer(answer: Mapping[str, object]) -> None:
@@ -102,11 +112,15 @@ def _put(token: str, size: str) -> None:
 
 
 def _take(token: str) -> None:
+    if not _folder(token).is_dir():
+        _answer({"is_gone": True})
+        return
     with tempfile.SpooledTemporaryFile(MOST_IN_MEMORY) as file:
         pack(_folder(token), file)  # type: ignore[arg-type]  # a file in all but its name
         size = file.tell()
         file.seek(0)
-        _answer({"size": size})
+        _answer({"size": size, "sha256": sha256_of(file)})  # type: ignore[arg-type]
+        file.seek(0)
         shutil.copyfileobj(file, sys.stdout.buffer)
         sys.stdout.buffer.flush()
 
@@ -114,7 +128,7 @@ def _take(token: str) -> None:
 def _drop(token: str) -> None:
     shutil.rmtree(_folder(token), ignore_errors=True)
     with suppress(OSError):  # it holds folders of other launches
-        _own_folder().rmdir()
+        own_folder().rmdir()
     _answer({})
 
 

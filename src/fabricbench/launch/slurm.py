@@ -88,6 +88,10 @@ class SlurmSilent(EnvironmentLacks):
     """A command of Slurm that is not here, does not answer, or refuses."""
 
 
+class SlurmRefusal(SlurmSilent):
+    """A command of Slurm that was not started, or ended with an exit code: what it was to do, it has not done."""
+
+
 PENDING = "PENDING"
 CONTROLLER = "is Slurm's controller well? `scontrol ping` tells; then give the same command again"
 
@@ -144,7 +148,7 @@ class JobId:
 
 
 def submit(script: Path) -> JobId:
-    """Submit a batch script; SlurmSilent where sbatch is not here or refuses it.
+    """Submit a batch script; SlurmRefusal where sbatch is not here or refuses it, SlurmSilent where nobody knows what came of it.
 
     In a session of its own, so that Ctrl-C does not end sbatch while it submits.
     """
@@ -223,7 +227,7 @@ def _said(command: Sequence[str], seconds: float | None = None) -> str:
     """Return what a command of Slurm prints; SlurmSilent where it cannot be asked or refuses."""
     asked, seconds = shlex.join(command), seconds or ASK_SECONDS
     if shutil.which(command[0]) is None:
-        raise SlurmSilent(
+        raise SlurmRefusal(
             f"there is no {command[0]} here",
             hint="go to where Slurm's commands are: a login node, or load its module",
         )
@@ -240,11 +244,12 @@ def _said(command: Sequence[str], seconds: float | None = None) -> str:
             start_new_session=True,
         )
     except OSError as error:
-        raise SlurmSilent(f"`{asked}` cannot be started: {error.strerror}", hint="repeat it by hand") from error
+        raise SlurmRefusal(f"`{asked}` cannot be started: {error.strerror}", hint="repeat it by hand") from error
     except subprocess.TimeoutExpired as error:
         raise SlurmSilent(f"`{asked}` gave no answer within {seconds:.0f} s", hint=CONTROLLER) from error
     if answer.returncode:
-        raise SlurmSilent(
+        # One that a signal ended may have done it all the same.
+        raise (SlurmRefusal if answer.returncode > 0 else SlurmSilent)(
             f"`{asked}` ended with {answer.returncode}: {answer.stderr.strip()[-1000:]}",
             hint="mend what it says; options come from [slurm] of the testbed and `--sbatch-option` (docs/slurm.md)"
             if command[0] == "sbatch"

@@ -43,6 +43,10 @@ class NotStaged(EnvironmentLacks):
     """The node of rank 0 could not be given a launch's files, or they could not be brought back."""
 
 
+class _GoneError(NotStaged):
+    """There is nothing to be had any more."""
+
+
 class Staging:
     """Files between here and one node. `on_node` gives the tokens that run others there, with stdin and stdout handed on."""
 
@@ -61,7 +65,7 @@ class Staging:
             folder.pack(directory, packed)
             size = packed.tell()
             answer = self._ask("put", token, str(size), given=packed)
-        return Path(str(answer["folder"]))
+        return Path(str(self._of(answer, "folder")))
 
     def collect(self, directory: Path, *, tries: int = TRIES) -> None:
         """Bring back what a launch left on the node, whole or not at all, and remove it there; nothing if it was not staged.
@@ -79,6 +83,9 @@ class Staging:
             try:
                 self._take(token, directory)
                 break
+            except _GoneError:
+                staged.unlink()
+                raise
             except NotStaged:
                 if not left:
                     raise
@@ -94,10 +101,25 @@ class Staging:
             return None
         _, token = _told(staged)
         try:
-            seconds = self._ask("silent", token, *(path.relative_to(directory).as_posix() for path in paths))["seconds"]
+            names = (path.relative_to(directory).as_posix() for path in paths)
+            seconds = self._of(self._ask("silent", token, *names), "seconds")
         except NotStaged:
             return None
         return None if seconds is None else float(seconds)
+
+    def _read(self, line: bytes) -> dict[str, Any]:
+        try:
+            found = json.loads(line)
+        except ValueError as error:
+            raise NotStaged(f"the answer of {self._node} cannot be read: {error}") from error
+        if not isinstance(found, dict):
+            raise NotStaged(f"the answer of {self._node} cannot be read: {line[:80]!r}")
+        return found
+
+    def _of(self, answer: dict[str, Any], what: str) -> Any:
+        if what not in answer:
+            raise NotStaged(f"the answer of {self._node} lacks {what!r}: another version of fabricbench is there")
+        return answer[what]
 
     def _sees(self, directory: Path) -> bool:
         """Tell whether the node sees a file that is written here now: tried once, whatever anybody believes."""
@@ -106,24 +128,29 @@ class Staging:
             nonce = directory / NONCE
             nonce.write_text(content)
             try:
-                self._is_shared = bool(self._ask("sees", str(nonce), content)["is_seen"])
+                self._is_shared = bool(self._of(self._ask("sees", str(nonce), content), "is_seen"))
             finally:
                 nonce.unlink(missing_ok=True)
         return self._is_shared
 
     def _take(self, token: str, directory: Path) -> None:
         with TemporaryFile(dir=directory) as taken:
-            size = int(self._ask("take", token, taken=taken)["size"])
-            begin = taken.tell()
+            answer = self._ask("take", token, taken=taken)
+            if answer.get("is_gone"):
+                raise _GoneError(f"what it wrote is not on {self._node} any more: its temporary files were removed")
+            size, begin = int(self._of(answer, "size")), taken.tell()
             found = taken.seek(0, 2) - begin
             if found < size:
                 raise NotStaged(f"{found} of {size} bytes came back from {self._node}")
+            taken.seek(begin)
+            if folder.sha256_of(taken) != self._of(answer, "sha256"):
+                raise NotStaged(f"what came back from {self._node} is damaged: it stays there")
             taken.seek(begin)
             shutil.rmtree(directory / COMING, ignore_errors=True)
             (directory / COMING).mkdir()
             try:
                 folder.unpack(taken, directory / COMING)
-            except ValueError as error:
+            except ValueError as error:  # OSError is this machine's own: its disk is full, say
                 raise NotStaged(f"what came back from {self._node} cannot be read: {error}") from error
         (directory / COMING).rename(directory / COME)
         synced(directory)
@@ -142,8 +169,7 @@ class Staging:
             answer = ask_one(tokens, seconds, given=given, taken=out)
             line = _after_mark(out)
             if answer.exit_code == 0 and line is not None:
-                found: dict[str, Any] = json.loads(line)
-                return found
+                return self._read(line)
         said = answer.problem or (answer.stderr.strip().splitlines() or [f"exit code {answer.exit_code}"])[-1]
         what = {"sees": "asked whether it sees the run directory", "put": "given what a launch needs"}
         raise NotStaged(

@@ -15,12 +15,12 @@ LOCK = ".lock"
 
 
 @contextmanager
-def locked(directory: Path) -> Iterator[None]:
-    """Hold the lock of a run directory; the kernel frees it however this process ends.
+def locked(directory: Path, name: str = LOCK) -> Iterator[None]:
+    """Hold the lock of a run directory, or another lock in it; the kernel frees it however this process ends.
 
     UsageError where another process holds it, or has just given the directory up, and where there is no such directory.
     """
-    path = directory / LOCK
+    path = directory / name
     try:
         file = path.open("a")
     except FileNotFoundError as error:

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from fabricbench.model import Model
 from fabricbench.settings import KINDS, writes_of
-from fabricbench.settings.setting import SUDO, CannotSetError, Host, Setting, Write, as_json
+from fabricbench.settings.setting import SUDO, CannotSetError, Host, Setting, Write, as_json, sudo_rule
+from fabricbench.settings.turn import NotItsTurnError, turn
 
 MODULE = "fabricbench.settings.agent"
 
@@ -31,11 +32,16 @@ class Task(StrEnum):
 
 
 class Order(Model):
-    """What a node is told. To examine, a setting may be there with several values. `node`: the identity that it must have."""
+    """What a node is told. To examine, a setting may be there with several values. `node`: the identity that it must have.
+
+    `run` names the run: once an order that `restores` it has come, none of its other orders writes.
+    """
 
     task: Task
     settings: tuple[Setting, ...]
     node: str = ""
+    run: str = ""
+    restores: bool = False
 
 
 class Problem(Model):
@@ -55,13 +61,32 @@ class Told(Model):
     problems: tuple[Problem, ...] = ()
     written: tuple[str, ...] = ()
     is_another: bool = False
+    refused: str = ""
+
+
+WAIT_SECONDS, RESTORING_WAIT_SECONDS = 30.0, 10.0
+"""For another agent there: less than who asks waits, so that its answer is heard. Every command restores, with less patience."""
 
 
 def obey(order: Order, host: Host) -> Told:
-    """Do what an order says."""
+    """Do what an order says, while no other agent of this user is at work here. `refused`: why nothing was done."""
     identity = node_identity(host)
     if order.node and order.node != identity:
-        return Told(node=identity, is_another=True)
+        lasting, _ = _read([one for one in order.settings if KINDS[one.kind].OUTLIVES_BOOT], host)
+        return Told(node=identity, is_another=True, values=lasting)
+    try:
+        with turn(RESTORING_WAIT_SECONDS if order.restores else WAIT_SECONDS) as mine:
+            if order.restores:
+                mine.end(order.run)
+            elif order.task is Task.WRITE and order.run and mine.is_over(order.run):
+                return Told(node=identity, refused="its run was restored, so nothing more is written")
+            host.handed_on = (mine.descriptor,)
+            return _obeyed(order, identity, host)
+    except NotItsTurnError as error:
+        return Told(node=identity, refused=str(error))
+
+
+def _obeyed(order: Order, identity: str, host: Host) -> Told:
     each = {one.key: one for one in order.settings}
     values, problems = _read(order.settings, host)
     written: list[str] = []
@@ -130,7 +155,7 @@ def _check_allowed(write: Write, host: Host) -> None:
         raise CannotSetError(
             f"that this user may not run `{line}` as root ({error.found})",
             "root's permission, without a password",
-            f"allow it in /etc/sudoers.d: `USER ALL=(root) NOPASSWD: {program} ...`, or leave it out",
+            f"allow this very command in /etc/sudoers.d, or leave it out: `{sudo_rule(write.tokens)}`",
         ) from None
 
 

@@ -44,12 +44,16 @@ def ask_nodes(in_node: InNode, orders: Mapping[str, Order], *, are_apart: bool =
 
 
 def ask_each(
-    questions: Mapping[str, Sequence[str]], *, are_apart: bool = True, each_s: float = NODE_SECONDS
+    questions: Mapping[str, Sequence[str]],
+    *,
+    are_apart: bool = True,
+    each_s: float = NODE_SECONDS,
+    all_s: float | None = None,
 ) -> dict[str, Told | Silence]:
-    """Return what came of each question (tokens)."""
+    """Return what came of each question (tokens). `all_s`: how long all of them may take, else by their number."""
     limits = Limits(
         each_s=each_s,
-        all_s=each_s + SECONDS_A_NODE * len(questions),
+        all_s=each_s + SECONDS_A_NODE * len(questions) if all_s is None else all_s,
         in_flight=MOST_IN_FLIGHT if are_apart else max(2, len(os.sched_getaffinity(0))),
     )
     return {name: _understood(answer) for name, answer in ask_all(questions, limits).items()}
@@ -60,9 +64,10 @@ def _understood(answer: Answer) -> Told | Silence:
     line = next((one for one in reversed(answer.stdout.splitlines()) if one.startswith("{")), None)
     if line is not None and answer.exit_code == 0:
         try:
-            return Told.model_validate_json(line)
+            told = Told.model_validate_json(line)
         except ValidationError:
             return "its answer cannot be read: another version of fabricbench is there"
+        return told.refused or told
     if answer.problem is not None:
         return answer.problem
     return (answer.stderr.strip().splitlines() or [f"exit code {answer.exit_code}"])[-1].strip()

@@ -56,6 +56,13 @@ class CustomKind:
 
     NAME = "custom"
 
+    OUTLIVES_BOOT = True
+
+    def is_of_host(self, setting: Setting) -> bool:
+        """Tell whether it is the whole machine's."""
+        del setting
+        return False  # nobody knows; its entry outlives the node
+
     def asked(self, table: CustomTable, fabric: Fabric) -> Iterator[Setting]:
         """Yield what is asked; a fabric has no part in it."""
         del fabric

@@ -26,6 +26,13 @@ class GovernorKind:
 
     NAME = "governor"
 
+    OUTLIVES_BOOT = False
+
+    def is_of_host(self, setting: Setting) -> bool:
+        """Tell whether it is the whole machine's."""
+        del setting
+        return True
+
     def asked(self, table: GovernorTable, fabric: Fabric) -> Iterator[Setting]:
         """Yield what is asked; a fabric has no part in it."""
         del fabric

@@ -95,6 +95,13 @@ class InterfaceKind:
 
     NAME = "interface"
 
+    OUTLIVES_BOOT = False
+
+    def is_of_host(self, setting: Setting) -> bool:
+        """Tell whether it is the whole machine's."""
+        del setting
+        return False
+
     def asked(self, table: InterfaceTable, fabric: Fabric) -> Iterator[Setting]:
         """Yield what is asked; UsageError where the fabric has no interface."""
         wishes = {

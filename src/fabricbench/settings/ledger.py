@@ -29,7 +29,8 @@ class NodeEntry(Model):
     """A node of which settings are varied. `identity` names it until it is started anew.
 
     `restore` are the tokens that, run here, bring it back to `originals` (values by the settings' keys, for people).
-    `lives_with` is the process that an emulated node ends with.
+    `lives_with` is the process that an emulated node ends with. `lasting` are the keys of settings that may outlive a node:
+    they are forgotten only once they were read back, or by hand.
     """
 
     name: str
@@ -37,20 +38,25 @@ class NodeEntry(Model):
     restore: tuple[str, ...]
     originals: dict[str, str]
     lives_with: ProcessIdentity | None = None
+    lasting: tuple[str, ...] = ()
 
     @property
     def is_gone(self) -> bool:
         """Whether there is no such node any more, and nothing of it to restore."""
-        return self.lives_with is not None and not self.lives_with.is_alive
+        return self.lives_with is not None and not self.lives_with.is_alive and not self.lasting
 
 
 class Entry(Model):
-    """What one run varies. `is_over`: it has ended, and could not restore all, though its process may go on (a notebook)."""
+    """What one run varies. `is_over`: it has ended, and could not restore all, though its process may go on (a notebook).
+
+    `job` is the Slurm job whose steps reached its nodes.
+    """
 
     owner: ProcessIdentity
     run: str
     nodes: tuple[NodeEntry, ...]
     is_over: bool = False
+    job: str = ""
 
     @property
     def is_live(self) -> bool:

@@ -7,14 +7,15 @@ before the first write; where this process dies, the next command of any kind re
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from fabricbench.errors import EnvironmentLacks
+from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.lab.process import ProcessIdentity, identify
 from fabricbench.record.launch import HeldSetting
-from fabricbench.settings import ledger
+from fabricbench.settings import KINDS, ledger
 from fabricbench.settings.agent import Order, Problem, Task, Told
 from fabricbench.settings.asking import InNode, Silence, ask_nodes, question
 from fabricbench.settings.restoring import RESTORE_BY_HAND, restore_entry
@@ -51,8 +52,14 @@ class SettingsSession:
         self._sides = sides
         self._are_apart = are_apart
         self._told = dict(told)
+        self._run = secrets.token_hex(8)
         self._before: dict[str, Told | Silence] = {}
         self._keys = list(dict.fromkeys(one.key for one in union_of(sides)))
+
+    @property
+    def lasting(self) -> frozenset[str]:
+        """The keys of what may outlive a node that is started anew, or an emulated one."""
+        return frozenset(one.key for one in union_of(self._sides) if KINDS[one.kind].OUTLIVES_BOOT)
 
     def varies(self, side: str) -> bool:
         """Tell whether a side is one of those between which settings differ."""
@@ -85,13 +92,13 @@ class SettingsSession:
     def restoring_orders(self) -> dict[str, Order]:
         """Return what brings each node back, if it is still the same."""
         return {
-            name: Order(task=Task.WRITE, settings=self._wished({}, name), node=told.node)
+            name: Order(task=Task.WRITE, settings=self._wished({}, name), node=told.node, run=self._run, restores=True)
             for name, told in self._told.items()
         }
 
     def _order(self, task: Task, side: str, node: str) -> Order:
         wished = {one.key: one for one in self._sides[side]}
-        return Order(task=task, settings=self._wished(wished, node), node=self._told[node].node)
+        return Order(task=task, settings=self._wished(wished, node), node=self._told[node].node, run=self._run)
 
     def _wished(self, wished: Mapping[str, Setting], node: str) -> tuple[Setting, ...]:
         """Return every setting with the value that a side wishes, else with that node's original one."""
@@ -132,19 +139,24 @@ def varied_settings(
     notice: Callable[[str], None],
     are_apart: bool = True,
     lives_with: ProcessIdentity | None = None,
+    job: str = "",
 ) -> Iterator[SettingsSession | None]:
     """Yield the session in which settings are varied, None where no side sets any; restore all of them at its end.
 
-    Raises EnvironmentLacks where a node does not tell, a setting cannot be had, or another run varies settings there; nothing was
-    written then.
+    `job` is the Slurm job whose steps reach the nodes. Raises EnvironmentLacks where a node does not tell, a setting cannot be had,
+    or another run varies settings there, and UsageError for what an emulated node cannot vary alone; nothing was written then.
     """
     if not any(sides.values()):
         yield None
         return
-    told = _told_by_all(examine_nodes(in_node, nodes, sides, are_apart=are_apart))
-    session = SettingsSession(in_node, sides, told, are_apart=are_apart)
-    entry = _entry(session, told, in_node, run, lives_with)
-    with ledger.locked():
+    if lives_with is not None:
+        _check_emulated(sides)
+    with (
+        ledger.locked()
+    ):  # from before they are read: what another run has set, or is being restored, is nobody's original
+        told = _told_by_all(examine_nodes(in_node, nodes, sides, are_apart=are_apart))
+        session = SettingsSession(in_node, sides, told, are_apart=are_apart)
+        entry = _entry(session, told, in_node, run, lives_with).model_copy(update={"job": job})
         _check_free(entry)
         path = ledger.new_path()
         ledger.write(path, entry)
@@ -154,6 +166,16 @@ def varied_settings(
         restored = restore_entry(path, entry, are_apart=are_apart)
         for node, why in restored.failed.items():
             notice(f"settings of {node} are not restored: {why}; {RESTORE_BY_HAND}")
+
+
+def _check_emulated(sides: Sides) -> None:
+    """Raise UsageError where an emulated node would set what is its whole machine's: it would stay when the lab has gone."""
+    wrong = dict.fromkeys(one.key for one in union_of(sides) if KINDS[one.kind].is_of_host(one))
+    if wrong:
+        raise UsageError(
+            f"found {', '.join(wrong)} in a [[condition]] for a lab: the nodes of a lab share them with this machine",
+            hint="in a lab vary interfaces and sysctls below net; measure the rest between machines, with a testbed file",
+        )
 
 
 def _told_by_all(answers: Mapping[str, Told | Silence]) -> dict[str, Told]:
@@ -190,6 +212,7 @@ def _entry(
                 restore=tuple(question(in_node, node, orders[node])),
                 originals=one.values,
                 lives_with=lives_with,
+                lasting=tuple(key for key in one.values if key in session.lasting),
             )
             for node, one in told.items()
         ),

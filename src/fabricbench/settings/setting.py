@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
@@ -88,6 +90,16 @@ class Write:
         return f"echo {shlex.quote(self.stdin)} | {line}" if self.stdin else line
 
 
+def sudo_rule(tokens: Sequence[str], user: str = "USER") -> str:
+    """Return the line of sudoers(5) that allows one command with these very arguments, and nothing else.
+
+    No wildcard: a `*` there stands for blanks and further arguments as well.
+    """
+    path = shutil.which(tokens[0], path=f"{os.environ.get('PATH', '')}:{TOOLS}") or f"/PATH/OF/{tokens[0]}"
+    arguments = " ".join(re.sub(r"([\\,:=*?\[\]!#\"])", r"\\\1", one) for one in tokens[1:])
+    return f"{user} ALL=(root) NOPASSWD: {path} {arguments}".rstrip() + ("" if arguments else ' ""')
+
+
 SUDO = ("sudo", "-n")
 """Without a question: who is asked for a password would hang."""
 
@@ -102,6 +114,8 @@ class Host:
 
     def __init__(self, root: Path = Path("/")) -> None:
         self.root = root
+        self.handed_on: tuple[int, ...] = ()
+        """Descriptors that programs inherit: a lock that holds until the last of them has ended."""
         self._ethtool: Any = None
 
     def text(self, path: str) -> str:
@@ -140,7 +154,14 @@ class Host:
         line = shlex.join(tokens)
         try:
             done = run_program(
-                tokens, input=stdin, capture_output=True, text=True, timeout=SECONDS, check=False, env=environment
+                tokens,
+                input=stdin,
+                capture_output=True,
+                text=True,
+                timeout=SECONDS,
+                check=False,
+                env=environment,
+                pass_fds=self.handed_on,
             )
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
@@ -167,6 +188,12 @@ class Kind(Protocol):
     """One kind of setting."""
 
     NAME: str
+
+    OUTLIVES_BOOT: bool
+    """Whether a value may still be there after the machine was started anew."""
+
+    def is_of_host(self, setting: Setting) -> bool:
+        """Tell whether it is the whole machine's, so that an emulated node would set it for all others."""
 
     def asked(self, table: Any, fabric: Fabric) -> Iterator[Setting]:
         """Yield what a condition's table asks of this kind on a fabric. Raises UsageError."""

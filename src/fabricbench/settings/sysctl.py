@@ -87,6 +87,12 @@ class SysctlKind:
 
     NAME = "sysctl"
 
+    OUTLIVES_BOOT = False
+
+    def is_of_host(self, setting: Setting) -> bool:
+        """Tell whether it is the whole machine's."""
+        return not setting.name.startswith("net.")  # below net a namespace has its own, or none that it may write
+
     def asked(self, table: SysctlTable, fabric: Fabric) -> Iterator[Setting]:
         """Yield what is asked; a fabric has no part in it."""
         del fabric

@@ -380,7 +380,8 @@ def _pair(row: Row, pairing: Pairing, compared: Comparison | None, rate: float, 
             code = np.array([DECISIONS.tolist().index(decision)])
             is_mixed = np.ones(1, dtype=np.bool_)
             decision = DECISIONS[guarded((log_b - log_a)[np.newaxis, :], code, is_mixed, margin, 1.0 - rate)[0]]
-        verdict = withheld(verdict_of(decision, metric), survivors((pairing.a, pairing.b), (row.key,))[0], pairing)
+        thin = survivors((pairing.a, pairing.b), (row.key,))[0]
+        verdict = withheld(verdict_of(decision, metric), thin, pairing, (row.key,))
     sign = -1.0 if metric.is_lower_better else 1.0
     ends = sorted(exp(sign * end) for end in (low, high)) if low is not None and high is not None else [None, None]
     values = _levels(row, pairing)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fabricbench.analysis.comparing import unequal_work
 from fabricbench.analysis.effects import MET_BY_USERS
 from fabricbench.analysis.findings import CellKey, LeftOut, is_basic
 from fabricbench.analysis.kernels import kernel_of, on_most_ranks, work_of
@@ -111,6 +112,9 @@ def weigh(sides: Sequence[Side], table: DecisionTable, rows: Sequence[CellKey] |
         if lacking:
             del values[key]
             left_out.append(LeftOut(what=name_of(key), why=f"no data on {enumeration(lacking)}"))
+        elif unequal := unequal_work(sides, (key,)):
+            del values[key]
+            left_out.append(LeftOut(what=name_of(key), why=unequal[0]))
     left_out += _drop_the_sparsest(values, min(MINIMUM_LAUNCHES, len(blocks)), len(blocks))
     keys = tuple(sorted(values, key=in_order))
     logs = np.array([values[key] for key in keys]).reshape(len(keys), len(sides), len(blocks))

@@ -63,6 +63,10 @@ def lost_by(losses: Iterable[NodeLoss], block: int) -> tuple[str, ...]:
     return tuple(node for loss in losses if block not in loss.kept for node in loss.reasons)
 
 
+WITHOUT = "without "
+"""Begins what tells a test whose ranks are on other nodes since some failed: `without c3`, the last part of its variant."""
+
+
 def has_moved(ranks: Iterable[int], nodes: Sequence[str], lost: Collection[str]) -> bool:
     """Tell whether some of these ranks are on other nodes where `lost` are missing: rank i is on node i modulo the nodes."""
     rest = [node for node in nodes if node not in lost]

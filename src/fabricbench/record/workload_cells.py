@@ -262,6 +262,7 @@ def _cell(told: Told, launch: LaunchOfWorkload) -> CellRecord:
             message_bytes=probe.message_bytes,
             code=FailureCode.CORRUPTED if told.failed.is_wrong else FailureCode.ERROR,
             reason=told.failed.reason,
+            values={name: value for name, value in told.values.items() if math.isfinite(value)},
         )
         return record
     printed_ns = None if told.printed_seconds is None else told.printed_seconds * 1e9

@@ -6,7 +6,7 @@ It starts the measurer, or a workload of whichever kind (`workload.adapter`). Wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -256,6 +256,12 @@ class Attempts:
     def set_aside(self, launch: LaunchPlan) -> None:
         """Keep aside what a launch has measured."""
         self._directory.set_aside(launch.launch_id)
+
+    def set_aside_unplanned(self, planned: Collection[str]) -> None:
+        """Keep aside what launches have measured that the plan does not hold any more: those of a farm on more nodes, say."""
+        for name in self._directory.launch_names:
+            if name not in planned:
+                self._directory.set_aside(name)
 
     def lost(self) -> Lost | None:
         """Return what of the testbed has ended."""

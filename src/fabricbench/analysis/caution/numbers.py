@@ -17,6 +17,7 @@ from fabricbench.analysis.measured import CellMeasured, Side
 from fabricbench.analysis.wording import MOST_NAMED, enumeration, named, percent
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.quantity import count, format_duration, with_ranges, without_numbers
+from fabricbench.record.manifest import WITHOUT, lost_by
 from fabricbench.record.outcome import LaunchOutcome
 from fabricbench.record.provenance import Origin, Proof
 from fabricbench.statistics.correction import benjamini_hochberg
@@ -133,11 +134,15 @@ def failed_nodes(material: Material) -> Iterator[Caution]:
         for loss in manifest.losses:
             nodes, when = list(loss.reasons), datetime.fromtimestamp(loss.unix_ns / 1e9, UTC)
             why = "; ".join(dict.fromkeys(loss.reasons.values()))
-            blocks = len({launch.block for launch in manifest.planned})
+            planned = {launch.block for launch in manifest.planned}
+            blocks = len(planned)
+            without = [lost_by(manifest.losses, block) for block in sorted(planned)]
+            sets = [f"`{WITHOUT}{' '.join(one)}`" for one in dict.fromkeys(without) if set(nodes) & set(one)]
             text = (
-                f"failed on {when:%Y-%m-%d %H:%M} UTC ({why}): {len(loss.kept)} of {count(blocks, 'block')} were measured on all "
-                f"nodes before, the others without; a test whose ranks are on other nodes since is another one, called "
-                f"`without {' '.join(nodes)}`, and is compared with itself alone"
+                f"failed on {when:%Y-%m-%d %H:%M} UTC ({why}): {len(loss.kept)} of {count(blocks, 'block')} were whole before and "
+                f"have {'them' if len(nodes) > 1 else 'it'}, the others not; a test whose ranks are on other nodes since is "
+                f"another one, called {enumeration(sets)}, and is compared with itself alone; what stands first is of the nodes "
+                "that have the most blocks"
             )
             yield warn(Severity.WARNING, enumeration(nodes), "; ".join((text, *loss.left_out)))
 

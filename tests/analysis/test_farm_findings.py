@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
 
 from fabricbench.analysis import analyse
+from fabricbench.analysis.caution.numbers import unequal_work
 from fabricbench.analysis.findings import Verdict
 from fabricbench.analysis.gate import GateVerdict, check_regressions
+from fabricbench.analysis.material import Material
 from fabricbench.campaign.plan import LaunchPlan, plan_run
 from fabricbench.campaign.specification import campaign_of
 from fabricbench.chapters.farms import FarmOnFabric, farm_lines
@@ -184,3 +188,15 @@ def test_a_farm_that_never_did_a_job_is_told(tmp_path: Path):
     run = farm_run(tmp_path / "run", lambda one: (0, 5.0) if one.fabric == "myrinet" else (40, 10.0))
     rows = [FarmOnFabric.model_validate(one) for one in analyse([run]).chapters["farms"]]
     assert [(one.done, one.jobs, one.jobs_per_hour is None) for one in rows] == [(480, 480, False), (0, 480, True)]
+
+
+@pytest.mark.parametrize("asked", [("openmpi", "mpich"), (None, None)])
+def test_another_mpi_is_told_only_where_sides_ask_for_the_same(asked: tuple[str | None, str | None]):
+    def side(name: str, mpi: str | None, library: str) -> SimpleNamespace:
+        part = WorkloadPart(kind="farm", name="speech.3", ranks=3, fixed={"MPI": library})
+        launch = SimpleNamespace(summary=SimpleNamespace(workload=part))
+        return SimpleNamespace(name=name, fabric=SimpleNamespace(mpi=mpi), launches=[launch], runs=())
+
+    sides = [side("a", asked[0], "Open MPI"), side("b", asked[1], "MPICH")]
+    told = list(unequal_work(cast("Material", SimpleNamespace(sides=sides))))
+    assert bool(told) == (asked[0] == asked[1])

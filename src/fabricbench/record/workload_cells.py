@@ -95,6 +95,10 @@ class CheckFound(Model):
 FILE_BEGINS, FILE_ENDS = "file ", " sha256"
 
 
+MPI_FACT = "MPI"
+"""What `WorkloadPart.fixed` calls the MPI that a program ran with: the same on sides that ask for the same."""
+
+
 def file_fact(argument: str) -> str:
     """Return what `WorkloadPart.fixed` calls the hash of a file that an argument of the command names."""
     return f"{FILE_BEGINS}{argument}{FILE_ENDS}"

@@ -20,6 +20,7 @@ from fabricbench.quantity import count, format_duration, with_ranges, without_nu
 from fabricbench.record.manifest import WITHOUT, lost_by
 from fabricbench.record.outcome import LaunchOutcome
 from fabricbench.record.provenance import Origin, Proof
+from fabricbench.record.workload_cells import MPI_FACT
 from fabricbench.statistics.correction import benjamini_hochberg
 from fabricbench.statistics.dependence import Trend, trend
 from fabricbench.statistics.order import median_interval
@@ -85,14 +86,19 @@ def unequal_work(material: Material) -> Iterator[Caution]:
 
     Of sides of the same runs: what differs between one before and one after is told as the change.
     """
-    facts: dict[tuple[tuple[str, ...], str, bool, str], dict[str, set[str]]] = {}
+    facts: dict[tuple[tuple[str, ...], str, bool, str, str | None], dict[str, set[str]]] = {}
     for side in material.sides:
         runs = tuple(str(run.path) for run in side.runs)
         for part in filter(None, (launch.summary.workload for launch in side.launches)):
             for is_asked, noted in ((False, part.fixed), (True, part.definition)):
                 for what, fact in noted.items():
-                    facts.setdefault((runs, part.name, is_asked, what), {}).setdefault(fact, set()).add(side.name)
-    for (_, name, _, what), found in facts.items():
+                    asked_for = (
+                        side.fabric.mpi if what == MPI_FACT else None
+                    )  # sides that name another MPI are to have it
+                    facts.setdefault((runs, part.name, is_asked, what, asked_for), {}).setdefault(fact, set()).add(
+                        side.name
+                    )
+    for (_, name, _, what, _), found in facts.items():
         if len(found) > 1:
             told = "; ".join(f"{fact} on {enumeration(sorted(sides))}" for fact, sides in found.items())
             yield warn(

@@ -376,8 +376,8 @@ def lines(findings: Findings) -> Sequence[str]:
             if one.strayed
         ]
         + [
-            f"Whether {one.setting} held on {one.fabric} is not known in {one.silent} of {count(one.launches, 'launch')}, which are left "
-            "out: a node did not answer."
+            f"A node did not tell {one.setting} on {one.fabric} in {one.silent} of "
+            f"{count(one.launches, 'launch')}, which are left out."
             for one in rows_of(findings, SETTINGS, SettingRead)
             if one.silent
         ]

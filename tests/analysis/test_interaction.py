@@ -14,7 +14,7 @@ from fabricbench.analysis.comparing import all_pairs
 from fabricbench.analysis.findings import Interaction, InteractionVerdict
 from fabricbench.analysis.interaction import interactions_of, networks_of
 from fabricbench.analysis.measured import Side
-from fabricbench.chapters.conditions import find, outcome
+from fabricbench.chapters.conditions import _strayed, find, outcome
 from fabricbench.model import Layer
 from support.simulated_sides import keys_of, sides_of
 
@@ -96,3 +96,17 @@ def test_fabrics_without_conditions_have_no_grid():
     assert networks_of(of) == {}
     material = SimpleNamespace(sides=(), pairings=(), cells=(), margin=0.02, confidence=0.95, level=0.95)
     assert not any(find(cast("Any", material)).values())
+
+
+def test_a_condition_that_makes_both_worse_costs_one_of_them_less():
+    one = found(sides({"eth-jumbo": 0.5, "myri-jumbo": 0.7}, 12, 1))["stream"]
+    assert outcome(one, 0.02) == "costs myri less than eth, by over 2 %"
+    one = found(sides({"eth-jumbo": 0.7, "myri-jumbo": 0.5}, 12, 1))["stream"]
+    assert outcome(one, 0.02) == "costs eth less than myri, by over 2 %"
+
+
+def test_a_node_that_did_not_answer_is_none_whose_setting_did_not_hold():
+    assert _strayed({"1500": "n1-n2"}, {"9000": "n1", "1500": "n2"})
+    assert not _strayed({"1500": "n1-n2"}, {"1500": "n1", "": "n2"})
+    assert not _strayed({"": "n1-n2"}, {"1500": "n1-n2"})
+    assert _strayed({"1500": "n1-n2"}, {"9000": "n1", "": "n2"})

@@ -120,3 +120,16 @@ def test_a_cause_is_one_node_in_exactly_the_slow_pairs():
     assert cause_of({("n1", "n3"), ("n2", "n3")}, hosts) == ("n3", "receives slowly from all others")
     assert cause_of({("n1", "n2")}, hosts) is None
     assert cause_of({("n1", "n2"), ("n2", "n1")}, hosts[:2]) is None
+
+
+@pytest.mark.parametrize(
+    ("hosts", "half"), [(FOUR, ("n3", "n4")), ([f"n{n}" for n in range(1, 9)], ["n5", "n6", "n7", "n8"])]
+)
+def test_where_half_of_the_nodes_are_slow_they_are_named_and_the_rate_is_not_called_wrong(
+    hosts: Sequence[str], half: Sequence[str]
+):
+    rates = {(a, b): GOOD / 2 for a in hosts for b in hosts if a != b and (a in half or b in half)}
+    found = matrix(tuple(hosts), rates)
+    told = list(judge_rates(GIGABIT, found, [found], 949e6))
+    assert [one.node for one in told] == list(half)
+    assert all("is slow with all others" in one.found for one in told)

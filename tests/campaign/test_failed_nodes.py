@@ -190,7 +190,7 @@ def test_a_run_goes_on_without_a_node_and_says_so_everywhere(cluster: Cluster):
     assert {(0, "ring", "4 ranks"), (1, "ring", "3 ranks,without c"), (0, "pingpong", ""), (3, "pingpong", "")} <= found
     findings = analyse([run], baseline=None, margin=0.02)
     (warning,) = [one for one in findings.warnings if one.subject == "c"]
-    assert "1 of 4 blocks were measured on all nodes before" in warning.text
+    assert "1 of 4 blocks were whole before and have it" in warning.text
     assert "No route to host" in warning.text
     assert any("without them (c)" in paragraph for paragraph in findings.method)
     compared = {(one.pattern, one.variant): one.launches for one in findings.cells}
@@ -211,6 +211,20 @@ def test_without_the_option_the_run_ends_and_names_the_node_and_the_option(clust
     assert run.missing == ()
     assert run.manifest.losses[0].kept == (0,)
     assert not any(started.startswith("b00") for started in cluster.launcher.started)
+
+
+def test_what_a_half_block_measured_on_more_nodes_is_kept_aside_whatever_its_name(cluster: Cluster):
+    half = second_of(cluster, 1)
+    cluster.let_node_fail_in(half)
+    with pytest.raises(NodesFailed):
+        cluster.start(without_failed_nodes=False)
+    farm = cluster.path / "launches" / f"{half}-speech.4"
+    farm.mkdir()
+    (farm / "launch.json").write_text("{}")
+    run = cluster.resume(without_failed_nodes=True)
+    assert run.missing == ()
+    assert run.damaged == ()
+    assert [path.name for path in farm.iterdir()] == ["attempt-1"]
 
 
 def test_a_crash_after_the_new_plan_mixes_nothing(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):

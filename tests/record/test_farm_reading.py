@@ -34,8 +34,27 @@ def test_the_fixture_is_read_and_tells_what_became_of_each_job():
 
 
 def test_time_lost_to_staging_is_that_of_free_slots_while_jobs_wait():
-    """Two slots over 10 s; free slots that a job waits for: 2, 1, 1, 2, 1, 1, 1, 0, 1, 0 in each second."""
-    assert read_farm_record(FIXTURE).staging_share == pytest.approx(10 / 20)
+    """Free slots that a job waits for: 2, 1, 1, 2, 1, 1, 0, 0, 1, 0 in each of 10 s; of two slots until 6 s, then one."""
+    assert read_farm_record(FIXTURE).staging_share == pytest.approx(9 / 16)
+
+
+def test_slots_of_a_worker_that_was_left_out_are_not_lost_to_staging():
+    """One of two workers fails at once; the other runs 20 jobs of 1 s without a pause."""
+    header, done, failed, footer = (json.loads(lines()[number]) for number in (0, 1, 5, -1))
+    at = {"given_s": 0.0, "staged_s": 0.0, "ended_s": 0.0}
+    jobs = [
+        done | {"job": job, "given_s": float(job), "staged_s": float(job), "run_seconds": 1.0, "ended_s": job + 1.0}
+        for job in range(20)
+    ]
+    told = [
+        header | {"jobs": 20},
+        failed | at | {"job": 0},
+        *({**one, "rank": 1, "node": "n1"} for one in jobs),
+        footer | {"attempts": 21, "done": 20, "lost": 0, "seconds": 20.0},
+    ]
+    record = parse_farm_record(f"{json.dumps(one)}\n".encode() for one in told)
+    assert record.damage == []
+    assert record.staging_share == 0.0
 
 
 def test_free_slots_at_the_end_are_not_lost_to_staging():
@@ -79,6 +98,7 @@ def test_what_contradicts_the_footer_is_damage(changed: dict[int, dict[str, obje
 def test_other_inputs_or_outputs_of_a_job_are_other_work():
     same, other_in, other_out = (of({}), of({1: {"input_digest": "0"}}), of({1: {"output_digest": "0"}}))
     assert same.digest_of_inputs() == other_out.digest_of_inputs() != other_in.digest_of_inputs()
+    assert of({7: {"input_digest": "0"}}).digest_of_inputs() != same.digest_of_inputs(), "of a job that failed as well"
     assert same.digest_of_outputs() == other_in.digest_of_outputs() != other_out.digest_of_outputs()
 
 

@@ -207,3 +207,13 @@ def test_a_kernel_that_is_measured_on_all_fabrics_makes_a_block_count_though_ano
     ]
     assert paired_blocks(planned, {"b00-a-y", "b00-a-x-y", "b00-a"}) == {0}
     assert paired_blocks(planned, {"b00-a-y", "b00-a-x"}) == set()
+
+
+def test_a_block_counts_as_a_look_once_two_of_three_sides_are_measured():
+    planned = [
+        PlannedLaunch(launch_id=f"b{block:02d}-{side}", block=block, position=0, fabric=side)
+        for block in range(3)
+        for side in ("usual", "jumbo", "dead")
+    ]
+    measured = {"b00-usual", "b00-jumbo", "b01-usual"}
+    assert paired_blocks(planned, measured) == {0}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fabricbench.statistics.proportion import wilson_interval
+from fabricbench.statistics.proportion import clustered_interval, wilson_interval
 
 
 @pytest.mark.parametrize(
@@ -38,3 +38,23 @@ def test_it_covers_about_what_is_asked_for(share: float):
 def test_what_is_no_proportion_is_refused(successes: int, trials: int):
     with pytest.raises(ValueError, match="needed at least one trial"):
         wilson_interval(successes, trials)
+
+
+def test_the_same_trials_repeated_are_no_more_trials():
+    one = wilson_interval(39, 40)
+    for launches in (1, 5, 12):
+        assert clustered_interval([39] * launches, [40] * launches) == one
+
+
+def test_clusters_that_differ_by_more_than_chance_tell_less():
+    """One of twelve clusters fails whole: about as one failure of twelve trials does."""
+    found, trials = clustered_interval([40] * 11 + [0], [40] * 12), wilson_interval(11, 12)
+    assert found.value == pytest.approx(11 / 12)
+    assert found.low is not None
+    assert trials.low is not None
+    assert trials.low - 0.06 < found.low < trials.low
+
+
+def test_clusters_without_a_trial_are_refused():
+    with pytest.raises(ValueError, match="needed at least one trial"):
+        clustered_interval([], [])

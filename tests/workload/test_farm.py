@@ -107,7 +107,7 @@ def test_one_node_is_too_few():
 def test_a_farm_is_judged_by_its_time_and_told_by_its_throughput(tmp_path: Path):
     found = parsed(tmp_path)
     assert {one.name: one.value for one in found.figures} == pytest.approx(
-        {"time": 10.0, "throughput": 1080.0, "success": 75.0, "time lost to staging": 50.0, "staged": 0.65}
+        {"time": 10.0, "throughput": 1080.0, "success": 75.0, "time lost to staging": 56.25, "staged": 0.65}
     )
     assert found.told.seconds == (10.0,)
     assert found.told.failed is None
@@ -140,6 +140,7 @@ def test_a_farm_of_which_no_job_is_done_has_failed_with_the_reason_told_most(tmp
     assert found.told.failed.reason == (
         "none of 1 jobs was done; 1 of 1 attempts: it ended with exit code 3; stderr ends: no such word"
     )
+    assert (found.told.values["farm.jobs"], found.told.values["farm.lost"]) == (1, 1)
 
 
 def test_a_farm_that_was_cut_short_is_no_whole_launch_and_says_how_far_it_came(tmp_path: Path):

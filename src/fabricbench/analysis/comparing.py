@@ -25,9 +25,11 @@ from numpy.typing import NDArray
 from fabricbench.analysis.findings import CellKey, Comparison, Replication, Verdict
 from fabricbench.analysis.gaps import mispaired_blocks
 from fabricbench.analysis.measured import Side, clock_deviation, in_order
+from fabricbench.analysis.wording import enumeration
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Metric
 from fabricbench.quantity import count
+from fabricbench.record.farm_lines import DONE, JOBS
 from fabricbench.record.store import Run
 from fabricbench.statistics.correction import benjamini_hochberg, level_of_look
 from fabricbench.statistics.decision import (
@@ -308,9 +310,10 @@ def _comparison(
     key = keys[0]
     launches = int(row.ratios.launches[row.index])
     thin, notes = survivors((pairing.a, pairing.b), keys)
-    verdict = withheld(verdict_of(decision, key.metric), thin, pairing)
+    unequal = unequal_work((pairing.a, pairing.b), keys)
+    verdict = withheld(verdict_of(decision, key.metric), thin, pairing, keys)
     is_open = not verdict.is_decided and verdict is not Verdict.EQUIVALENT
-    can_be_settled = is_open and pairing.is_paired and not thin and mode is None
+    can_be_settled = is_open and pairing.is_paired and not thin and not unequal and mode is None
     return Comparison(
         kind="curve" if is_curve else "cell",
         layer=key.layer,
@@ -340,7 +343,7 @@ def _comparison(
         freedom=row.of(row.ratios.degrees_of_freedom),
         thin_sides=thin,
         is_mixed=mode is not None,
-        notes=(*notes, *((mode,) if mode is not None else ()), *_unseen(verdict, _met(pairing, subject))),
+        notes=(*notes, *unequal, *((mode,) if mode is not None else ()), *_unseen(verdict, _met(pairing, subject))),
     )
 
 
@@ -371,8 +374,23 @@ def survivors(sides: Sequence[Side], keys: Sequence[CellKey]) -> tuple[tuple[str
     return tuple(thin), tuple(notes)
 
 
-def withheld(verdict: Verdict, thin: Sequence[str], pairing: Pairing) -> Verdict:
-    """Return the verdict unless a side would win, or equal the other, by the few launches that gave anything."""
+def unequal_work(sides: Sequence[Side], keys: Sequence[CellKey]) -> tuple[str, ...]:
+    """Return in words that farms did not do as many jobs on all sides: a time for fewer jobs compares with no other."""
+    for key in keys:
+        told = [side.cells[key].values for side in sides]
+        if not all(DONE in values and JOBS in values for values in told):
+            continue
+        counts = [(int(np.nansum(values[DONE])), int(np.nansum(values[JOBS]))) for values in told]
+        if any(done * counts[0][1] != counts[0][0] * jobs for done, jobs in counts):
+            parts = [f"{done:,} of {jobs:,} on {side.name}" for side, (done, jobs) in zip(sides, counts, strict=True)]
+            return (f"jobs done are {enumeration(parts)}: times of unequal work are not compared",)
+    return ()
+
+
+def withheld(verdict: Verdict, thin: Sequence[str], pairing: Pairing, keys: Sequence[CellKey]) -> Verdict:
+    """Return the verdict unless a side would win, or equal the other, by the few launches that gave anything, or by other work."""
+    if unequal_work((pairing.a, pairing.b), keys):
+        return Verdict.NOT_ENOUGH_DATA
     leader = {"A": pairing.a.name, "B": pairing.b.name}.get(verdict.leader or "")
     is_void = bool(thin) and (verdict is Verdict.EQUIVALENT or leader in thin)
     return Verdict.NOT_ENOUGH_DATA if is_void else verdict

@@ -27,9 +27,11 @@ from fabricbench.analysis.findings import (
     Reading,
     Verdict,
     is_basic,
+    on_all_nodes,
 )
 from fabricbench.analysis.kernels import on_most_ranks, work_of
 from fabricbench.analysis.measured import CellMeasured, Side, clock_deviation, log_of
+from fabricbench.analysis.node_sets import blocks_of, on_leading_nodes
 from fabricbench.analysis.wording import difference, size_text
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.patterns import PATTERNS, Family
@@ -123,7 +125,8 @@ def row_name(key: CellKey | Comparison) -> str:
     """Return what a cell is, as users say it: `TCP throughput, 256 KiB`, `IS.W on 4 ranks`, `MPI allreduce, 1 KiB`."""
     work = work_of(key)
     if work is not None:
-        return str(work)
+        rest = key.variant.removeprefix(on_all_nodes(key.variant)).removeprefix(",")
+        return f"{work} ({rest})" if rest else str(work)
     layer = layer_name(key.layer)
     basic = {Pattern.PINGPONG: "round trip", Pattern.STREAM: "throughput"}
     words = " ".join(
@@ -143,10 +146,12 @@ def choose_rows(sides: Sequence[Side], ladder: Sequence[LadderStep]) -> list[Row
 
     A leading row that gave nothing at all on some side stays: leaving it out would choose by what came out.
     """
-    everything = list(dict.fromkeys(key for side in sides for key in side.cells if key.layer is not Layer.MEMORY))
+    blocks = blocks_of(sides)
+    measured = dict.fromkeys(key for side in sides for key in side.cells if key.layer is not Layer.MEMORY)
+    everything = on_leading_nodes(measured, blocks)
     keys = [key for key in everything if all(key in side.cells for side in sides)]
     asked = [key for key in everything if all(key in side.cells or _was_asked(side, key) for side in sides)]
-    loads = on_most_ranks(asked)
+    loads = on_most_ranks(asked, blocks)
     met = [key for layer in MET_BY_USERS for key in _key_cells(keys, asked, layer, ladder)]
     below = [layer for layer in reversed(Layer) if layer not in MET_BY_USERS]
     lower = [key for layer in below for key in _key_cells(keys, keys, layer, ladder)]
@@ -196,7 +201,7 @@ def _operations(keys: Sequence[CellKey]) -> list[CellKey]:
     """Return of each other pattern a small message's time or a large one's rate, few of them."""
     chosen: dict[tuple[Layer, Pattern], CellKey] = {}
     for key in keys:
-        if PATTERNS[key.pattern].family is Family.WORKLOAD or key.variant.startswith("with"):
+        if PATTERNS[key.pattern].family is Family.WORKLOAD or on_all_nodes(key.variant).startswith("with"):
             continue
         best = chosen.setdefault((key.layer, key.pattern), key)
         is_better = (
@@ -380,7 +385,8 @@ def _pair(row: Row, pairing: Pairing, compared: Comparison | None, rate: float, 
             code = np.array([DECISIONS.tolist().index(decision)])
             is_mixed = np.ones(1, dtype=np.bool_)
             decision = DECISIONS[guarded((log_b - log_a)[np.newaxis, :], code, is_mixed, margin, 1.0 - rate)[0]]
-        verdict = withheld(verdict_of(decision, metric), survivors((pairing.a, pairing.b), (row.key,))[0], pairing)
+        thin = survivors((pairing.a, pairing.b), (row.key,))[0]
+        verdict = withheld(verdict_of(decision, metric), thin, pairing, (row.key,))
     sign = -1.0 if metric.is_lower_better else 1.0
     ends = sorted(exp(sign * end) for end in (low, high)) if low is not None and high is not None else [None, None]
     values = _levels(row, pairing)

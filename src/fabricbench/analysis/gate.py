@@ -6,7 +6,8 @@ rate. With the allowed slowdown L = 1 + maximum:
     REGRESSED      "the slowdown is at most L" is rejected, one-sided at half of 1 - confidence, corrected over all cells of the
                    network (Holm: an exit code is one claim, so the chance of any wrong one counts)
     PASSED         the interval lies wholly below L; needs no correction, for all cells must pass for the gate to pass
-    INCONCLUSIVE   the interval reaches L from either side, or there are too few launches for one
+    INCONCLUSIVE   the interval reaches L from either side, there are too few launches for one, or a farm did not do as many
+                   jobs as before
 
 The gate fails if a cell regressed; else it is inconclusive if one is; else it passes. Memory is compared like every layer, because
 a CI machine that became slower must not be blamed on the network: its cells are marked as the control and never fail the gate.
@@ -24,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabricbench.analysis.change import differences, redefined
-from fabricbench.analysis.comparing import check_levels, error_of_look, number, survivors
+from fabricbench.analysis.comparing import check_levels, error_of_look, number, survivors, unequal_work
 from fabricbench.analysis.findings import CellKey, Replication
 from fabricbench.analysis.measured import Side, cell_name, clock_deviation, in_order, read_sides
 from fabricbench.analysis.wording import enumeration
@@ -79,6 +80,8 @@ class GateCell(Model):
     chance_to_pass: float | None = None
     gave_nothing: str = ""
     """How many launches gave nothing, where so many did that those that are left cannot pass."""
+    unequal_work: str = ""
+    """Where farms did not do as many jobs on both sides: then it neither passes nor has regressed."""
 
 
 class GatePower(Model):
@@ -216,6 +219,7 @@ def _cell(
     ratio, low, high = (float(one[0]) for one in (slowdown.ratio, slowdown.low, slowdown.high))
     count, deviation = int(slowdown.launches[0]), slowdown.log_deviation
     thin = "; ".join(survivors((a, b), (key,))[1]) if survivors((a, b), (key,))[0] else ""
+    unequal = "; ".join(unequal_work((a, b), (key,)))
     has_interval = count >= MINIMUM_LAUNCHES
     return GateCell(
         fabric=a.fabric.name,
@@ -229,8 +233,9 @@ def _cell(
         p_adjusted=number(float(_p_beyond(slowdown, maximum)[0])),
         launches=count,
         is_control=key.layer is Layer.MEMORY,
-        verdict=GateVerdict.PASSED if high <= 1.0 + maximum and not thin else GateVerdict.INCONCLUSIVE,
+        verdict=GateVerdict.PASSED if high <= 1.0 + maximum and not thin and not unequal else GateVerdict.INCONCLUSIVE,
         gave_nothing=thin,
+        unequal_work=unequal,
         deviation=number(float(deviation[0])),
         caught=float(caught_with_power(deviation, count, maximum, confidence, tested)[0]) if has_interval else None,
         passed=float(passed_with_power(deviation, count, maximum, confidence)[0]) if has_interval else None,
@@ -252,7 +257,8 @@ def _corrected(cells: Sequence[GateCell], confidence: float) -> list[GateCell]:
     of_network, of_control = (holm(np.where(chosen, p_values, np.nan)) for chosen in (~is_control, is_control))
     found = []
     for cell, p_value in zip(cells, np.where(is_control, of_control, of_network), strict=True):
-        is_regressed = bool(p_value < (1.0 - confidence) / 2.0) and cell.verdict is not GateVerdict.PASSED
+        is_open = cell.verdict is not GateVerdict.PASSED and not cell.unequal_work
+        is_regressed = bool(p_value < (1.0 - confidence) / 2.0) and is_open
         verdict = GateVerdict.REGRESSED if is_regressed else cell.verdict
         found.append(cell.model_copy(update={"p_adjusted": number(float(p_value)), "verdict": verdict}))
     return found

@@ -16,7 +16,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from fabricbench.analysis.comparing import Pairing, number, slow_mode, survivors
+from fabricbench.analysis.comparing import Pairing, number, slow_mode, survivors, unequal_work
 from fabricbench.analysis.findings import CellKey, Interaction, InteractionVerdict, Interval
 from fabricbench.analysis.measured import Side, clock_deviation
 from fabricbench.model import Layer
@@ -63,7 +63,11 @@ class _Square:
         """Return why four sides bear no verdict: launches in two groups, or too many that gave nothing."""
         modes = [words for one in (self.a, self.b) if (words := slow_mode(one)) is not None]
         thin = [name for one in (self.a, self.b) for name in survivors((one.a, one.b), (self.key,))[0]]
-        return "; ".join([*modes, *(f"too many launches on {name} gave nothing" for name in dict.fromkeys(thin))])
+        sides = (self.a.a, self.a.b, self.b.a, self.b.b)
+        other = unequal_work(sides, (self.key,))
+        return "; ".join(
+            [*modes, *other, *(f"too many launches on {name} gave nothing" for name in dict.fromkeys(thin))]
+        )
 
 
 def networks_of(sides: Sequence[Side]) -> dict[str, list[Side]]:

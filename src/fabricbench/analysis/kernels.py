@@ -12,6 +12,7 @@ from itertools import pairwise
 from statistics import fmean, median
 
 import numpy as np
+import polars as pl
 
 from fabricbench.analysis.comparing import Pairing
 from fabricbench.analysis.findings import (
@@ -27,11 +28,12 @@ from fabricbench.analysis.findings import (
     WorkloadName,
 )
 from fabricbench.analysis.measured import Floats, Side, read_sides
+from fabricbench.analysis.node_sets import NO_LOSS, Blocks
 from fabricbench.errors import UsageError
 from fabricbench.model import Pattern
 from fabricbench.record.kernel_lines import KernelRun
 from fabricbench.record.launch import read_cells
-from fabricbench.record.store import Run, StoredLaunch
+from fabricbench.record.store import Run
 from fabricbench.statistics.order import median_interval
 from fabricbench.statistics.ratios import paired_ratios
 
@@ -75,14 +77,18 @@ def work_of(key: CellKey | Comparison) -> KernelName | WorkloadName | None:
     return kernel_of(key) or key.workload
 
 
-def on_most_ranks(keys: Iterable[CellKey]) -> list[CellKey]:
-    """Return each workload on the most ranks that it was run on; cells of none are left out."""
-    most: dict[object, tuple[int, CellKey]] = {}
+def on_most_ranks(keys: Iterable[CellKey], blocks: Blocks = NO_LOSS) -> list[CellKey]:
+    """Return each workload on the most ranks that it was run on; cells of none are left out.
+
+    Where nodes failed meanwhile, on the ranks that have the most blocks.
+    """
+    most: dict[object, tuple[tuple[int, int], CellKey]] = {}
     for key in keys:
         if key.workload is not None:
             subject = (key.pattern, key.workload.parameters)
-            if subject not in most or key.workload.ranks > most[subject][0]:
-                most[subject] = (key.workload.ranks, key)
+            place = (blocks.get(key, 0), key.workload.ranks)
+            if subject not in most or place > most[subject][0]:
+                most[subject] = (place, key)
     return [key for _, key in most.values()]
 
 
@@ -115,7 +121,7 @@ def _place(kernel: KernelName) -> tuple[str, str, int, int]:
 
 
 def _results(side: Side, confidence: float, reference: Reference | None) -> Iterable[KernelOnFabric]:
-    runs = _runs(side.launches)
+    runs = _runs(side)
     for key, cell in side.cells.items():
         kernel = kernel_of(key)
         if kernel is None:
@@ -138,17 +144,25 @@ def _results(side: Side, confidence: float, reference: Reference | None) -> Iter
         )
 
 
-def _runs(launches: Iterable[StoredLaunch]) -> dict[str, list[KernelRun]]:
+def _runs(side: Side) -> dict[str, list[KernelRun]]:
     """Return the runs whose result was right, by the variant of their cell."""
     runs: dict[str, list[KernelRun]] = defaultdict(list)
-    for launch in launches:
-        kernel = launch.summary.kernel
-        if kernel is None:
-            continue
-        rows = read_cells(launch.directory)
-        if rows.height and rows["status"][0] == "done":
-            runs[str(rows["variant"][0])] += kernel.runs
+    for index, run in enumerate(side.runs):
+        moved = _variants_of(run) if run.manifest.losses else {}
+        for launch in side.launches_of_run(index):
+            kernel = launch.summary.kernel
+            if kernel is None:
+                continue
+            rows = read_cells(launch.directory)
+            if rows.height and rows["status"][0] == "done":
+                runs[moved.get(launch.launch_id, str(rows["variant"][0]))] += kernel.runs
     return runs
+
+
+def _variants_of(run: Run) -> dict[str, str]:
+    """Return the variant of each kernel's launch, with what it says of nodes that failed."""
+    rows = run.cells().filter(pl.col("pattern").cast(pl.String) == Pattern.NPB.value)
+    return dict(zip(rows["launch_id"].cast(pl.String), rows["variant"].cast(pl.String), strict=True))
 
 
 def _median(values: Iterable[float | None]) -> float | None:

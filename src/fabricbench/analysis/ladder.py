@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 
 import numpy as np
 
 from fabricbench.analysis.findings import CellKey, Interval, LadderStep, is_basic
 from fabricbench.analysis.instrument import wire_shares
 from fabricbench.analysis.measured import CellMeasured, Side
+from fabricbench.analysis.node_sets import blocks_of, on_leading_nodes
 from fabricbench.analysis.summary import interval
 from fabricbench.model import Layer, Metric, Receive
 from fabricbench.statistics.order import median_interval
@@ -23,14 +25,16 @@ def build_ladder(sides: Sequence[Side], confidence: float) -> list[LadderStep]:
     nothing is said about what it adds. Throughput is the best over message sizes; what a layer loses is told at the largest
     message that it and the layer below both have.
     """
-    receive = _main_receive(sides)
-    size = _common_size(sides, receive)
-    return [step for side in sides for step in _of_side(side, receive, size, confidence)]
+    leading = on_leading_nodes(dict.fromkeys(key for side in sides for key in side.cells), blocks_of(sides))
+    keys = frozenset(key for key in leading if _is_network(key) and is_basic(key))
+    receive = _main_receive(keys)
+    size = _common_size(sides, keys, receive)
+    return [step for side in sides for step in _of_side(side, keys, receive, size, confidence)]
 
 
-def _main_receive(sides: Sequence[Side]) -> Receive:
+def _main_receive(keys: AbstractSet[CellKey]) -> Receive:
     """Return how most layers wait: a ladder must not mix sleeping and spinning; blocking where both are as many."""
-    rungs = {(key.layer, key.receive) for side in sides for key in side.cells if _is_network(key) and is_basic(key)}
+    rungs = {(key.layer, key.receive) for key in keys}
     seen = Counter(receive for _, receive in rungs if receive is not Receive.LIBRARY)
     return Receive.POLLING if seen[Receive.POLLING] > seen[Receive.BLOCKING] else Receive.BLOCKING
 
@@ -39,24 +43,27 @@ def _is_network(key: CellKey) -> bool:
     return key.layer is not Layer.MEMORY
 
 
-def _rungs(side: Side, receive: Receive, metric: Metric) -> dict[Layer, dict[int, CellMeasured]]:
+def _rungs(
+    side: Side, keys: AbstractSet[CellKey], receive: Receive, metric: Metric
+) -> dict[Layer, dict[int, CellMeasured]]:
     rungs: dict[Layer, dict[int, CellMeasured]] = {}
     for key, cell in side.cells.items():
-        is_rung = _is_network(key) and is_basic(key) and key.metric is metric
-        if is_rung and key.receive in (receive, Receive.LIBRARY):
+        if key in keys and key.metric is metric and key.receive in (receive, Receive.LIBRARY):
             rungs.setdefault(key.layer, {})[key.message_bytes] = cell
     return {layer: rungs[layer] for layer in Layer if layer in rungs}
 
 
-def _common_size(sides: Sequence[Side], receive: Receive) -> int | None:
-    sizes = [set(cells) for side in sides for cells in _rungs(side, receive, Metric.ROUND_TRIP_TIME).values()]
+def _common_size(sides: Sequence[Side], keys: AbstractSet[CellKey], receive: Receive) -> int | None:
+    sizes = [set(cells) for side in sides for cells in _rungs(side, keys, receive, Metric.ROUND_TRIP_TIME).values()]
     common = set.intersection(*sizes) if sizes else set()
     return min(common, default=None)
 
 
-def _of_side(side: Side, receive: Receive, size: int | None, confidence: float) -> list[LadderStep]:
-    trips = _rungs(side, receive, Metric.ROUND_TRIP_TIME)
-    rates = _rungs(side, receive, Metric.THROUGHPUT)
+def _of_side(
+    side: Side, keys: AbstractSet[CellKey], receive: Receive, size: int | None, confidence: float
+) -> list[LadderStep]:
+    trips = _rungs(side, keys, receive, Metric.ROUND_TRIP_TIME)
+    rates = _rungs(side, keys, receive, Metric.THROUGHPUT)
     steps: list[LadderStep] = []
     below: CellMeasured | None = None
     rates_below: dict[int, CellMeasured] = {}

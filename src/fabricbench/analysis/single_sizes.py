@@ -13,6 +13,7 @@ from fabricbench.analysis.comparing import Pairing, verdict_of
 from fabricbench.analysis.crossovers import cell_key
 from fabricbench.analysis.effects import MET_BY_USERS, Compared, ErrorRates, layer_name, log_ratio_of
 from fabricbench.analysis.findings import Comparison, Crossover, Effect, PairEffect, Verdict, is_basic
+from fabricbench.analysis.node_sets import blocks_of, on_leading_nodes
 from fabricbench.analysis.wording import enumeration, percent, size_text, slower_by
 from fabricbench.model import Layer
 from fabricbench.quantity import count
@@ -23,6 +24,8 @@ MOST_EXCEPTIONS = 3
 def usable_sizes(compared: Compared) -> list[Comparison]:
     """Return the sizes of ping-pongs and streams over the network whose numbers can be right."""
     sides = {side.name: side for side in compared.sides}
+    keys = dict.fromkeys(key for side in compared.sides for key in side.cells)
+    leading = set(on_leading_nodes(keys, blocks_of(compared.sides)))
 
     def is_void(one: Comparison, fabric: str) -> bool:
         cell = sides[fabric].cells.get(cell_key(one))
@@ -33,6 +36,7 @@ def usable_sizes(compared: Compared) -> list[Comparison]:
         for one in compared.cells
         if one.layer is not Layer.MEMORY
         and is_basic(one)
+        and cell_key(one) in leading
         and not is_void(one, one.fabric_a)
         and not is_void(one, one.fabric_b)
     ]

@@ -115,6 +115,8 @@ def reference_of(stream: NetworkMap, expected: float | None) -> Reference:
     rates = np.array([value for row in stream.matrix for value in row if value is not None], dtype=np.float64)
     # Of few pairs the best one: half of two pairs may be wrong.
     level = float(np.max(rates) if not stream.is_judged else np.quantile(rates, UPPER))
+    if expected is not None and level < ABOUT * expected <= float(np.max(rates)) and expected <= ONE_STREAM_BIT_S:
+        level = float(np.max(rates))  # some carry all of it: the others are slow, and the line rate is right
     is_short = expected is not None and level < ABOUT * expected
     is_expected = expected is not None and not is_short
     return Reference(
@@ -233,8 +235,12 @@ def _of_pairs(fabric: Fabric, stream: NetworkMap, below: dict[Pair, float], refe
     source = "the line rate leaves" if reference.is_expected else "others carry"
     needed = f"about {format_bit_s(reference.bit_s)}, which {source}"
     cause = cause_of(below, stream.hosts)
-    if cause is not None:
-        node, what = cause
+    causes = (
+        [cause]
+        if cause is not None
+        else [(node, "is slow with all others") for node in slow_nodes(below, stream.hosts)]
+    )
+    for node, what in causes:
         yield Finding(
             node=node,
             fabric=fabric.name,
@@ -243,6 +249,7 @@ def _of_pairs(fabric: Fabric, stream: NetworkMap, below: dict[Pair, float], refe
             needed=needed,
             action=CABLE.format(node=node),
         )
+    if causes:
         return
     left = dict(below)
     while left:
@@ -279,6 +286,14 @@ def cause_of(below: Iterable[Pair], hosts: Sequence[str]) -> tuple[str, str] | N
             if slow == pairs:
                 return one, what
     return None
+
+
+def slow_nodes(below: Iterable[Pair], hosts: Sequence[str]) -> list[str]:
+    """Return the nodes that are slow in all of their pairs where that explains every slow pair; none where others carry nothing."""
+    slow = set(below)
+    found = [one for one in hosts if all({(one, other), (other, one)} <= slow for other in hosts if other != one)]
+    is_all = all(one in found or other in found for one, other in slow)
+    return found if is_all and len(found) <= len(hosts) - 2 else []
 
 
 def _judged_maps(run: Run, again: Run | None) -> tuple[NetworkMap, ...]:

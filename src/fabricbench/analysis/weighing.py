@@ -11,10 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fabricbench.analysis.effects import MET_BY_USERS
-from fabricbench.analysis.findings import CellKey, LeftOut, is_basic
+from fabricbench.analysis.comparing import unequal_work
+from fabricbench.analysis.effects import MET_BY_USERS, row_name
+from fabricbench.analysis.findings import CellKey, LeftOut, is_basic, on_all_nodes
 from fabricbench.analysis.kernels import kernel_of, on_most_ranks, work_of
 from fabricbench.analysis.measured import Side, in_order
+from fabricbench.analysis.node_sets import Blocks, blocks_of, on_leading_nodes
 from fabricbench.analysis.wording import enumeration, named_cell
 from fabricbench.model import Metric
 from fabricbench.patterns import PATTERNS, Family
@@ -77,7 +79,7 @@ class Weighed:
 def name_of(key: CellKey) -> str:
     """Return a test as a reader calls it: `IS.W on 4 ranks`, `tcp round trip of 64 B`."""
     work = work_of(key)
-    return named_cell(key, key.message_bytes) if work is None else str(work)
+    return named_cell(key, key.message_bytes) if work is None else row_name(key)
 
 
 def usual_tests(sides: Sequence[Side]) -> list[CellKey]:
@@ -86,8 +88,10 @@ def usual_tests(sides: Sequence[Side]) -> list[CellKey]:
     Every kernel on its most ranks; of mpi and tcp the round trip of the smallest message and the throughput of the largest one that
     all fabrics have.
     """
-    shared = sorted(set.intersection(*(set(side.cells) for side in sides)) if sides else set(), key=in_order)
-    chosen = on_most_ranks(shared)
+    blocks = blocks_of(sides)
+    both = set.intersection(*(set(side.cells) for side in sides)) if sides else set()
+    shared = on_leading_nodes(sorted(both, key=in_order), blocks)
+    chosen = on_most_ranks(shared, blocks)
     for layer in MET_BY_USERS:
         for metric, pick in ((Metric.ROUND_TRIP_TIME, min), (Metric.THROUGHPUT, max)):
             fitting = [key for key in shared if is_basic(key) and (key.layer, key.metric) == (layer, metric)]
@@ -111,6 +115,9 @@ def weigh(sides: Sequence[Side], table: DecisionTable, rows: Sequence[CellKey] |
         if lacking:
             del values[key]
             left_out.append(LeftOut(what=name_of(key), why=f"no data on {enumeration(lacking)}"))
+        elif unequal := unequal_work(sides, (key,)):
+            del values[key]
+            left_out.append(LeftOut(what=name_of(key), why=unequal[0]))
     left_out += _drop_the_sparsest(values, min(MINIMUM_LAUNCHES, len(blocks)), len(blocks))
     keys = tuple(sorted(values, key=in_order))
     logs = np.array([values[key] for key in keys]).reshape(len(keys), len(sides), len(blocks))
@@ -132,11 +139,14 @@ def weigh(sides: Sequence[Side], table: DecisionTable, rows: Sequence[CellKey] |
 
 def _given(sides: Sequence[Side], weights: Sequence[Weight]) -> tuple[dict[CellKey, float], list[LeftOut]]:
     """Return the cells of each weight, which share it, and those weights that fit none."""
+    blocks = blocks_of(sides)
     measured = sorted({key for side in sides for key in side.cells}, key=in_order)
+    leading = on_leading_nodes(measured, blocks)
     found: dict[CellKey, float] = {}
     left_out = []
     for one in weights:
-        keys = _matching(one, measured)
+        names_nodes = one.variant is not None and on_all_nodes(one.variant) != one.variant
+        keys = _matching(one, measured if names_nodes else leading, blocks)
         if not keys:
             left_out.append(LeftOut(what=one.what, why="not measured"))
         for key in keys:
@@ -144,27 +154,29 @@ def _given(sides: Sequence[Side], weights: Sequence[Weight]) -> tuple[dict[CellK
     return found, left_out
 
 
-def _matching(one: Weight, measured: Sequence[CellKey]) -> list[CellKey]:
+def _matching(one: Weight, measured: Sequence[CellKey], blocks: Blocks) -> list[CellKey]:
     if one.kernel is not None:
         benchmark, problem_class, ranks = one.kernel
         named = [(key, kernel) for key in measured if (kernel := kernel_of(key)) is not None]
         of_name = [key for key, it in named if (it.benchmark, it.problem_class) == (benchmark, problem_class)]
         return (
-            on_most_ranks(of_name)
+            on_most_ranks(of_name, blocks)
             if ranks is None
             else [key for key, it in named if key in of_name and it.ranks == ranks]
         )
     if one.workload is not None:
-        return on_most_ranks(key for key in measured if key.workload is not None and key.workload.name == one.workload)
+        return on_most_ranks(
+            (key for key in measured if key.workload is not None and key.workload.name == one.workload), blocks
+        )
     fitting = [
         key
         for key in measured
         if (key.layer, key.pattern) == (one.layer, one.pattern)
         and one.message_bytes in (None, key.message_bytes)
         and one.receive in (None, key.receive)
-        and one.variant in (None, key.variant)
+        and one.variant in (None, key.variant, on_all_nodes(key.variant))
     ]
-    plain = [key for key in fitting if not key.variant]
+    plain = [key for key in fitting if not on_all_nodes(key.variant)]
     return plain or fitting
 
 

@@ -6,7 +6,7 @@ It starts the measurer, or a workload of whichever kind (`workload.adapter`). Wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import join
@@ -268,6 +268,12 @@ class Attempts:
                 self._launcher.collect(directory)
             except NotStaged:
                 self._is_reached = not (directory / STAGED).exists()
+
+    def set_aside_unplanned(self, planned: Collection[str]) -> None:
+        """Keep aside what launches have measured that the plan does not hold any more: those of a farm on more nodes, say."""
+        for name in self._directory.launch_names:
+            if name not in planned:
+                self._directory.set_aside(name)
 
     def lost(self) -> Lost | None:
         """Return what of the testbed has ended."""

@@ -93,6 +93,8 @@ class Execution:
         """Run what is left. Raises RunIncomplete, EnvironmentLacks or Interrupted; what was measured is kept in each case."""
         self._tell_of_losses()
         blocks = self._last_ordered()
+        if self._plan.losses:  # workloads on as many nodes as there were
+            self._attempts.set_aside_unplanned({launch.launch_id for launch in self._plan.launches})
         self._adopt_finished(launch for block in blocks for group in block for launch in group.launches)
         total = len(self._plan.launches)
         for group in (group for block in blocks for group in block):

@@ -165,6 +165,12 @@ class RunDirectory:
         """Return a launch's directory."""
         return self.path / LAUNCHES / launch_id
 
+    @property
+    def launch_names(self) -> tuple[str, ...]:
+        """Whatever has a directory among the launches, planned or not."""
+        folder = self.path / LAUNCHES
+        return tuple(sorted(path.name for path in folder.iterdir() if path.is_dir())) if folder.is_dir() else ()
+
     def stored(self, launch: LaunchPlan) -> LaunchSummary | None:
         """Return a launch that was stored and can be read, however it ended; None if there is none."""
         directory = self.launch(launch.launch_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fabricbench.analysis.findings import (
@@ -85,6 +85,8 @@ class SettingRead(Model):
     after: tuple[str, ...]
     launches: int
     strayed: int
+    silent: int = 0
+    """In how many launches a node did not answer on one side, and none read another value."""
 
 
 def find(material: Material) -> Found:
@@ -139,8 +141,17 @@ def _settings(side: Side) -> Iterator[SettingRead]:
             before=tuple(dict.fromkeys(value for one in mine for value in one.before)),
             after=tuple(dict.fromkeys(value for one in mine for value in one.after)),
             launches=len(mine),
-            strayed=sum(one.before != one.after for one in mine),
+            strayed=sum(_strayed(one.before, one.after) for one in mine),
+            silent=sum(one.before != one.after and not _strayed(one.before, one.after) for one in mine),
         )
+
+
+def _strayed(before: Mapping[str, str], after: Mapping[str, str]) -> bool:
+    """Tell whether a node had another value afterwards; one that did not answer (an empty value) tells nothing."""
+    if "" not in before and "" not in after:
+        return before != after
+    told = before.keys() - {""}
+    return bool(told) and bool(after.keys() - {""} - told)
 
 
 def tables(findings: Findings) -> NamedTables:
@@ -226,8 +237,7 @@ def interaction_table(findings: Findings) -> Table:
 
 def outcome(one: Interaction, margin: float) -> str:
     """Return what is shown of an interaction, and no more."""
-    more = f"does more for {one.network_b} than for {one.network_a}"
-    less = f"does more for {one.network_a} than for {one.network_b}"
+    more, less = _does_more(one, for_b=True), _does_more(one, for_b=False)
     by = f"{100.0 * margin:g} %"
     words = {
         InteractionVerdict.MORE: f"{more}, by over {by}",
@@ -238,6 +248,14 @@ def outcome(one: Interaction, margin: float) -> str:
         InteractionVerdict.OPEN: "not shown either way",
     }
     return words[one.verdict] + (f"; {one.doubt}" if one.doubt else "")
+
+
+def _does_more(one: Interaction, *, for_b: bool) -> str:
+    """Return for which network a condition does more; where it makes both worse, for which it costs less."""
+    ends = [(one.network_a, one.effect_a.value), (one.network_b, one.effect_b.value)]
+    (other, _), (mine, effect) = ends if for_b else ends[::-1]
+    costs = effect < 1.0 and all(value < 1.0 for _, value in ends)
+    return f"costs {mine} less than {other}" if costs else f"does more for {mine} than for {other}"
 
 
 def settings_table(findings: Findings) -> Table:
@@ -252,7 +270,7 @@ def settings_table(findings: Findings) -> Table:
             str(one.launches),
         )
         for one in rows_of(findings, SETTINGS, SettingRead)
-        if one.wished or one.strayed
+        if one.wished or one.strayed or one.silent
     ]
     return table(("Side", "Setting", "Asked for", "Before launches", "After launches", "Launches"), rows, (5,))
 
@@ -350,11 +368,20 @@ def lines(findings: Findings) -> Sequence[str]:
             f"{len(found) - beyond - same - still_open} perhaps within it, {same} are shown to be none within it, "
             f"{still_open} are open."
         )
-    return told + [
-        f"{one.setting} did not hold on {one.fabric} in {one.strayed} of {count(one.launches, 'launch')}, which are left out."
-        for one in rows_of(findings, SETTINGS, SettingRead)
-        if one.strayed
-    ]
+    return (
+        told
+        + [
+            f"{one.setting} did not hold on {one.fabric} in {one.strayed} of {count(one.launches, 'launch')}, which are left out."
+            for one in rows_of(findings, SETTINGS, SettingRead)
+            if one.strayed
+        ]
+        + [
+            f"A node did not tell {one.setting} on {one.fabric} in {one.silent} of "
+            f"{count(one.launches, 'launch')}, which are left out."
+            for one in rows_of(findings, SETTINGS, SettingRead)
+            if one.silent
+        ]
+    )
 
 
 def _grid_line(cells: Sequence[GridCell]) -> str:

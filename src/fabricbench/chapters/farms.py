@@ -6,21 +6,23 @@ applications; here is what became of its jobs.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 
-import numpy as np
+import polars as pl
 
-from fabricbench.analysis.findings import Findings, Interval
+from fabricbench.analysis.findings import CellKey, Findings, Interval
 from fabricbench.analysis.material import Material
-from fabricbench.analysis.measured import CellMeasured, Floats, Side, workload_of
+from fabricbench.analysis.measured import CellMeasured, Floats, Side, key_of
 from fabricbench.chapters.chapter import Chapter, Found, NamedTables, rows_of
-from fabricbench.model import Model
+from fabricbench.model import Model, Pattern
 from fabricbench.published.farms import published_farm
 from fabricbench.quantity import format_bytes
 from fabricbench.record.farm_lines import DONE, JOBS, LOST, RETRIED, STAGING_SHARE
+from fabricbench.record.manifest import WITHOUT
 from fabricbench.report.words import NOTHING, counted, share_interval_words, spoken
 from fabricbench.statistics.order import Estimate, median_interval
-from fabricbench.statistics.proportion import wilson_interval
+from fabricbench.statistics.proportion import clustered_interval, wilson_interval
 from fabricbench.table import Table, table
 
 NAME, STUDY = "farms", "farm_study"
@@ -28,19 +30,26 @@ NAME, STUDY = "farms", "farm_study"
 METHOD = """
 A task farm is many independent jobs; rank 0 gives them out and sends each its input over the fabric, the other ranks run them. Jobs
 an hour are the median over launches with its interval; so is the time lost to staging, the share of the slots' time in which a job
-could have run and waited for its input. The share of jobs that were done is over all launches, with a binomial interval at {level}
-(Wilson 1927), which takes jobs as independent of one another. A farm's time is compared as every other cell is, paired by block.
+could have run and waited for its input; both are of the launches that did a job. Jobs are counted over every launch that came to
+its end, also where none was done. The share done has an interval at {level} that does not take the same job in another launch as a
+new one: Wilson's (1927) for as many jobs as a launch has, for fewer where launches differ by more than chance (Korn and Graubard
+1998: launches are clusters). A farm's time is compared as every other cell is, paired by block, and judged only where as many jobs
+were done.
 """
 
 
 class FarmOnFabric(Model):
-    """One farm on one fabric. `jobs_per_hour` and `staging_share` are medians over launches; jobs are counted over all of them."""
+    """One farm on one fabric. `jobs_per_hour` and `staging_share` are medians over launches that did a job.
+
+    Jobs are counted over all `launches`, which came to their end; `idle` are those of them that did none.
+    """
 
     fabric: str
     farm: str
     launches: int
-    jobs_per_hour: Interval
-    staging_share: Interval
+    idle: int = 0
+    jobs_per_hour: Interval | None
+    staging_share: Interval | None
     jobs: int
     done: int
     retried: int
@@ -61,36 +70,55 @@ class FarmOfStudy(Model):
 
 def find(material: Material) -> Found:
     """Return what became of the jobs of every farm on every fabric; nothing where none was run."""
-    found = [
-        _on_fabric(side, cell, material.confidence)
-        for side in material.sides
-        for key, cell in side.cells.items()
-        if key.workload is not None and key.workload in _farms(side) and DONE in cell.values
-    ]
+    found = [one for side in material.sides for one in _of_side(side, material.confidence)]
     order = list(dict.fromkeys(one.farm for one in found))
     rows = sorted(found, key=lambda one: order.index(one.farm))
     return {NAME: rows, STUDY: [_of_study(material.confidence)] if rows else []}
 
 
-def _farms(side: Side) -> set[object]:
-    parts = (launch.summary.workload for launch in side.launches)
-    return {workload_of(part) for part in parts if part is not None and part.kind == "farm" and part.figures}
+def _of_side(side: Side, confidence: float) -> Iterator[FarmOnFabric]:
+    """Yield what became of each farm's jobs, from every launch of it that told its end, well or not."""
+    launches = {(id(run), one.launch_id) for index, run in enumerate(side.runs) for one in side.launches_of_run(index)}
+    parts = [one.summary.workload for one in side.launches]
+    if not any(part is not None and part.kind == "farm" for part in parts):
+        return
+    told: dict[CellKey, list[dict[str, float]]] = {}
+    for run in side.runs:
+        rows = run.cells().filter(pl.col("pattern").cast(pl.String) == Pattern.WORKLOAD.value)
+        for row in rows.iter_rows(named=True):
+            values = json.loads(row["values"] or "{}")
+            if (id(run), str(row["launch_id"])) in launches and DONE in values and JOBS in values:
+                told.setdefault(key_of(row), []).append(values)
+    cells = {_without_judge(key): cell for key, cell in side.cells.items()}
+    for key, counts in told.items():
+        yield _on_fabric(side, key, counts, cells.get(key), confidence)
 
 
-def _on_fabric(side: Side, cell: CellMeasured, confidence: float) -> FarmOnFabric:
-    seconds = cell.launch_values * 1e-9
-    jobs, done, retried, lost = (int(np.nansum(cell.values[name])) for name in (JOBS, DONE, RETRIED, LOST))
+def _without_judge(key: CellKey) -> CellKey:
+    """Return a cell as a launch that failed names it: it does not tell what it is judged by."""
+    name = key.workload.model_copy(update={"judged_by": None}) if key.workload is not None else None
+    return key.model_copy(update={"workload": name})
+
+
+def _on_fabric(
+    side: Side, key: CellKey, counts: Sequence[dict[str, float]], cell: CellMeasured | None, confidence: float
+) -> FarmOnFabric:
+    jobs, done, retried, lost = ([int(one.get(name, 0)) for one in counts] for name in (JOBS, DONE, RETRIED, LOST))
+    moved = f" {key.variant[key.variant.index(WITHOUT) :]}" if WITHOUT in key.variant else ""
     return FarmOnFabric(
         fabric=side.name,
-        farm=str(cell.key.workload),
-        launches=int(np.count_nonzero(~np.isnan(seconds))),
-        jobs_per_hour=_median(cell.values[DONE] / seconds * 3600, confidence),
-        staging_share=_median(cell.values[STAGING_SHARE], confidence),
-        jobs=jobs,
-        done=done,
-        retried=retried,
-        lost=lost,
-        success=_interval(wilson_interval(done, jobs, confidence)),
+        farm=f"{key.workload}{moved}",
+        launches=len(counts),
+        idle=done.count(0),
+        jobs_per_hour=None
+        if cell is None
+        else _median(cell.values[DONE] / (cell.launch_values * 1e-9) * 3600, confidence),
+        staging_share=None if cell is None else _median(cell.values[STAGING_SHARE], confidence),
+        jobs=sum(jobs),
+        done=sum(done),
+        retried=sum(retried),
+        lost=sum(lost),
+        success=_interval(clustered_interval(done, jobs, confidence)),
     )
 
 
@@ -125,7 +153,7 @@ def farm_table(findings: Findings) -> Table:
             share_interval_words(one.success),
             f"{one.retried:,}",
             f"{one.lost:,}",
-            share_interval_words(one.staging_share),
+            NOTHING if one.staging_share is None else share_interval_words(one.staging_share),
             str(one.launches),
         )
         for one in rows_of(findings, NAME, FarmOnFabric)
@@ -165,18 +193,25 @@ def farm_lines(findings: Findings) -> Sequence[str]:
 
 def _sentences(rows: Sequence[FarmOnFabric]) -> Iterator[str]:
     for name in dict.fromkeys(one.farm for one in rows):
+        mine = [one for one in rows if one.farm == name]
+        is_same = len({one.launches for one in mine}) == 1
         told = [
             f"{one.done:,} done, {one.retried:,} retried"
             + (f", {one.lost:,} failed" if one.lost else "")
             + f" on {one.fabric}"
-            for one in rows
-            if one.farm == name
+            + ("" if is_same else f" in {counted(one.launches, 'launch', 'launches')}")
+            for one in mine
         ]
-        launches = max(one.launches for one in rows if one.farm == name)
-        yield f"{name}: {spoken(told)}, in {counted(launches, 'launch', 'launches')} each."
+        each = f", in {counted(mine[0].launches, 'launch', 'launches')} each" if is_same else ""
+        yield f"{name}: {spoken(told)}{each}."
+        for one in mine:
+            if one.idle:
+                yield f"No job was done in {one.idle} of {counted(one.launches, 'launch', 'launches')} on {one.fabric}."
 
 
-def _rate(level: Interval) -> str:
+def _rate(level: Interval | None) -> str:
+    if level is None:
+        return NOTHING
     if level.low is None or level.high is None:
         return f"{level.value:,.0f} (no interval)"
     return f"{level.value:,.0f} ({level.low:,.0f} to {level.high:,.0f})" if level.value == level.value else NOTHING

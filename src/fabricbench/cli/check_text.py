@@ -114,7 +114,11 @@ def _row(one: GateCell) -> tuple[str, ...]:
         value_text(one.old, key.metric, one.unit),
         value_text(one.new, key.metric, one.unit),
         bounded_text(f"{one.slowdown:.3f}", *bounds),
-        "; ".join(filter(None, (one.verdict.value + (" (control)" if one.is_control else ""), one.gave_nothing))),
+        "; ".join(
+            filter(
+                None, (one.verdict.value + (" (control)" if one.is_control else ""), one.gave_nothing, one.unequal_work)
+            )
+        ),
     )
 
 

@@ -62,8 +62,9 @@ def _of_pattern(pattern: Pattern) -> str:
 class Weight(Model):
     """A test and how much it counts: a kernel (`npb`), another `workload` by its name, or the cells of a `layer` and a `pattern`.
 
-    Without ranks a kernel is that on its most ranks, and so is a workload. Where several cells fit (no size given, two ways of
-    receiving), they share the weight equally; without a `variant` the plain cell is meant where there is one.
+    Without ranks a kernel is that on its most ranks, and so is a workload; where nodes failed, on those that have the most blocks.
+    Where several cells fit (no size given, two ways of receiving), they share the weight equally; without a `variant` the plain
+    cell is meant where there is one.
     """
 
     npb: Annotated[str | None, AfterValidator(_kernel)] = None

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
@@ -206,8 +206,9 @@ class FarmRecord:
         return Counter(one.reason for one in self.attempts if not one.is_done).most_common()
 
     def digest_of_inputs(self) -> str:
-        """Return what tells the inputs of all jobs from others."""
-        return _mark(" ".join(f"{one.job} {one.input_digest}" for one in self.done))
+        """Return what tells the inputs of all jobs from others, of those that failed as well where they were sent their input."""
+        told = {one.job: one.input_digest for one in self.attempts if one.input_digest}
+        return _mark(" ".join(f"{job} {told[job]}" for job in sorted(told)))
 
     def digest_of_outputs(self) -> str:
         """Return what tells the outputs of all jobs that are done from others."""
@@ -219,12 +220,24 @@ class FarmRecord:
 
         A slot is a place for a job: `at_once` on each worker. At every moment as many are lost as are free, but no more than there
         are jobs that neither run nor have ended: at the farm's end slots are free because no job is left, and that is not staging.
+        A worker has slots until it is left out.
         """
         if self.header is None or self.footer is None:
             return 0.0
-        return _lost_slot_seconds(self.attempts, self.header.jobs, self.header.slots, self.footer.seconds) / (
-            self.header.slots * self.footer.seconds
-        )
+        left = self._left_s
+        lost = _lost_slot_seconds(self.attempts, self.header, left, self.footer.seconds)
+        gone = self.header.at_once * sum(max(0.0, self.footer.seconds - at) for at in left.values())
+        had = self.header.slots * self.footer.seconds - gone
+        return lost / had if had > 0 else 0.0
+
+    @property
+    def _left_s(self) -> dict[int, float]:
+        """When each worker that was left out had failed, by its rank: from then on it is given nothing more."""
+        found: dict[int, float] = {}
+        for one in self.attempts:
+            if one.ended is Ended.NODE and one.node:
+                found[one.rank] = min(one.ended_s, found.get(one.rank, one.ended_s))
+        return found
 
 
 def read_farm_record(path: Path) -> FarmRecord:
@@ -293,18 +306,23 @@ def _contradictions(record: FarmRecord) -> Iterator[str]:
         )
 
 
-def _lost_slot_seconds(attempts: Sequence[FarmAttempt], jobs: int, slots: int, seconds: float) -> float:
-    """Return for how long slots were free while jobs waited, summed over the slots."""
-    changes: list[tuple[float, int, int]] = []
+def _lost_slot_seconds(
+    attempts: Sequence[FarmAttempt], header: FarmHeader, left_s: Mapping[int, float], seconds: float
+) -> float:
+    """Return for how long slots were free while jobs waited, summed over the slots of workers that had not failed."""
+    changes: list[tuple[float, int, int, int]] = [(at, -header.at_once, 0, 0) for at in left_s.values()]
     for one in attempts:
         begin, end = one.span_s
-        changes += [(begin, 1, 0), (end, -1, int(one.is_last))]
-    lost = running = ended = 0.0
-    before = 0.0
-    for at, runs, ends in sorted(changes):
+        changes += [(begin, -1, 1, 0), (end, 1, -1, int(one.is_last))]
+        left = left_s.get(one.rank, math.inf)
+        if left < end:  # what runs on there takes no slot of the others
+            changes += [(max(begin, left), 1, 0, 0), (end, -1, 0, 0)]
+    lost = before = 0.0
+    free, running, ended = header.slots, 0, 0
+    for at, frees, runs, ends in sorted(changes):
         now = min(at, seconds)
-        lost += (now - before) * max(0.0, min(slots - running, jobs - ended - running))
-        before, running, ended = now, running + runs, ended + ends
+        lost += (now - before) * max(0, min(free, header.jobs - ended - running))
+        before, free, running, ended = now, free + frees, running + runs, ended + ends
     return lost if math.isfinite(lost) else 0.0
 
 

@@ -40,6 +40,7 @@ from fabricbench.record.launch import (
 )
 from fabricbench.record.lines import Phase
 from fabricbench.record.manifest import (
+    WITHOUT,
     Manifest,
     PlannedLaunch,
     has_moved,
@@ -293,7 +294,7 @@ class Run:
         nodes = [node.name for node in self.manifest.testbed.nodes]
         ranks = zip(cells["ranks"].to_list(), cells["congestor"].to_list(), strict=True)
         variants = [
-            ",".join(filter(None, (variant, f"without {' '.join(lost)}")))
+            ",".join(filter(None, (variant, f"{WITHOUT}{' '.join(lost)}")))
             if has_moved([*(members or ()), *_ranks_beside(beside)], nodes, lost)
             else variant
             for variant, (members, beside) in zip(cells["variant"], ranks, strict=True)

@@ -95,6 +95,10 @@ class CheckFound(Model):
 FILE_BEGINS, FILE_ENDS = "file ", " sha256"
 
 
+MPI_FACT = "MPI"
+"""What `WorkloadPart.fixed` calls the MPI that a program ran with: the same on sides that ask for the same."""
+
+
 def file_fact(argument: str) -> str:
     """Return what `WorkloadPart.fixed` calls the hash of a file that an argument of the command names."""
     return f"{FILE_BEGINS}{argument}{FILE_ENDS}"
@@ -262,6 +266,7 @@ def _cell(told: Told, launch: LaunchOfWorkload) -> CellRecord:
             message_bytes=probe.message_bytes,
             code=FailureCode.CORRUPTED if told.failed.is_wrong else FailureCode.ERROR,
             reason=told.failed.reason,
+            values={name: value for name, value in told.values.items() if math.isfinite(value)},
         )
         return record
     printed_ns = None if told.printed_seconds is None else told.printed_seconds * 1e9

@@ -21,6 +21,7 @@ from fabricbench.model import Model
 from fabricbench.quantity import SECONDS_OF, parse_seconds
 from fabricbench.record.workload_cells import (
     COMMUNICATION_SHARE,
+    MPI_FACT,
     OF_FIGURE,
     CheckFound,
     Failed,
@@ -366,7 +367,7 @@ class Reading:
         """Return what must be the same on all fabrics: the program, its MPI, and numbers of the result without a reference."""
         facts = {
             "program sha256": self._around.program_sha256,
-            "MPI": self._told.mpi_library or "",
+            MPI_FACT: self._told.mpi_library or "",
             **self._application.judged_by,
         }
         of_arguments = zip(self._application.command[1:], self._around.arguments_sha256, strict=False)

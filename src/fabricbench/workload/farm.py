@@ -46,7 +46,16 @@ from fabricbench.record.farm_lines import (
     FarmRecord,
     read_farm_record,
 )
-from fabricbench.record.workload_cells import LEADER_BYTES, OF_FIGURE, CheckFound, Failed, Figure, FigureFound, Told
+from fabricbench.record.workload_cells import (
+    LEADER_BYTES,
+    MPI_FACT,
+    OF_FIGURE,
+    CheckFound,
+    Failed,
+    Figure,
+    FigureFound,
+    Told,
+)
 from fabricbench.workload.adapter import (
     Kind,
     LeftOut,
@@ -367,7 +376,7 @@ def _fixed(record: FarmRecord, farm: Farm) -> dict[str, str]:
         return {}
     outputs = {"outputs of the jobs": record.digest_of_outputs()} if farm.same_output else {}
     inputs = {"inputs of the jobs": record.digest_of_inputs()}
-    return {"jobs done": record.jobs_done, "MPI": record.header.mpi_library, **inputs, **outputs}
+    return {"jobs done": record.jobs_done, MPI_FACT: record.header.mpi_library, **inputs, **outputs}
 
 
 FARM = Kind(

@@ -17,8 +17,10 @@ from fabricbench.analysis.measured import CellMeasured, Side
 from fabricbench.analysis.wording import MOST_NAMED, enumeration, named, percent
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.quantity import count, format_duration, with_ranges, without_numbers
+from fabricbench.record.manifest import WITHOUT, lost_by
 from fabricbench.record.outcome import LaunchOutcome
 from fabricbench.record.provenance import Origin, Proof
+from fabricbench.record.workload_cells import MPI_FACT
 from fabricbench.statistics.correction import benjamini_hochberg
 from fabricbench.statistics.dependence import Trend, trend
 from fabricbench.statistics.order import median_interval
@@ -84,14 +86,19 @@ def unequal_work(material: Material) -> Iterator[Caution]:
 
     Of sides of the same runs: what differs between one before and one after is told as the change.
     """
-    facts: dict[tuple[tuple[str, ...], str, bool, str], dict[str, set[str]]] = {}
+    facts: dict[tuple[tuple[str, ...], str, bool, str, str | None], dict[str, set[str]]] = {}
     for side in material.sides:
         runs = tuple(str(run.path) for run in side.runs)
         for part in filter(None, (launch.summary.workload for launch in side.launches)):
             for is_asked, noted in ((False, part.fixed), (True, part.definition)):
                 for what, fact in noted.items():
-                    facts.setdefault((runs, part.name, is_asked, what), {}).setdefault(fact, set()).add(side.name)
-    for (_, name, _, what), found in facts.items():
+                    asked_for = (
+                        side.fabric.mpi if what == MPI_FACT else None
+                    )  # sides that name another MPI are to have it
+                    facts.setdefault((runs, part.name, is_asked, what, asked_for), {}).setdefault(fact, set()).add(
+                        side.name
+                    )
+    for (_, name, _, what, _), found in facts.items():
         if len(found) > 1:
             told = "; ".join(f"{fact} on {enumeration(sorted(sides))}" for fact, sides in found.items())
             yield warn(
@@ -133,11 +140,15 @@ def failed_nodes(material: Material) -> Iterator[Caution]:
         for loss in manifest.losses:
             nodes, when = list(loss.reasons), datetime.fromtimestamp(loss.unix_ns / 1e9, UTC)
             why = "; ".join(dict.fromkeys(loss.reasons.values()))
-            blocks = len({launch.block for launch in manifest.planned})
+            planned = {launch.block for launch in manifest.planned}
+            blocks = len(planned)
+            without = [lost_by(manifest.losses, block) for block in sorted(planned)]
+            sets = [f"`{WITHOUT}{' '.join(one)}`" for one in dict.fromkeys(without) if set(nodes) & set(one)]
             text = (
-                f"failed on {when:%Y-%m-%d %H:%M} UTC ({why}): {len(loss.kept)} of {count(blocks, 'block')} were measured on all "
-                f"nodes before, the others without; a test whose ranks are on other nodes since is another one, called "
-                f"`without {' '.join(nodes)}`, and is compared with itself alone"
+                f"failed on {when:%Y-%m-%d %H:%M} UTC ({why}): {len(loss.kept)} of {count(blocks, 'block')} were whole before and "
+                f"have {'them' if len(nodes) > 1 else 'it'}, the others not; a test whose ranks are on other nodes since is "
+                f"another one, called {enumeration(sets)}, and is compared with itself alone; what stands first is of the nodes "
+                "that have the most blocks"
             )
             yield warn(Severity.WARNING, enumeration(nodes), "; ".join((text, *loss.left_out)))
 

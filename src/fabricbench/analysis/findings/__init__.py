@@ -21,6 +21,7 @@ from fabricbench.analysis.findings.cells import (
     WorkloadName,
     is_basic,
     is_sweep,
+    on_all_nodes,
 )
 from fabricbench.analysis.findings.conditions import Interaction, InteractionVerdict
 from fabricbench.analysis.findings.patterns import (
@@ -129,5 +130,6 @@ __all__ = [
     "WorkloadName",
     "is_basic",
     "is_sweep",
+    "on_all_nodes",
     "slowness_words",
 ]

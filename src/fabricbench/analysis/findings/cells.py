@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import SerializerFunctionWrapHandler, model_serializer
 
 from fabricbench.model import Layer, Metric, Model, Pattern, Receive
+from fabricbench.record.manifest import WITHOUT
 from fabricbench.record.provenance import BY
 from fabricbench.statistics.crossing import CLOSE
 
@@ -256,9 +257,16 @@ class Crossover(Model):
 def is_basic(one: CellKey | Comparison | Crossover) -> bool:
     """Whether it is a plain ping-pong or stream: what the answer, the ladder and the curves over message size are about.
 
-    Over a network a variant is another thing: beside a congestor, say. Over memory it is the kernel.
+    Over a network a variant is another thing: beside a congestor, say. Over memory it is the kernel. On the nodes that are left
+    since some failed it is the same test.
     """
-    return one.pattern in BASIC_PATTERNS and (not one.variant or one.layer is Layer.MEMORY)
+    return one.pattern in BASIC_PATTERNS and (not on_all_nodes(one.variant) or one.layer is Layer.MEMORY)
+
+
+def on_all_nodes(variant: str) -> str:
+    """Return a variant without what it says of nodes that failed: `3 ranks` of `3 ranks,without c3`."""
+    parts = variant.split(",")
+    return ",".join(parts[:-1]) if parts[-1].startswith(WITHOUT) else variant
 
 
 def is_sweep(one: CellKey | Comparison | Crossover) -> bool:
@@ -266,7 +274,7 @@ def is_sweep(one: CellKey | Comparison | Crossover) -> bool:
 
     No answer and no ladder is made of the latter: its number has a definition of its own.
     """
-    return is_basic(one) or (one.pattern in BASIC_PATTERNS and one.variant.startswith(f"{BY}="))
+    return is_basic(one) or (one.pattern in BASIC_PATTERNS and on_all_nodes(one.variant).startswith(f"{BY}="))
 
 
 class LadderStep(Model):

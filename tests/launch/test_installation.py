@@ -272,3 +272,13 @@ def test_the_hint_for_a_program_that_a_build_lacks_is_a_whole_command(tmp_path: 
     with pytest.raises(EnvironmentLacks) as caught:
         native_file("fabricbench-npb", tmp_path)
     assert "`fabricbench build --mpicxx /opt/mpi/bin/mpicxx --name site --again`" in str(caught.value.hint)
+
+
+def test_a_build_that_cannot_be_moved_into_place_leaves_the_one_before(tmp_path: Path):
+    (tmp_path / "aside").mkdir()
+    before = tmp_path / "site-1"
+    before.mkdir()
+    (before / ABOUT).touch()
+    with pytest.raises(FileNotFoundError):
+        building._replace(tmp_path / "aside/nothing", before)
+    assert (before / ABOUT).exists()

@@ -237,7 +237,7 @@ def _run(installation: Installation, what: str, command: Sequence[str], log: Pat
         raise EnvironmentLacks(
             f"{what} with {installation.mpicxx} failed (exit code {process.returncode}); nothing was changed. "
             f"The end of what it said:\n    {end}",
-            hint="does the compiler know C++20 (GCC 11, Clang 14)? `-D CMAKE_CXX_COMPILER=g++-13` names another",
+            hint="does the compiler know C++20 (GCC 12, Clang 15)? `-D CMAKE_CXX_COMPILER=g++-13` names another",
         )
 
 
@@ -251,10 +251,15 @@ def _lines(process: subprocess.Popen[str], log: Path) -> Iterator[str]:
 
 def _replace(made: Path, target: Path) -> None:
     """Move a whole build into place; programs that run from an earlier one go on running from it."""
+    old = made.parent / "replaced"
     if target.exists():
-        old = made.parent / "replaced"
         target.rename(old)
-    made.rename(target)
+    try:
+        made.rename(target)
+    except OSError:
+        if old.exists():
+            old.rename(target)
+        raise
 
 
 def _writable_folder() -> Path:

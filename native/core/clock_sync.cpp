@@ -83,19 +83,28 @@ struct Exchange {
 // Who is asked answers at once, so that a wait is short; asleep it would add to the round trip.
 constexpr std::uint64_t awake_ns = 1'000'000;
 
+/// Throws ControlError where MPI reports an error: what an exchange then has is no answer.
+void check(int error, int other) {
+  if (error == MPI_SUCCESS) return;
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  MPI_Error_string(error, text.data(), &length);
+  throw ControlError("the clock of rank " + std::to_string(other) + " cannot be asked: " + text.data());
+}
+
 /// Whether a request is complete before it is better to sleep.
-bool is_soon_finished(MPI_Request& request) {
+bool is_soon_finished(MPI_Request& request, int other) {
   const std::uint64_t begin = KernelClock::now();
   for (int is_done = 0;;) {
-    MPI_Test(&request, &is_done, MPI_STATUS_IGNORE);
+    check(MPI_Test(&request, &is_done, MPI_STATUS_IGNORE), other);
     if (is_done != 0) return true;
     if (KernelClock::now() - begin > awake_ns) return false;
   }
 }
 
-void finish(const Control& control, MPI_Request request, const std::shared_ptr<Exchange>& exchange, int other) {
-  if (is_soon_finished(request)) return;
-  control.finish(request, exchange, "the clock of rank " + std::to_string(other));
+void finish(const Control& control, MPI_Request& request, const std::shared_ptr<Exchange>& exchange, int other) {
+  if (is_soon_finished(request, other)) return;
+  control.finish(std::exchange(request, MPI_REQUEST_NULL), exchange, "the clock of rank " + std::to_string(other));
 }
 
 /// Whether it holds on all ranks. Collective.
@@ -271,12 +280,13 @@ void GlobalClock::teach(int learner) const {
   const auto exchange = std::make_shared<Exchange>();
   for (;;) {
     MPI_Request request = MPI_REQUEST_NULL;
-    MPI_Irecv(&exchange->is_over, 1, MPI_CXX_BOOL, learner, tag, communicator_, &request);
+    check(MPI_Irecv(&exchange->is_over, 1, MPI_CXX_BOOL, learner, tag, communicator_, &request), learner);
     finish(*control_, request, exchange, learner);
     if (exchange->is_over) return;
     const std::uint64_t now = KernelClock::now();
     exchange->answer = {static_cast<double>(model_.to_global(now)), model_.error_at(now)};
-    MPI_Isend(&exchange->answer, sizeof exchange->answer, MPI_CHAR, learner, tag, communicator_, &request);
+    check(MPI_Isend(&exchange->answer, sizeof exchange->answer, MPI_CHAR, learner, tag, communicator_, &request),
+          learner);
     finish(*control_, request, exchange, learner);
   }
 }
@@ -285,27 +295,33 @@ OffsetPoint GlobalClock::ask(int teacher, double& teacher_error) {
   OffsetPoint best{.bound_ns = std::numeric_limits<double>::infinity()};
   const auto exchange = std::make_shared<Exchange>();
   MPI_Request asked = MPI_REQUEST_NULL;
+  MPI_Request answered = MPI_REQUEST_NULL;
   const auto is_enough = [&](int taken) {
     return taken == most_exchanges_of_point || (taken >= exchanges_of_point && best.bound_ns <= held_up * shortest_ns_);
   };
   int taken = 0;
-  for (; !is_enough(taken); ++taken) {
-    MPI_Request answered = MPI_REQUEST_NULL;
-    MPI_Irecv(&exchange->answer, sizeof exchange->answer, MPI_CHAR, teacher, tag, communicator_, &answered);
-    const std::uint64_t begin = KernelClock::now();
-    MPI_Isend(&exchange->is_over, 1, MPI_CXX_BOOL, teacher, tag, communicator_, &asked);
-    finish(*control_, answered, exchange, teacher);
-    const std::uint64_t end = KernelClock::now();
+  try {
+    for (; !is_enough(taken); ++taken) {
+      check(MPI_Irecv(&exchange->answer, sizeof exchange->answer, MPI_CHAR, teacher, tag, communicator_, &answered),
+            teacher);
+      const std::uint64_t begin = KernelClock::now();
+      check(MPI_Isend(&exchange->is_over, 1, MPI_CXX_BOOL, teacher, tag, communicator_, &asked), teacher);
+      finish(*control_, answered, exchange, teacher);
+      const std::uint64_t end = KernelClock::now();
+      finish(*control_, asked, exchange, teacher);
+      const double half = static_cast<double>(end - begin) / 2;
+      if (half >= best.bound_ns) continue;
+      const double middle = static_cast<double>(begin) + half;
+      best = {.local_ns = middle, .offset_ns = exchange->answer.global_ns - middle, .bound_ns = half};
+      teacher_error = exchange->answer.error_ns;
+    }
+    exchange->is_over = true;
+    check(MPI_Isend(&exchange->is_over, 1, MPI_CXX_BOOL, teacher, tag, communicator_, &asked), teacher);
     finish(*control_, asked, exchange, teacher);
-    const double half = static_cast<double>(end - begin) / 2;
-    if (half >= best.bound_ns) continue;
-    const double middle = static_cast<double>(begin) + half;
-    best = {.local_ns = middle, .offset_ns = exchange->answer.global_ns - middle, .bound_ns = half};
-    teacher_error = exchange->answer.error_ns;
+  } catch (...) {
+    for (const MPI_Request left : {asked, answered}) set_aside(left, exchange);
+    throw;
   }
-  exchange->is_over = true;
-  MPI_Isend(&exchange->is_over, 1, MPI_CXX_BOOL, teacher, tag, communicator_, &asked);
-  finish(*control_, asked, exchange, teacher);
   exchanges_ += taken;
   shortest_ns_ = std::min(shortest_ns_, best.bound_ns);
   return best;

@@ -19,6 +19,9 @@ constexpr std::size_t pieces_of_all = 16;
 /// An input lies ready while others are computed on, one on each node.
 constexpr int staged_ahead = 1;
 
+/// So long the record waits for folders to be removed, before it is ended without knowing of them.
+constexpr std::uint64_t patience_of_the_record_ns = 10'000'000'000;
+
 std::vector<std::string> hosts_of(const std::vector<WorkerPlace>& workers) {
   std::vector<std::string> hosts;
   for (const WorkerPlace& each : workers) hosts.push_back(each.host);
@@ -78,14 +81,36 @@ FarmTotals Giver::run() {
 }
 
 void Giver::close(FarmTotals& totals) {
-  for (const WorkerPlace& each : workers_) channel_.send(each.rank, FarmOver{});
-  for (const WorkerPlace& each : workers_) {
-    for (;;) {
-      const auto said = channel_.receive<FarmClosed, FarmResult, FarmAlive>(each.rank);
-      const auto* closed = std::get_if<FarmClosed>(&said);
-      if (closed == nullptr) continue;
-      if (!closed->text.empty()) totals.left_behind.push_back(each.host + ": " + closed->text);
-      break;
+  for (std::size_t worker = 0; worker < workers_.size(); ++worker) {
+    channel_.send(workers_[worker].rank, FarmOver{});
+    closing_.push_back(worker);
+  }
+  const std::uint64_t begin_ns = KernelClock::now();
+  Waiting waiting;
+  while (!closing_.empty() && KernelClock::now() - begin_ns < patience_of_the_record_ns) {
+    const std::size_t before = closing_.size();
+    std::erase_if(closing_, [this, &totals](std::size_t worker) {
+      const WorkerPlace& place = workers_[worker];
+      const auto said = channel_.try_receive<FarmClosed, FarmResult, FarmAlive>(place.rank);
+      const auto* closed = said ? std::get_if<FarmClosed>(&*said) : nullptr;
+      if (closed == nullptr) return false;
+      if (!closed->text.empty()) totals.left_behind.push_back(place.host + ": " + closed->text);
+      return true;
+    });
+    if (closing_.size() < before) waiting.begin_again();
+    if (!closing_.empty()) waiting.sleep();
+  }
+  for (const std::size_t worker : closing_) {
+    totals.left_behind.push_back(workers_[worker].host + ": its folder in " + plan_.scratch +
+                                 " was still being removed when the record was written");
+  }
+}
+
+void Giver::wait_for_the_last() {
+  for (const std::size_t worker : closing_) {
+    for (bool is_closed = false; !is_closed;) {
+      const auto said = channel_.receive<FarmClosed, FarmResult, FarmAlive>(workers_[worker].rank);
+      is_closed = std::holds_alternative<FarmClosed>(said);
     }
   }
 }
@@ -110,18 +135,9 @@ void Giver::begin(std::size_t worker, const Given& given) {
   one.given = given;
   one.worker = worker;
   one.given_s = now_s();
-  Transfer transfer{.id = id, .worker = worker, .input = std::nullopt, .sent = 0, .digest = {}};
-  try {
-    transfer.input = source_.open(given.job);
-    one.input_bytes = transfer.input->bytes();
-  } catch (const Failure& failure) {
-    one.input_problem = failure.what();
-  }
-  channel_.send(workers_[worker].rank, FarmJob{.id = id,
-                                               .job = given.job,
-                                               .attempt = given.attempt,
-                                               .name = transfer.input ? transfer.input->name() : "input"});
-  transfers_.push_back(std::move(transfer));
+  channel_.send(workers_[worker].rank,
+                FarmJob{.id = id, .job = given.job, .attempt = given.attempt, .name = source_.name_of(given.job)});
+  transfers_.push_back({.id = id, .worker = worker, .job = given.job, .input = std::nullopt, .sent = 0, .digest = {}});
 }
 
 std::size_t Giver::pieces_to(std::size_t worker) const {
@@ -143,7 +159,19 @@ bool Giver::send_pieces() {
   return has_sent;
 }
 
+void Giver::open(Transfer& transfer) {
+  UnderWay& one = under_way_.at(transfer.id);
+  try {
+    transfer.input = source_.open(transfer.job);
+    one.input_bytes = transfer.input->bytes();
+  } catch (const Failure& failure) {
+    one.input_problem = failure.what();
+  }
+}
+
 void Giver::send_piece(Transfer& transfer) {
+  // Not before: inputs of thousands of nodes would be open while they wait for their turn.
+  if (!transfer.input) open(transfer);
   UnderWay& one = under_way_.at(transfer.id);
   const std::uint64_t left = transfer.input ? transfer.input->bytes() - transfer.sent : 0;
   std::shared_ptr<std::vector<std::byte>> buffer;
@@ -260,8 +288,8 @@ void Giver::conclude(const FarmResult& told) {
 void Giver::give_up_where_nobody_is_left() {
   if (schedule_.has_workers() || !under_way_.empty()) return;
   const auto& [node, why] = *totals_.left_out.begin();
-  for (const int job : schedule_.give_up()) {
-    record_.write_lost(job, "no node is left that could run it: " + node + ": " + why, now_s());
+  for (const Given& given : schedule_.give_up()) {
+    record_.write_lost(given, "no node is left that could run it: " + node + ": " + why, now_s());
   }
 }
 

@@ -37,8 +37,10 @@ class Giver {
   /// Give out all jobs, and wait for what becomes of them. Throws LaunchEnded, ControlError where a worker is silent
   /// for the patience, and OutputError.
   FarmTotals run();
-  /// Send the workers home; adds what they could not remove.
+  /// Send the workers home; adds what they could not remove, and who has not told so soon.
   void close(FarmTotals& totals);
+  /// Wait for those that have not told of it yet.
+  void wait_for_the_last();
 
  private:
   /// An attempt that a worker has.
@@ -55,7 +57,8 @@ class Giver {
   struct Transfer {
     std::uint64_t id = 0;
     std::size_t worker = 0;
-    std::optional<Input> input;
+    int job = 0;
+    std::optional<Input> input;  // open from its first piece to its last
     std::uint64_t sent = 0;
     Digest digest;
     bool is_cut = false;   // the worker does not want it any more
@@ -74,6 +77,7 @@ class Giver {
   void begin(std::size_t worker, const Given& given);
   bool send_pieces();
   void send_piece(Transfer& transfer);
+  void open(Transfer& transfer);
   bool finish_pieces();
   bool take_results();
   void conclude(const FarmResult& result);
@@ -95,6 +99,7 @@ class Giver {
   std::vector<PieceUnderWay> sending_;
   std::vector<std::shared_ptr<std::vector<std::byte>>> spare_;  // buffers of pieces that have been sent
   std::vector<std::uint64_t> heard_ns_;                         // by worker
+  std::vector<std::size_t> closing_;  // workers that have been sent home, and have told nothing
   std::uint64_t next_id_ = 0;
   std::uint64_t begin_ns_ = 0;
 };

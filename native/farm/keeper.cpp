@@ -40,6 +40,7 @@
 #include "base/failure.hpp"
 #include "base/socket.hpp"
 #include "core/message.hpp"
+#include "core/rank_info.hpp"
 #include "farm/digest.hpp"
 
 extern char** environ;  // NOLINT: POSIX has it in no header
@@ -50,7 +51,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr std::size_t largest_order = std::size_t{192} << 10U;
 constexpr std::string_view folder_stem = "fabricbench-farm-";
 
 /// Tell a starter's ranks who they are: a job that is an MPI program of its own would take them for its own.
@@ -194,7 +194,7 @@ class Keeper {
  private:
   /// Why the job cannot be started; empty if it has been.
   std::string start() {
-    const std::string folder = order_.at("folder");
+    const std::string folder = fs::path(order_.at("input").get<std::string>()).parent_path().string();
     if (chdir(folder.c_str()) != 0) {
       is_of_node_ = true;
       return error_text(folder, errno);
@@ -204,12 +204,14 @@ class Keeper {
   }
 
   std::string start_command(std::vector<std::string>& command) {
+    const std::string out = printed("stdout");
+    const std::string errors = printed("stderr");
     posix_spawn_file_actions_t files;
     posix_spawn_file_actions_init(&files);
     constexpr int written = O_WRONLY | O_CREAT | O_TRUNC;
     posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "stdout", written, 0600);
-    posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "stderr", written, 0600);
+    posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, out.c_str(), written, 0600);
+    posix_spawn_file_actions_addopen(&files, STDERR_FILENO, errors.c_str(), written, 0600);
     posix_spawnattr_t how;
     posix_spawnattr_init(&how);
     sigset_t none;
@@ -231,6 +233,8 @@ class Keeper {
     return error_text(command[0], error);
   }
 
+  std::string printed(const char* name) const { return order_.at("folder").get<std::string>() + "/" + name; }
+
   std::string start_check() {
     job_ = fork();
     if (job_ == 0) check();
@@ -242,14 +246,15 @@ class Keeper {
   /// The job that farms have where they are given none: read the input and see that it is what rank 0 had.
   [[noreturn]] void check() const {
     setpgid(0, 0);
-    std::ofstream out("stdout");
+    std::ofstream out(printed("stdout"));
     try {
       const FileDigest found = digest_of_file(order_.at("input"));
       out << digest_text(found.digest) << " " << found.bytes << " bytes\n";
       if (found.digest == order_.at("digest").get<std::uint64_t>() && out.flush()) _exit(0);
-      std::ofstream("stderr") << "the input is not what rank 0 sent: " << digest_text(found.digest) << std::endl;
+      std::ofstream(printed("stderr")) << "the input is not what rank 0 sent: " << digest_text(found.digest)
+                                       << std::endl;
     } catch (const std::exception& error) {
-      std::ofstream("stderr") << error.what() << std::endl;
+      std::ofstream(printed("stderr")) << error.what() << std::endl;
     }
     _exit(1);
   }
@@ -288,12 +293,20 @@ class Keeper {
   bool is_of_node_ = false;
 };
 
+/// How the names of farms' folders begin that this user made here since the node was started: on a file system that
+/// nodes share, locks of another node may not be seen, and its folders are not ours to judge.
+std::string own_stem() {
+  std::string boot;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  return std::string(folder_stem) + std::to_string(getuid()) + "-" + host_name() + "-" + boot + "-";
+}
+
 /// A folder of the farm's own, locked as long as any process of it lives.
 class Folder {
  public:
   /// Throws Failure.
   explicit Folder(const std::string& scratch) {
-    const std::string stem = std::string(folder_stem) + std::to_string(getuid()) + "-";
+    const std::string stem = own_stem();
     sweep(scratch, stem);
     for (int tries = 0; tries < 5; ++tries) {
       std::string path = (fs::path(scratch) / (stem + "XXXXXX")).string();
@@ -330,7 +343,7 @@ class Folder {
     return true;
   }
 
-  /// Remove folders of this user whose farm is gone: nobody holds their lock.
+  /// Remove folders of this user and node whose farm is gone: nobody holds their lock.
   static void sweep(const std::string& scratch, const std::string& stem) {
     std::error_code error;
     for (fs::directory_iterator each(scratch, error), end; !error && each != end; each.increment(error)) {

@@ -166,6 +166,7 @@ class Direction {
     giver.close(totals);
     totals.left_out.merge(left_out);
     beginning_.record->write_footer(totals);
+    giver.wait_for_the_last();
     return exit;
   }
 

@@ -88,12 +88,13 @@ void FarmRecord::write_attempt(const AttemptTold& told, const FarmResult& result
   ++attempts_;
 }
 
-void FarmRecord::write_lost(int job, const std::string& why, double ended_s) {
+void FarmRecord::write_lost(const Given& given, const std::string& why, double ended_s) {
   FarmResult result;
   result.ended = ended::node;
   result.reason = why;
   AttemptTold told;
-  told.job = job;
+  told.job = given.job;
+  told.attempt = given.attempt;
   told.given_s = told.ended_s = ended_s;
   told.counts = false;
   write_attempt(told, result);

@@ -14,6 +14,7 @@
 #include "core/traffic.hpp"
 #include "farm/messages.hpp"
 #include "farm/plan.hpp"
+#include "farm/schedule.hpp"
 
 namespace fabricbench::farm {
 
@@ -52,7 +53,7 @@ class FarmRecord {
                     const std::string& mpi_library);
   void write_attempt(const AttemptTold& told, const FarmResult& result);
   /// One that could be given to nobody.
-  void write_lost(int job, const std::string& why, double ended_s);
+  void write_lost(const Given& given, const std::string& why, double ended_s);
   void write_footer(const FarmTotals& totals);
 
  private:

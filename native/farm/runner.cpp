@@ -22,6 +22,8 @@ constexpr int answer_ms = 60'000;
 /// Ending jobs that hold memory takes the kernel some time.
 constexpr int patience_at_end_ms = 20'000;
 
+constexpr int look_ms = 500;
+
 constexpr std::size_t largest_answer = std::size_t{64} << 10U;
 
 [[noreturn]] void is_gone() {
@@ -83,8 +85,9 @@ void Runner::run(const JobToRun& job) {
                                        {"input", job.input},
                                        {"digest", job.digest},
                                        {"seconds", job.seconds}});
-  if (send(socket_.get(), order.data(), order.size(), MSG_NOSIGNAL) >= 0) return;
-  if (errno == EMSGSIZE) throw Failure(FailureCode::unsupported, "the command is too long");
+  const bool is_short = order.size() <= largest_order;
+  if (is_short && send(socket_.get(), order.data(), order.size(), MSG_NOSIGNAL) >= 0) return;
+  if (!is_short || errno == EMSGSIZE) throw Failure(FailureCode::unsupported, "the command is too long");
   is_gone();
 }
 
@@ -106,11 +109,17 @@ std::optional<JobEnd> Runner::take() {
   return end;
 }
 
-std::string Runner::close() {
-  // Jobs that end meanwhile say so first.
-  json told = json::parse(ask(pack_tree({{"close", true}})));
-  while (!told.contains("closed")) told = read_answer(socket_, 0);
-  return told["closed"].get<std::string>();
+std::string Runner::close(const std::function<void()>& meanwhile) {
+  const std::string order = pack_tree({{"close", true}});
+  if (send(socket_.get(), order.data(), order.size(), MSG_NOSIGNAL) < 0) is_gone();
+  for (;;) {
+    meanwhile();
+    pollfd answer{.fd = socket_.get(), .events = POLLIN, .revents = 0};
+    if (poll(&answer, 1, look_ms) <= 0) continue;
+    // Jobs that end meanwhile say so first.
+    const json told = read_answer(socket_, 0);
+    if (told.is_object() && told.contains("closed")) return told["closed"].get<std::string>();
+  }
 }
 
 }  // namespace fabricbench::farm

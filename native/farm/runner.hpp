@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,9 +18,9 @@ namespace fabricbench::farm {
 /// What is to be run. Without a command the input is read and its digest compared; it is printed.
 struct JobToRun {
   std::uint64_t id = 0;
-  std::string folder;  // where it starts, with files `stdout` and `stderr` of what it prints
+  std::string folder;  // gets files `stdout` and `stderr` of what it prints
   std::vector<std::string> command;
-  std::string input;
+  std::string input;  // it starts where this lies
   std::uint64_t digest = 0;
   double seconds = 0;  // it may take
 };
@@ -47,12 +48,14 @@ class Runner {
   /// Make a folder for the farm in this one; its path. What farms of this user left there that were killed is removed.
   /// Throws Failure.
   std::string open(const std::string& scratch);
-  /// Throws Failure where who runs the jobs is gone, as take() does.
+  /// Throws Failure where who runs the jobs is gone, as take() does; `unsupported` where it is this job's command
+  /// that is too long.
   void run(const JobToRun& job);
   /// The next job that has ended, with everything that it started; nothing where none has.
   std::optional<JobEnd> take();
   /// End all jobs and remove the folder; what could not be removed, empty where all is gone.
-  std::string close();
+  /// However long that takes: `meanwhile` is called at least once a second.
+  std::string close(const std::function<void()>& meanwhile = [] {});
   /// Readable when a job has ended.
   int descriptor() const { return socket_.get(); }
 

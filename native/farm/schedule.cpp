@@ -73,9 +73,10 @@ void Schedule::again(std::size_t worker, int job) {
 
 void Schedule::leave_out(std::size_t worker) { workers_[worker].is_left_out = true; }
 
-std::vector<int> Schedule::give_up() {
-  std::vector<int> left(again_.begin(), again_.end());
-  while (fresh_ < states_.size()) left.push_back(static_cast<int>(fresh_++));
+std::vector<Given> Schedule::give_up() {
+  while (fresh_ < states_.size()) again_.push_back(static_cast<int>(fresh_++));
+  std::vector<Given> left;
+  for (const int job : again_) left.push_back({.job = job, .attempt = state(job).attempts});
   again_.clear();
   lost_ += left.size();
   return left;

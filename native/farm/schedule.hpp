@@ -15,6 +15,8 @@ namespace fabricbench::farm {
 struct Given {
   int job = 0;
   int attempt = 0;
+
+  bool operator==(const Given&) const = default;
 };
 
 class Schedule {
@@ -36,8 +38,8 @@ class Schedule {
   void returned(std::size_t worker, int job);
   /// Give a worker nothing more. Those that it has are returned by whoever says so.
   void leave_out(std::size_t worker);
-  /// No job can be given any more: take those that were left, which have failed for good.
-  std::vector<int> give_up();
+  /// No job can be given any more: take what would have been given of those that were left, which have failed for good.
+  std::vector<Given> give_up();
 
   bool is_over() const { return done_ + lost_ == states_.size(); }
   bool has_workers() const;

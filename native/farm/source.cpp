@@ -43,8 +43,7 @@ std::vector<std::string> files_of(const fs::path& path) {
 
 Input::Input(int job, std::uint64_t bytes) : bytes_(bytes), seed_(static_cast<std::uint64_t>(job) << 40U) {}
 
-Input::Input(const std::string& path)
-    : name_(fs::path(path).filename().string()), path_(path), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+Input::Input(const std::string& path) : path_(path), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
   struct stat about{};
   if (file_.get() < 0 || fstat(file_.get(), &about) != 0) fail_with_errno("open(" + path + ")", "the job needs it");
   bytes_ = static_cast<std::uint64_t>(about.st_size);
@@ -83,9 +82,17 @@ Source::Source(const FarmPlan& plan) : made_up_bytes_(plan.input_bytes) {
   if (files_.empty()) throw InputError("input", *plan.input_path + " has no files");
 }
 
+const std::string& Source::file_of(int job) const {
+  return files_.size() == 1 ? files_.front() : files_[static_cast<std::size_t>(job)];
+}
+
+std::string Source::name_of(int job) const {
+  return files_.empty() ? "input" : fs::path(file_of(job)).filename().string();
+}
+
 Input Source::open(int job) const {
   if (files_.empty()) return {job, made_up_bytes_};
-  return Input(files_.size() == 1 ? files_.front() : files_[static_cast<std::size_t>(job)]);
+  return Input(file_of(job));
 }
 
 }  // namespace fabricbench::farm

@@ -21,14 +21,11 @@ class Input {
   /// A file. Throws Failure where it cannot be read.
   explicit Input(const std::string& path);
 
-  /// What the file is called where the job runs.
-  const std::string& name() const { return name_; }
   std::uint64_t bytes() const { return bytes_; }
   /// The next bytes, as many as there is room for. Throws Failure; also where the file is shorter than it was.
   void read(std::span<std::byte> into);
 
  private:
-  std::string name_ = "input";
   std::string path_;
   Descriptor file_;
   std::uint64_t bytes_;
@@ -41,10 +38,14 @@ class Source {
   /// Throws InputError where what the plan names is not there, or no folder of so many files.
   explicit Source(const FarmPlan& plan);
 
-  /// Throws Failure.
+  /// What a job's input is called where the job runs.
+  std::string name_of(int job) const;
+  /// It has a descriptor of its own until it goes. Throws Failure.
   Input open(int job) const;
 
  private:
+  const std::string& file_of(int job) const;
+
   std::uint64_t made_up_bytes_;
   std::vector<std::string> files_;  // none, one, or one for each job
 };

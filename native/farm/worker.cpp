@@ -13,6 +13,7 @@
 
 #include "base/failure.hpp"
 #include "core/set_aside.hpp"
+#include "farm/output.hpp"
 
 namespace fabricbench::farm {
 namespace {
@@ -39,10 +40,9 @@ std::string last_words(const std::string& folder) {
   return {};
 }
 
-void remove_folder(const std::string& folder) {
-  std::error_code ignored;  // what stays goes with the farm's own folder, which tells
-  fs::remove_all(folder, ignored);
-}
+/// Where a job starts and its input lies, beside nothing of the farm's own, whatever it is called.
+std::string work_folder(const std::string& folder) { return folder + "/work"; }
+std::string input_path(const std::string& folder, const std::string& name) { return work_folder(folder) + "/" + name; }
 
 std::string seconds_text(double seconds) {
   std::string text = std::to_string(seconds);
@@ -71,7 +71,7 @@ void Worker::run() {
   }
   std::string problem;
   try {
-    problem = runner_.close();
+    problem = runner_.close([this] { sign_of_life(); });
   } catch (const Failure&) {  // who runs the jobs is gone, and its jobs with it: the folder is left to us
     std::error_code error;
     fs::remove_all(root_, error);
@@ -113,11 +113,22 @@ void Worker::begin(const FarmJob& job) {
                   .folder = root_ + "/" + std::to_string(job.job) + "." + std::to_string(job.attempt),
                   .file = {},
                   .digest = {}};
-  const std::string path = staging.folder + "/" + job.name;
-  if (mkdir(staging.folder.c_str(), 0700) == 0)
-    staging.file = Descriptor(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (staging.file.get() < 0) return refuse(job.id, ended::node, path + ": " + std::strerror(errno));
+  if (mkdir(staging.folder.c_str(), 0700) != 0 || mkdir(work_folder(staging.folder).c_str(), 0700) != 0)
+    return refuse(job.id, ended::node, staging.folder + ": " + std::strerror(errno));
   staging_.emplace(job.id, std::move(staging));
+}
+
+bool Worker::open(Staging& staging) {
+  const std::string path = input_path(staging.folder, staging.job.name);
+  // A job may be a program that is sent.
+  staging.file = Descriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700));
+  if (staging.file.get() >= 0) return true;
+  const std::string why = path + ": " + std::strerror(errno);
+  const std::uint64_t id = staging.job.id;
+  remove_folder(staging.folder);
+  staging_.erase(id);
+  refuse(id, ended::node, why);
+  return false;
 }
 
 bool Worker::take_piece() {
@@ -177,6 +188,7 @@ void Worker::take(const Piece& piece, std::span<const std::byte> bytes) {
 }
 
 void Worker::write(Staging& staging, std::span<const std::byte> bytes) {
+  if (staging.file.get() < 0 && !open(staging)) return;
   staging.digest.add(bytes);
   while (!bytes.empty()) {
     const ssize_t written = ::write(staging.file.get(), bytes.data(), bytes.size());
@@ -209,7 +221,7 @@ void Worker::start_next() {
   while (!ready_.empty() && running_.size() < static_cast<std::size_t>(plan_.at_once)) {
     Ready next = std::move(ready_.front());
     ready_.pop_front();
-    const std::string input = next.folder + "/" + next.job.name;
+    const std::string input = input_path(next.folder, next.job.name);
     const Placeholders values{.job = next.job.job,
                               .attempt = next.job.attempt,
                               .input = input,
@@ -226,7 +238,10 @@ void Worker::start_next() {
     try {
       runner_.run(job);
     } catch (const Failure& failure) {
-      return give_back_all(failure.what());
+      if (failure.code() != FailureCode::unsupported) return give_back_all(failure.what());
+      remove_folder(job.folder);
+      running_.erase(id);
+      refuse(id, ended::not_started, failure.what());
     }
   }
 }
@@ -284,26 +299,21 @@ void Worker::tell_of(const Ready& ready, const JobEnd& end) {
   say(result);
 }
 
-void Worker::add_output(FarmResult& result, const Ready& ready) const {
-  const std::string path = ready.folder + (has_output_file_ ? "/output" : "/stdout");
-  const auto fail = [&result](const std::string& why) {
-    result.ended = ended::output;
-    result.reason = why;
-  };
+void Worker::add_output(FarmResult& result, const Ready& ready) {
   try {
-    const FileDigest found = digest_of_file(path);
-    result.output_bytes = found.bytes;
-    result.output_digest = digest_text(found.digest);
+    const OutputFile output(ready.folder + (has_output_file_ ? "/output" : "/stdout"));
+    result.output_bytes = output.bytes();
+    if (plan_.output_bytes > 0 && output.bytes() > plan_.output_bytes) {
+      throw Failure(FailureCode::error, "its output has " + std::to_string(output.bytes()) + " bytes, at most " +
+                                            std::to_string(plan_.output_bytes) + " are brought back: raise `output`");
+    }
+    std::string* const kept = plan_.output_bytes > 0 ? &result.output : nullptr;
+    result.output_digest = digest_text(output.read(kept, [this] { sign_of_life(); }));
   } catch (const Failure& failure) {
-    return fail("it left no output: " + std::string(failure.what()));
+    result.ended = ended::output;
+    result.reason = failure.what();
+    result.output.clear();
   }
-  if (plan_.output_bytes == 0) return;
-  if (result.output_bytes > plan_.output_bytes) {
-    return fail("its output has " + std::to_string(result.output_bytes) + " bytes, at most " +
-                std::to_string(plan_.output_bytes) + " are brought back: raise `output`");
-  }
-  std::ifstream file(path, std::ios::binary);
-  result.output.assign(std::istreambuf_iterator<char>(file), {});
 }
 
 void Worker::give_back_all(const std::string& why) {
@@ -337,6 +347,20 @@ void Worker::sign_of_life() {
   if (KernelClock::now() - said_ns_ < sign_of_life_ns) return;
   channel_.send(0, FarmAlive{});
   said_ns_ = KernelClock::now();
+}
+
+void Worker::remove_folder(const std::string& folder) {
+  std::error_code ignored;  // what stays goes with the farm's own folder, which tells
+  for (fs::directory_iterator each(folder, ignored), end; !ignored && each != end; each.increment(ignored)) {
+    sign_of_life();
+    std::error_code unknown;
+    if (fs::is_directory(each->symlink_status(unknown))) {
+      remove_folder(each->path().string());
+    } else {
+      fs::remove(each->path(), unknown);
+    }
+  }
+  fs::remove_all(folder, ignored);
 }
 
 }  // namespace fabricbench::farm

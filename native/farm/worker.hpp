@@ -60,17 +60,20 @@ class Worker {
   void take(const Piece& piece, std::span<const std::byte> bytes);
   bool take_end();
   void begin(const FarmJob& job);
+  /// Make the input's file, closed again after its last piece; false where the attempt has been refused.
+  bool open(Staging& staging);
   void write(Staging& staging, std::span<const std::byte> bytes);
   void finish(Staging& staging, const Piece& piece);
   void start_next();
   void tell_of(const Ready& ready, const JobEnd& end);
   /// Fill in the output, or why there is none that can be had.
-  void add_output(FarmResult& result, const Ready& ready) const;
+  void add_output(FarmResult& result, const Ready& ready);
   /// No job runs on this node any more: give back all that it has.
   void give_back_all(const std::string& why);
   void refuse(std::uint64_t id, std::string_view how, const std::string& why);
   void say(const FarmResult& result);
   void sign_of_life();
+  void remove_folder(const std::string& folder);
 
   Channel channel_;
   MPI_Comm pieces_;

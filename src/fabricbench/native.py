@@ -60,7 +60,7 @@ def native_file(name: str, build: Path | None = None) -> Path:
         there = ", ".join(path.name for path in sorted(build.glob("fabricbench-*"))) or "nothing"
         raise EnvironmentLacks(
             f"{name} is not in {build}, which has {there}",
-            hint="build it: `fabricbench build --again`, without --without-kernels",
+            hint=f"build it: `{_command_for(build)} --again`, without --without-kernels",
         )
     for folder in _folders():
         if (folder / name).exists():
@@ -71,6 +71,14 @@ def native_file(name: str, build: Path | None = None) -> Path:
         if os.environ.get(FOLDER_VARIABLE)
         else "run `make` in the source tree, or `pip install .` again",
     )
+
+
+def _command_for(build: Path) -> str:
+    """Return the command that made a build."""
+    about = {"mpicxx": "PATH", "mpi": "NAME"}
+    with suppress(OSError, ValueError):
+        about |= json.loads((build / "about.json").read_text())
+    return f"fabricbench build --mpicxx {about['mpicxx']} --name {about['mpi']}"
 
 
 def builds_of(paths: Iterable[str]) -> dict[str, str]:

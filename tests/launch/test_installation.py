@@ -234,6 +234,7 @@ def test_builds_are_listed_and_one_that_is_there_is_not_made_again(prefix: Path,
     folder.mkdir(parents=True)
     about = {"mpi": "site", "library": "Open MPI 5.1.0", "mpicxx": site.mpicxx, "fabricbench": "1", "sources": "old"}
     (folder / ABOUT).write_text(json.dumps(about))
+    (folder / "fabricbench-npb").touch()
     code, _, err = fabricbench("build", "--mpicxx", prefix / "bin/mpicxx", "--name", "site")
     assert code == 0
     assert f"MPI site: built already with Open MPI 5.1.0, in {folder}" in err
@@ -245,3 +246,39 @@ def test_builds_are_listed_and_one_that_is_there_is_not_made_again(prefix: Path,
     code, _, err = fabricbench("build", "--mpicxx", build_info().mpicxx)
     assert code == 0
     assert "nothing to do" in err
+
+
+def test_a_build_that_has_less_than_is_wanted_is_made_again(
+    prefix: Path, builds: Path, fabricbench: Call, monkeypatch: pytest.MonkeyPatch
+):
+    site = find_installation(Mpi(name="site", prefix=str(prefix)))
+    folder = builds / f"site-{building.key_of(site, 'Open MPI 5.1.0')}"
+    folder.mkdir(parents=True)
+    about = {"mpi": "site", "library": "Open MPI 5.1.0", "mpicxx": site.mpicxx, "fabricbench": "1", "sources": "old"}
+    (folder / ABOUT).write_text(json.dumps({**about, "kernels": "no", "definitions": '["A=1"]'}))
+    made: list[Wanted] = []
+    monkeypatch.setattr(building, "build", lambda _site, _library, wanted, _tell: made.append(wanted) or folder)
+    asked = ("build", "--mpicxx", prefix / "bin/mpicxx", "--name", "site")
+    for enough in (("--without-kernels",), ("--without-kernels", "-D", "A=1")):
+        assert "built already" in fabricbench(*asked, *enough)[2]
+    assert not made
+    for more in ((), ("--without-kernels", "-D", "A=2")):
+        assert "was built with less than is wanted" in fabricbench(*asked, *more)[2]
+    assert [(one.has_kernels, one.definitions) for one in made] == [(True, ()), (False, ("A=2",))]
+
+
+def test_the_hint_for_a_program_that_a_build_lacks_is_a_whole_command(tmp_path: Path):
+    (tmp_path / ABOUT).write_text(json.dumps({"mpicxx": "/opt/mpi/bin/mpicxx", "mpi": "site"}))
+    with pytest.raises(EnvironmentLacks) as caught:
+        native_file("fabricbench-npb", tmp_path)
+    assert "`fabricbench build --mpicxx /opt/mpi/bin/mpicxx --name site --again`" in str(caught.value.hint)
+
+
+def test_a_build_that_cannot_be_moved_into_place_leaves_the_one_before(tmp_path: Path):
+    (tmp_path / "aside").mkdir()
+    before = tmp_path / "site-1"
+    before.mkdir()
+    (before / ABOUT).touch()
+    with pytest.raises(FileNotFoundError):
+        building._replace(tmp_path / "aside/nothing", before)
+    assert (before / ABOUT).exists()

@@ -50,8 +50,32 @@ def test_what_the_program_is_told_is_its_plan():
 
 
 def test_a_file_or_folder_is_found_beside_the_campaign(tmp_path: Path):
+    (tmp_path / "inputs").touch()
     plan = json.loads(start(source=str(tmp_path / "c.toml"), input="./inputs").files()["farm.json"])
     assert plan["input_path"] == str(tmp_path / "inputs")
+
+
+def test_the_limit_counts_what_is_sent_of_a_file_or_folder(tmp_path: Path):
+    file, folder = tmp_path / "file", tmp_path / "folder"
+    folder.mkdir()
+    for path, size in ((file, 10**9), *((folder / f"{job}", 10**8 * job) for job in range(4))):
+        with path.open("wb") as sparse:
+            sparse.truncate(size)
+    made_up = start(input="1GB", command=["cat", "{input}"], expect_seconds="1s").expected_seconds(1e9)
+    keys: dict[str, Any] = {"command": ["cat", "{input}"], "expect_seconds": "1s"}
+    assert start(input=str(file), **keys).expected_seconds(1e9) == made_up
+    assert start(input=str(folder), **keys).expected_seconds(1e9) == pytest.approx(2 * (4.8 + 2) + 2)
+
+
+def test_an_input_that_only_the_first_node_has_needs_its_size(tmp_path: Path):
+    path = str(tmp_path / "elsewhere")
+    with pytest.raises(UsageError, match="cannot be seen from here") as caught:
+        start(input=path)
+    assert "input_size" in str(caught.value.hint)
+    one = start(input=path, input_size="1GB")
+    assert one.expected_seconds(1e9) == start(input="1GB").expected_seconds(1e9)
+    with pytest.raises(UsageError, match="input_size"):
+        start(input="1GB", input_size="1GB")
 
 
 def test_its_tokens_name_the_interface_of_the_fabric(tmp_path: Path):

@@ -120,6 +120,39 @@ def test_files_of_a_folder_are_the_inputs_under_their_names(farms: Farms, tmp_pa
         assert member.read().decode().split() == ["600000", "speech-2.wav"]
 
 
+def test_inputs_named_as_the_farms_own_files_are_what_was_sent(farms: Farms, tmp_path: Path):
+    inputs = tmp_path / "inputs"
+    inputs.mkdir()
+    for name in ("output", "stderr", "stdout"):
+        (inputs / name).write_text(name)
+    done = farms.run(jobs=3, input_path=str(inputs), command=sh("cat {input} > {output}"), output_bytes=100)
+    assert done.record.jobs_done == "3 of 3"
+    assert [one.output_digest for one in done.record.done] == [one.input_digest for one in done.record.done]
+
+
+def test_many_inputs_that_wait_need_no_descriptors(farms: Farms, tmp_path: Path):
+    inputs = tmp_path / "inputs"
+    inputs.mkdir()
+    for job in range(200):
+        (inputs / f"{job:03}").write_bytes(b"x" * 300_000)
+    few = ["sh", "-c", 'ulimit -n 100; exec "$@"', "sh"]
+    done = farms.run(prefix=few, ranks=2, jobs=200, at_once=199, input_path=str(inputs), command=("true",))
+    assert (done.code, done.record.jobs_done) == (0, "200 of 200")
+    assert set(done.ended()) == {Ended.DONE}
+
+
+def test_an_output_that_is_a_pipe_fails_the_attempt_by_name(farms: Farms):
+    done = farms.run(jobs=1, command=sh("mkfifo {output}"), retries=0)
+    assert done.code == 0
+    assert done.record.lost[0].reason.endswith("/output is no regular file")
+
+
+def test_a_command_that_is_too_long_is_the_jobs_own_failure(farms: Farms):
+    done = farms.run(jobs=2, command=("true", *["x" * 100_000] * 2), retries=0)
+    assert (done.code, done.ended()) == (0, [Ended.NOT_STARTED] * 2)
+    assert done.record.lost[0].reason == "the command is too long"
+
+
 @pytest.mark.parametrize(
     ("keys", "ranks", "words"),
     [

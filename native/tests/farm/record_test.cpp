@@ -35,7 +35,7 @@ class FarmRecords : public testing::Test {
     FarmRecord record(folder + "/farm.jsonl", plan);
     record.write_header({json{{"rank", 0}, {"host", "n0"}, {"pid", 1}, {"cpus", {0}}}}, {1}, "An MPI");
     record.write_attempt(told, result);
-    record.write_lost(1, "no node is left", 2.0);
+    record.write_lost({.job = 1, .attempt = 2}, "no node is left", 2.0);
     record.write_footer(totals);
     return read_lines(folder + "/farm.jsonl");
   }
@@ -53,6 +53,7 @@ TEST_F(FarmRecords, HaveTheLinesAndTheKeysOfTheFixture) {
   std::map<std::string, json> known;
   for (const json& line : read_lines(std::string(FIXTURES) + "/farm_record.jsonl")) known.emplace(line["type"], line);
   for (const json& line : lines) EXPECT_EQ(keys_of(line), keys_of(known.at(line["type"]))) << line;
+  EXPECT_EQ(lines[2]["attempt"], 2);
   EXPECT_EQ(lines[3]["attempts"], 2);
   EXPECT_EQ(lines[3]["left_out"][0], json::parse(R"({"node":"n2","reason":"No space left on device"})"));
 }

@@ -88,6 +88,17 @@ TEST_F(Runners, StartAJobWhereItsInputLies) {
   EXPECT_EQ(text_of(one.folder + "/stderr"), "words\n");
 }
 
+TEST_F(Runners, KeepWhatIsPrintedApartFromAnInputOfThatName) {
+  JobToRun one = job({"sh", "-c", "cat stdout; echo words >&2"});
+  const std::string work = one.folder + "/work";
+  fs::create_directories(work);
+  one.input = work + "/stdout";
+  fs::rename(one.folder + "/input", one.input);
+  EXPECT_EQ(run(one).exit_code, 0);
+  EXPECT_EQ(text_of(one.folder + "/stdout"), "some input");
+  EXPECT_EQ(text_of(one.input), "some input");
+}
+
 TEST_F(Runners, CheckTheInputWhereThereIsNoCommand) {
   EXPECT_EQ(run(job({})).exit_code, 0);
   JobToRun damaged = job({});
@@ -147,13 +158,41 @@ TEST_F(Runners, EndEverythingWhenTheyAreClosed) {
 }
 
 TEST_F(Runners, RemoveWhatAFarmThatWasKilledHasLeft) {
-  const std::string left = scratch + "/fabricbench-farm-" + std::to_string(getuid()) + "-killed";
+  const std::string left = root.substr(0, root.rfind('-')) + "-killed";
   fs::create_directories(left + "/3.0");
   Runner other;
   const std::string opened = other.open(scratch);
   EXPECT_FALSE(fs::exists(left));
   EXPECT_TRUE(fs::exists(root)) << "that of a farm that lives";
   EXPECT_NE(opened, root);
+}
+
+TEST_F(Runners, LeaveFoldersOfOtherNodesAlone) {
+  // Their locks may not be seen here: on NFS without a lock service they are each node's own.
+  const std::string before = scratch + "/fabricbench-farm-" + std::to_string(getuid()) + "-";
+  const std::string alive = before + "n2-0b5e1c1e-0000-4000-8000-000000000000-abcdef";
+  fs::create_directories(alive + "/3.0");
+  Runner other;
+  other.open(scratch);
+  EXPECT_TRUE(fs::exists(alive + "/3.0"));
+  fs::remove_all(alive);
+}
+
+TEST_F(Runners, SayOfOneCommandThatItIsTooLong) {
+  JobToRun one = job({"true", std::string(200'000, 'x')});
+  try {
+    runner->run(one);
+    FAIL();
+  } catch (const Failure& failure) {
+    EXPECT_EQ(failure.code(), FailureCode::unsupported);
+  }
+  EXPECT_EQ(run(job({"true"})).exit_code, 0);
+}
+
+TEST_F(Runners, CallWhoWaitsForTheirEnd) {
+  int calls = 0;
+  EXPECT_EQ(runner->close([&calls] { ++calls; }), "");
+  EXPECT_GT(calls, 0);
 }
 
 TEST_F(Runners, SayWhereNoFolderCanBeMade) {

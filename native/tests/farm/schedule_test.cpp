@@ -75,7 +75,7 @@ TEST(Schedules, GiveUpWhatNobodyCanRun) {
   schedule.returned(0, 0);
   schedule.leave_out(0);
   EXPECT_FALSE(schedule.has_workers());
-  EXPECT_EQ(schedule.give_up(), (std::vector<int>{0, 1, 2}));
+  EXPECT_EQ(schedule.give_up(), (std::vector<Given>{{0, 1}, {1, 0}, {2, 0}}));
   EXPECT_TRUE(schedule.is_over());
 }
 

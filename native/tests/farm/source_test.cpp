@@ -58,7 +58,14 @@ TEST(MadeUpInputs, AreTheJobsOwnAndTheSameInWhateverPieces) {
 TEST_F(Sources, OfAFolderAreItsFilesInTheOrderOfTheirNames) {
   const Source source(plan);
   EXPECT_EQ(text_of(source.open(0), 2), "first");
-  EXPECT_EQ(source.open(1).name(), "b");
+  EXPECT_EQ(source.name_of(1), "b");
+}
+
+TEST_F(Sources, AreNamedWithoutBeingOpened) {
+  const Source source(plan);
+  fs::remove(folder + "/b");
+  EXPECT_EQ(source.name_of(1), "b");
+  EXPECT_THROW(source.open(1), Failure);
 }
 
 TEST_F(Sources, OfAFileAreThatForEveryJob) {

@@ -105,8 +105,10 @@ def _build(mpi: Mpi, wanted: Wanted, *, is_again: bool) -> None:
         return
     found = building.find_build(installation, what)
     if found is not None and not is_again:
-        say(f"MPI {mpi.name}: built already with {what}, in {found}")
-        return
+        if building.has_all(found, wanted):
+            say(f"MPI {mpi.name}: built already with {what}, in {found}")
+            return
+        say(f"MPI {mpi.name}: {found} was built with less than is wanted")
     say(f"MPI {mpi.name}: building with {what}, {installation.mpicxx}")
     signal.signal(signal.SIGTERM, interrupt)  # compilers end with us
     with _Progress() as progress:

@@ -53,6 +53,16 @@ class Build:
     mpicxx: str
     fabricbench: str
     sources: str
+    kernels: str = ""
+    """`yes` or `no`; of a build before this was written down, what its programs tell."""
+    definitions: str = ""
+    """Further `-D` of CMake, as JSON."""
+
+    def has_all(self, wanted: Wanted) -> bool:
+        """Whether it has what is wanted: kernels where they are, and these definitions where there are any."""
+        has_kernels = self.kernels == "yes" if self.kernels else any("npb" in one.name for one in self.programs)
+        is_defined = not wanted.definitions or json.loads(self.definitions or "[]") == list(wanted.definitions)
+        return is_defined and (has_kernels or not wanted.has_kernels)
 
     @property
     def is_current(self) -> bool:
@@ -107,12 +117,25 @@ def find_build(installation: Installation, library: str) -> Path | None:
     return next(found, None)
 
 
+def read_build(folder: Path) -> Build:
+    """Return what a build tells of itself. OSError, ValueError or TypeError where that cannot be read."""
+    return Build(**{**json.loads((folder / ABOUT).read_text()), "folder": folder})
+
+
+def has_all(folder: Path, wanted: Wanted) -> bool:
+    """Return whether a build has what is wanted; one that does not tell has not."""
+    try:
+        return read_build(folder).has_all(wanted)
+    except (OSError, ValueError, TypeError):
+        return False
+
+
 def all_builds() -> list[Build]:
     """Return every build that is there, by the name of its MPI."""
     found = []
     for about in (one for folder in build_folders() for one in folder.glob(f"*/{ABOUT}")):
         try:
-            found.append(Build(**{**json.loads(about.read_text()), "folder": about.parent}))
+            found.append(read_build(about.parent))
         except (OSError, ValueError, TypeError):
             continue  # of another version, or somebody else's: it is never used
     return sorted(found, key=lambda one: (one.mpi, one.folder))
@@ -139,7 +162,16 @@ def build(installation: Installation, library: str, wanted: Wanted, tell: Tell =
     target = folder / f"{installation.name or 'mpi'}-{key_of(installation, library)}"
     with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as aside:
         made = _make(installation, wanted, Path(aside), tell)
-        about = Build(made, installation.name, library, installation.mpicxx, __version__, sources_digest())
+        about = Build(
+            made,
+            installation.name,
+            library,
+            installation.mpicxx,
+            __version__,
+            sources_digest(),
+            kernels="yes" if wanted.has_kernels else "no",
+            definitions=json.dumps(wanted.definitions),
+        )
         described = {name: str(value) for name, value in asdict(about).items() if name != "folder"}
         (made / ABOUT).write_text(json.dumps(described, indent=1) + "\n")
         _replace(made, target)
@@ -205,7 +237,7 @@ def _run(installation: Installation, what: str, command: Sequence[str], log: Pat
         raise EnvironmentLacks(
             f"{what} with {installation.mpicxx} failed (exit code {process.returncode}); nothing was changed. "
             f"The end of what it said:\n    {end}",
-            hint="does the compiler know C++20 (GCC 11, Clang 14)? `-D CMAKE_CXX_COMPILER=g++-13` names another",
+            hint="does the compiler know C++20 (GCC 12, Clang 15)? `-D CMAKE_CXX_COMPILER=g++-13` names another",
         )
 
 
@@ -219,10 +251,15 @@ def _lines(process: subprocess.Popen[str], log: Path) -> Iterator[str]:
 
 def _replace(made: Path, target: Path) -> None:
     """Move a whole build into place; programs that run from an earlier one go on running from it."""
+    old = made.parent / "replaced"
     if target.exists():
-        old = made.parent / "replaced"
         target.rename(old)
-    made.rename(target)
+    try:
+        made.rename(target)
+    except OSError:
+        if old.exists():
+            old.rename(target)
+        raise
 
 
 def _writable_folder() -> Path:

@@ -26,6 +26,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
 from fabricbench.configuration import did_you_mean
+from fabricbench.errors import UsageError
 from fabricbench.model import Model
 from fabricbench.native import native_file
 from fabricbench.quantity import Bytes, format_bytes, parse_bytes, parse_seconds
@@ -128,12 +129,26 @@ def _located(command: tuple[str, ...]) -> tuple[str, ...]:
     return command
 
 
+def _bytes_of_an_input(path: Path, jobs: int) -> int | None:
+    """Return how much a job is sent of a file, or on average of a folder's files; None where they cannot be seen from here."""
+    try:
+        if path.is_dir():
+            return ceil(sum(one.stat().st_size for one in path.iterdir() if one.is_file()) / jobs)
+        return path.stat().st_size
+    except OSError:
+        return None
+
+
 class Farm(Model):
     """What a farm is, in whichever start of it. `input` is a number of bytes that are made up for each job, or a path."""
 
     name: Name
     jobs: int = Field(ge=1, le=MOST_JOBS)
     input: Annotated[int | str, BeforeValidator(_read_input)] = 0
+    input_size: Annotated[Bytes | None, BeforeValidator(lambda one: None if one is None else parse_bytes(one))] = Field(
+        default=None, ge=0
+    )
+    """Bytes of a path that a job is sent, on average; None: what is seen of it from here. For budgets and limits."""
     command: Annotated[tuple[Text, ...], AfterValidator(_located)] = ()
     at_once: int = Field(default=1, ge=1, le=MOST_AT_ONCE)
     retries: int = Field(default=1, ge=0, le=MOST_RETRIES)
@@ -142,15 +157,21 @@ class Farm(Model):
     expect_seconds: Annotated[
         float | None, BeforeValidator(lambda one: None if one is None else parse_seconds(one))
     ] = Field(default=None, gt=0, le=1e7)
-    """How long a job takes, generously; None: as long as reading its input, or with a command of one's own its limit."""
+    """How long a job computes, generously, without its input's way to it; None: as long as reading its input, or with a command
+    of one's own its limit."""
     same_output: bool = True
     """Whether the jobs' outputs must be the same on all fabrics: what proves that the work was."""
     scratch: Annotated[str, Field(pattern=r"^/[^\x00]*$")] = "/tmp"  # noqa: S108 - its folder there is made by mkdtemp
 
     @property
     def input_bytes(self) -> int:
-        """Of a job, where it is made up; of a file nobody knows here."""
+        """Of a job, where it is made up."""
         return self.input if isinstance(self.input, int) else 0
+
+    @property
+    def staged_bytes(self) -> int:
+        """Of all jobs together, as far as it is known here."""
+        return self.jobs * (self.input_bytes or self.input_size or 0)
 
     @property
     def definition(self) -> dict[str, str]:
@@ -188,8 +209,9 @@ class Farm(Model):
         """Return how long the farm takes at most where so many jobs run at once: sending all inputs, then computing."""
         job = self.expect_seconds
         if job is None:
-            job = self.job_seconds if self.command else self.input_bytes / CHECKED_BYTE_S + START_SECONDS
-        staging = self.jobs * self.input_bytes * 8 / line_rate_bit_s
+            checking = self.staged_bytes / self.jobs / CHECKED_BYTE_S + START_SECONDS
+            job = self.job_seconds if self.command else checking
+        staging = self.staged_bytes * 8 / line_rate_bit_s
         return SET_UP_SECONDS + SLOWNESS * (staging + job * ceil(self.jobs / slots))
 
 
@@ -278,6 +300,8 @@ class FarmTable(WorkloadTable, Farm):
                     raise ValueError(
                         f"command: {{{name}}} has no value{did_you_mean(name, list(KNOWN))}; there are {', '.join(KNOWN)}"
                     )
+        if self.input_size is not None and isinstance(self.input, int):
+            raise ValueError("input_size: that of a path; an input that is made up is as large as `input` says")
         return self
 
     @property
@@ -291,9 +315,21 @@ class FarmTable(WorkloadTable, Farm):
             self.name, self.ranks, seats, lambda ranks: ranks > 1, "2 or more (one gives out the jobs)"
         )
         yield from left_out
-        farm = Farm.model_validate({name: getattr(self, name) for name in Farm.model_fields})
+        farm = Farm.model_validate({name: getattr(self, name) for name in Farm.model_fields} | self._seen())
         for ranks in counts:
             yield FarmStart(farm=farm, ranks=ranks)
+
+    def _seen(self) -> dict[str, int]:
+        """Return the size of an input that is a path: a limit without its way to the nodes would kill what works."""
+        if isinstance(self.input, int) or self.input_size is not None:
+            return {}
+        size = _bytes_of_an_input(Path(self.input), self.jobs)
+        if size is None:
+            raise UsageError(
+                f"farm {self.name}: {self.input} cannot be seen from here, so how long its inputs take to the nodes is not known",
+                hint='correct `input`; or, where only the first node has it, add input_size = "50MB": bytes that a job is sent',
+            )
+        return {"input_size": size}
 
 
 def _parsed(record: FarmRecord, farm: Farm) -> Parsed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from fabricbench.launch.starting import (
     AGENT,
@@ -75,27 +75,29 @@ def parse(arguments: Sequence[str]) -> Given:
 
 def tokens(program: str, job: Job) -> list[str]:
     """Return the tokens that start the job."""
-    return [
-        program,
-        *_where(job.placement, job.replaced),
-        *("-n", str(job.placement.ranks)),
-        *(("-bind-to", _bound_to(job.placement)) if BINDING not in job.replaced else ()),
-        *(token for name, value in job.environment.items() for token in ("-genv", name, value)),
-        *job.arguments,
-        *job.program,
-    ]
+    # With one slot a host, hydra goes around the hosts again where there are more ranks: rank i on host i modulo the hosts.
+    where = reaching(job, ("-hosts", ",".join(f"{host}:1" for host in job.placement.hosts)))
+    bound = ("-bind-to", _bound_to(job.placement)) if BINDING not in job.replaced else ()
+    return whole(program, (*where, *bound), job, job.environment)
 
 
-def _where(placement: Placement, replaced: frozenset[str]) -> list[str]:
+def reaching(job: Job, hosts: Sequence[str]) -> tuple[str, ...]:
+    """Return how any hydra reaches the nodes of a job, `hosts` being the options that name them."""
+    placement, replaced = job.placement, job.replaced
     if not placement.hosts:
-        return ["-launcher", "fork"]
+        return ("-launcher", "fork")
     where = ["-launcher", "ssh"]
     if placement.agent is not None and AGENT not in replaced:
         where += ["-launcher-exec", str(placement.agent)]
     if placement.control_interface is not None and CONTROL not in replaced:
         where += ["-iface", placement.control_interface]
-    # With one slot a host, hydra goes around the hosts again where there are more ranks: rank i on host i modulo the hosts.
-    return [*where, "-wdir", WORKING_DIRECTORY, "-hosts", ",".join(f"{host}:1" for host in placement.hosts)]
+    return (*where, "-wdir", WORKING_DIRECTORY, *hosts)
+
+
+def whole(program: str, options: Sequence[str], job: Job, environment: Mapping[str, str]) -> list[str]:
+    """Return the whole command of any hydra: options, ranks, variables, the testbed's arguments, the program."""
+    variables = [token for name, value in environment.items() for token in ("-genv", name, value)]
+    return [program, *options, "-n", str(job.placement.ranks), *variables, *job.arguments, *job.program]
 
 
 def _bound_to(placement: Placement) -> str:

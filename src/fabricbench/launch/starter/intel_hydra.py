@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fabricbench.launch.starter import hydra
-from fabricbench.launch.starting import AGENT, BINDING, CONTROL, WORKING_DIRECTORY, Job, Placement
+from fabricbench.launch.starting import BINDING, Job, Placement
 from fabricbench.testbed.model import Binding
 
 NAME = "intel-hydra"
@@ -20,27 +20,10 @@ def is_it(version_text: str) -> bool:
 
 def tokens(program: str, job: Job) -> list[str]:
     """Return the tokens that start the job."""
-    bound = _bound(job.placement) if BINDING not in job.replaced else {}
-    return [
-        program,
-        *_where(job.placement, job.replaced),
-        *("-n", str(job.placement.ranks)),
-        *(token for name, value in {**bound, **job.environment}.items() for token in ("-genv", name, value)),
-        *job.arguments,
-        *job.program,
-    ]
-
-
-def _where(placement: Placement, replaced: frozenset[str]) -> list[str]:
-    if not placement.hosts:
-        return ["-launcher", "fork"]
-    where = ["-launcher", "ssh"]
-    if placement.agent is not None and AGENT not in replaced:
-        where += ["-launcher-exec", str(placement.agent)]
-    if placement.control_interface is not None and CONTROL not in replaced:
-        where += ["-iface", placement.control_interface]
     # One rank a host and around again: rank i is on host i modulo the hosts.
-    return [*where, "-wdir", WORKING_DIRECTORY, "-hosts", ",".join(placement.hosts), "-ppn", "1"]
+    where = hydra.reaching(job, ("-hosts", ",".join(job.placement.hosts), "-ppn", "1"))
+    bound = _bound(job.placement) if BINDING not in job.replaced else {}
+    return hydra.whole(program, where, job, {**bound, **job.environment})
 
 
 def _bound(placement: Placement) -> dict[str, str]:

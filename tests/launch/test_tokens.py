@@ -25,7 +25,12 @@ NET = Fabric(name="net", interface="eth1", subnet="10.1.0.0/24")
 SHM = Fabric(name="shm", layers=(Layer.MEMORY, Layer.MPI))
 HERE = Placement(ranks=2)
 THERE = Placement(
-    ranks=2, hosts=("n0", "n1"), agent=Path("/lab/agent"), control_interface="ctl0", preload=Path("/lib/yield.so")
+    ranks=2,
+    hosts=("n0", "n1"),
+    agent=Path("/lab/agent"),
+    control_interface="ctl0",
+    scratch=Path("/lab"),
+    preload=Path("/lib/yield.so"),
 )
 HYDRA = MpiStarter("mpiexec", hydra, "5.0.2", mpich, "5.0.2")
 OPEN_MPI_5 = MpiStarter("mpiexec", PRTERUN, "5.0.11", openmpi, "5.0.11")
@@ -44,7 +49,8 @@ def after(tokens: Sequence[str], option: str) -> str:
 
 
 class FakeLab:
-    agent = Path("/lab/agent")
+    directory = Path("/lab")
+    agent = directory / "agent"
     control_interface = "ctl0"
 
     def testbed(self) -> Testbed:
@@ -124,15 +130,19 @@ def test_what_the_testbed_says_of_mpi_wins():
 
 
 @pytest.mark.parametrize(
-    ("starter", "agent", "control"),
-    [(OPEN_MPI_5, "plm_ssh_agent", "prte_if_include"), (OPEN_MPI_4, "plm_rsh_agent", "oob_tcp_if_include")],
+    ("starter", "agent", "control", "scratch"),
+    [
+        (OPEN_MPI_5, "plm_ssh_agent", "prte_if_include", "prte_tmpdir_base"),
+        (OPEN_MPI_4, "plm_rsh_agent", "oob_tcp_if_include", "orte_tmpdir_base"),
+    ],
     ids=["prterun", "orterun"],
 )
-def test_open_mpi_is_told_the_same_in_its_own_words(starter: MpiStarter, agent: str, control: str):
+def test_open_mpi_is_told_the_same_in_its_own_words(starter: MpiStarter, agent: str, control: str, scratch: str):
     tokens = starter.tokens(THERE, NET, PROGRAM)
     assert (after(tokens, "--host"), after(tokens, "--wdir")) == ("n0:1,n1:1", "/")
     assert after(tokens, agent) == "/lab/agent"
     assert after(tokens, control) == "ctl0"
+    assert after(tokens, scratch) == "/lab"
     assert after(tokens, "--bind-to") == "none"
     assert after(tokens, "mpi_yield_when_idle") == "1"
     assert after(tokens, "btl") == "tcp,self"

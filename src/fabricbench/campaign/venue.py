@@ -264,7 +264,8 @@ def _running_lab(name: str) -> Testbed:
 class _SketchedLab:
     """Stands for a lab that is not built yet, so that its commands can be shown."""
 
-    agent = Path("LAB/agent")
+    directory = Path("LAB")
+    agent = directory / "agent"
     control_interface = CONTROL_INTERFACE
 
     def __init__(self, testbed: Testbed) -> None:

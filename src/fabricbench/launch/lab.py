@@ -23,6 +23,10 @@ class EnterableLab(Protocol):
         """The ssh-like program that reaches a node from inside."""
 
     @property
+    def directory(self) -> Path:
+        """Where the lab keeps its files; they go with it."""
+
+    @property
     def control_interface(self) -> str:
         """The interface of the control network, the same on each node."""
 
@@ -87,6 +91,7 @@ class LabLauncher(OnThisMachine):
             layout=self._layout,
             agent=self._lab.agent,
             control_interface=self._lab.control_interface,
+            scratch=self._lab.directory,
             preload=self._preload,
         )
 

@@ -55,9 +55,10 @@ class Placement:
     """One rank on each host, in their order, and around again where there are more ranks: rank i is on host i modulo the hosts.
 
     No hosts: all ranks on this machine.
-    `agent` replaces ssh as the program that reaches a host. `control_interface` carries the starter's own traffic. `preload` is a
-    library put before the ranks' others: nodes that share processors need one whose `sched_yield` sleeps. UsageError where the
-    layout seats fewer ranks on a node than there would be.
+    `agent` replaces ssh as the program that reaches a host. `control_interface` carries the starter's own traffic. `scratch` is
+    where starters keep what they name by process numbers: nodes with numbers of their own must not meet there what others left.
+    `preload` is a library put before the ranks' others: nodes that share processors need one whose `sched_yield` sleeps. UsageError
+    where the layout seats fewer ranks on a node than there would be.
     """
 
     ranks: int
@@ -65,6 +66,7 @@ class Placement:
     layout: Layout = field(default_factory=Layout)
     agent: Path | None = None
     control_interface: str | None = None
+    scratch: Path | None = None
     preload: Path | None = None
 
     def __post_init__(self) -> None:

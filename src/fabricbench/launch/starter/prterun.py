@@ -67,6 +67,7 @@ class OpenMpiStarter:
     PARAMETERS: Mapping[str, str]
     AGENT: tuple[str, str]
     CONTROL_INTERFACE: tuple[str, str]
+    SCRATCH: tuple[str, str]
     REACHES_NODES: bool = False
 
     def is_it(self, version_text: str) -> bool:
@@ -127,6 +128,8 @@ class OpenMpiStarter:
             where += [*self.AGENT, str(placement.agent)]
         if placement.control_interface is not None:
             where += [*self.CONTROL_INTERFACE, placement.control_interface]
+        if placement.scratch is not None:
+            where += [*self.SCRATCH, str(placement.scratch)]
         return where
 
 
@@ -155,6 +158,7 @@ PRTERUN = OpenMpiStarter(
     {"--mca": "OMPI_MCA_", "--prtemca": "PRTE_MCA_", "--pmixmca": "PMIX_MCA_"},
     AGENT=("--prtemca", "plm_ssh_agent"),
     CONTROL_INTERFACE=("--prtemca", "prte_if_include"),
+    SCRATCH=("--prtemca", "prte_tmpdir_base"),
 )
 ORTERUN = OpenMpiStarter(
     "orterun",
@@ -162,4 +166,5 @@ ORTERUN = OpenMpiStarter(
     {"--mca": "OMPI_MCA_"},
     AGENT=("--mca", "plm_rsh_agent"),
     CONTROL_INTERFACE=("--mca", "oob_tcp_if_include"),
+    SCRATCH=("--mca", "orte_tmpdir_base"),
 )

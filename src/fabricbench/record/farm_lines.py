@@ -17,15 +17,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter
 
 from fabricbench.model import Model
 from fabricbench.record.lines import InterfaceBytes, RankInfo
-from fabricbench.record.reading import Damage
+from fabricbench.record.reading import Damage, take_lines
 
 MOST_JOBS = 1_000_000
 MOST_AT_ONCE = 4096
@@ -249,11 +250,7 @@ def read_farm_record(path: Path) -> FarmRecord:
 def parse_farm_record(lines: Iterable[bytes]) -> FarmRecord:
     """Read a record from its lines; never raises on what they hold."""
     record = FarmRecord()
-    number = 0
-    for number, line in enumerate(lines, 1):
-        problem = _take(record, line)
-        if problem is not None:
-            record.damage.append(Damage(line=number, reason=problem))
+    record.damage, number = take_lines(lines, FARM_LINE_ADAPTER, "a farm's record", partial(_take, record))
     if record.header is None:
         record.damage.insert(0, Damage(line=1, reason="the record has no header"))
     elif record.footer is None:
@@ -264,24 +261,16 @@ def parse_farm_record(lines: Iterable[bytes]) -> FarmRecord:
     return record
 
 
-def _take(record: FarmRecord, line: bytes) -> str | None:
-    """Add a line to the record; return why it cannot be used, None if it can."""
-    if not line.endswith(b"\n"):
-        return "the file ends in the middle of this line"
-    try:
-        parsed = FARM_LINE_ADAPTER.validate_json(line)
-    except ValidationError as error:
-        problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        return f"not a line of a farm's record: {'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}"
-    match parsed:
+def _take(record: FarmRecord, line: FarmHeader | FarmAttempt | FarmFooter) -> str | None:
+    match line:
         case FarmHeader():
             if record.header is not None:
                 return "a second header"
-            record.header = parsed
+            record.header = line
         case FarmAttempt():
-            record.attempts.append(parsed)
+            record.attempts.append(line)
         case FarmFooter():
-            record.footer = parsed
+            record.footer = line
     return None
 
 

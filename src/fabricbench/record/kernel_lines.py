@@ -16,14 +16,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter
 
 from fabricbench.model import Model
 from fabricbench.record.lines import InterfaceBytes, RankInfo
-from fabricbench.record.reading import Damage
+from fabricbench.record.reading import Damage, take_lines
 
 
 class KernelHeader(Model):
@@ -171,11 +172,7 @@ def read_kernel_record(path: Path) -> KernelRecord:
 def parse_kernel_record(lines: Iterable[bytes]) -> KernelRecord:
     """Read a record from its lines; never raises on what they hold."""
     record = KernelRecord()
-    number = 0
-    for number, line in enumerate(lines, 1):
-        problem = _take(record, line)
-        if problem is not None:
-            record.damage.append(Damage(line=number, reason=problem))
+    record.damage, number = take_lines(lines, KERNEL_LINE_ADAPTER, "a kernel's record", partial(_take, record))
     if record.header is None:
         record.damage.append(Damage(line=1, reason="the record has no header"))
     if record.footer is None:
@@ -186,22 +183,14 @@ def parse_kernel_record(lines: Iterable[bytes]) -> KernelRecord:
     return record
 
 
-def _take(record: KernelRecord, line: bytes) -> str | None:
-    """Add a line to the record; return why it cannot be used, None if it can."""
-    if not line.endswith(b"\n"):
-        return "the file ends in the middle of this line"
-    try:
-        parsed = KERNEL_LINE_ADAPTER.validate_json(line)
-    except ValidationError as error:
-        problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        return f"not a line of a kernel's record: {'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}"
-    match parsed:
+def _take(record: KernelRecord, line: KernelHeader | KernelRun | KernelFooter) -> str | None:
+    match line:
         case KernelHeader():
             if record.header is not None:
                 return "a second header"
-            record.header = parsed
+            record.header = line
         case KernelRun():
-            record.runs.append(parsed)
+            record.runs.append(line)
         case KernelFooter():
-            record.footer = parsed
+            record.footer = line
     return None

@@ -7,14 +7,14 @@ guessed at. A cell whose lines contradict one another, or the plan of the launch
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from fabricbench.model import Model
@@ -37,6 +37,7 @@ from fabricbench.record.probe_plan import PlanProbe, ProbePlan
 
 Numbers = NDArray[np.uint64]
 SignedNumbers = NDArray[np.int64]
+Line = TypeVar("Line")
 
 NUMBERS_MARK = b'"time_ns"'
 """What only a line of samples or of a channel has; such lines are most of a record and take a shorter way."""
@@ -53,6 +54,28 @@ class Damage(Model):
     reason: str
     cell: int | None = None
     lost_samples: int = 0
+
+
+def take_lines(
+    lines: Iterable[bytes], adapter: TypeAdapter[Line], kind: str, take: Callable[[Line], str | None]
+) -> tuple[list[Damage], int]:
+    """Hand each line of a simple record to `take`, which returns why it cannot be used, None if it can.
+
+    Returns what could not be used, and how many lines there were. Never raises on what they hold.
+    """
+    damage: list[Damage] = []
+    number = 0
+    for number, line in enumerate(lines, 1):
+        if not line.endswith(b"\n"):
+            damage.append(Damage(line=number, reason="the file ends in the middle of this line"))
+            continue
+        try:
+            problem = take(adapter.validate_json(line))
+        except ValidationError as error:
+            problem = f"not a line of {kind}: {_first_problem(error)}"
+        if problem is not None:
+            damage.append(Damage(line=number, reason=problem))
+    return damage, number
 
 
 @dataclass

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,67 +19,19 @@ import pytest
 from fabricbench.cli import restore
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.lab.process import ProcessIdentity, identify
-from fabricbench.settings import HostSettings, ledger, writes_of
+from fabricbench.settings import HostSettings, ledger
 from fabricbench.settings import agent as agent_module
 from fabricbench.settings import session as session_module
-from fabricbench.settings.agent import Order, Problem, Task, Told, node_identity, obey
+from fabricbench.settings.agent import Order, node_identity, obey
 from fabricbench.settings.restoring import Restored, restore_leftovers
 from fabricbench.settings.session import SettingsNotHeldError, Sides, varied_settings
-from fabricbench.settings.setting import Host, as_json, sudo_rule
-from fabricbench.settings.turn import NotItsTurnError, turn
+from fabricbench.settings.setting import Host
+from fabricbench.settings.turn import turn
 from fabricbench.testbed.model import Fabric
 from support.processes import FABRICBENCH
-
-FABRIC = Fabric(name="loopback", interface="lo")
-NODES = ("a", "b")
-
-READ = ("sh", "-c", 'cat "$PLACE/$0"')
-WRITE = ("sh", "-c", 'test ! -e "$PLACE/stuck" && printf %s "$1" > "$PLACE/$0"')
-
-
-def condition(**files: str) -> tuple:
-    """What a condition sets: the content of files in each node's folder."""
-    customs = [
-        {"name": name, "read": [*READ, name], "write": [*WRITE, name, "{value}"], "value": value}
-        for name, value in files.items()
-    ]
-    return HostSettings.model_validate({"custom": customs}).settings_on(FABRIC)
-
+from support.settings import FABRIC, NODES, SIDES, Cluster
 
 ENDED = ProcessIdentity(pid=1, start_ticks=10**12, boot_id="none")
-
-SIDES: Sides = {"plain": (), "one": condition(x="1"), "both": condition(x="2", y="3")}
-
-
-class Cluster:
-    """Folders that stand for nodes; one that is down cannot be reached."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        for node in NODES:
-            (root / node).mkdir(parents=True)
-            (root / node / "x").write_text("0")
-            (root / node / "y").write_text(f"of {node}")
-
-    def in_node(self, node: str, tokens: Sequence[str]) -> list[str]:
-        down = self.root / node / "down"
-        asks = f'test ! -e {down} || {{ echo "no route to {node}" >&2; exit 255; }}; exec "$@"'
-        return ["env", f"PLACE={self.root / node}", "sh", "-c", asks, "sh", *tokens]
-
-    def state(self) -> dict[str, str]:
-        return {f"{node}.{name}": (self.root / node / name).read_text() for node in NODES for name in ("x", "y")}
-
-
-@pytest.fixture
-def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    if os.geteuid() != 0:  # who is not root there goes through sudo: one that asks nobody
-        sudo = tmp_path / "bin/sudo"
-        sudo.parent.mkdir()
-        sudo.write_text('#!/bin/sh\n[ "$2" = -l ] && exit 0\nshift\nexec "$@"\n')
-        sudo.chmod(0o755)
-        monkeypatch.setenv("PATH", f"{sudo.parent}:{os.environ['PATH']}")
-    return Cluster(tmp_path / "nodes")
 
 
 def session(cluster: Cluster, notes: list[str] | None = None, sides: Sides = SIDES):
@@ -436,38 +386,6 @@ def restore_impatiently() -> Restored:
     return found
 
 
-def test_what_a_command_started_keeps_the_turn_though_its_agent_is_killed(tmp_path: Path):
-    host = Host()
-    with turn(5.0, tmp_path) as mine:
-        host.handed_on = (mine.descriptor,)
-        host.run(("sh", "-c", "sleep 0.5 >/dev/null 2>&1 &"))  # outlives the agent
-    with pytest.raises(NotItsTurnError, match="still writing"), turn(0.0, tmp_path):
-        pass
-    with turn(5.0, tmp_path):
-        pass
-
-
-def test_an_order_that_comes_after_its_run_was_restored_writes_nothing(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setenv("PLACE", str(cluster.root / "a"))
-    run = os.urandom(8).hex()
-    late = Order(task=Task.WRITE, settings=SIDES["one"], run=run)
-    back = Order(task=Task.WRITE, settings=condition(x="0"), run=run, restores=True)
-    assert obey(late, Host()).values == {"x": "1"}
-    assert obey(back, Host()).values == {"x": "0"}
-    assert obey(late, Host()).refused == "its run was restored, so nothing more is written"
-    assert cluster.state()["a.x"] == "0"
-    assert obey(back, Host()).values == {"x": "0"}  # restoring is tried again
-    assert obey(late.model_copy(update={"run": "another"}), Host()).values == {"x": "1"}
-
-
-def test_a_folder_of_somebody_else_holds_no_turn(tmp_path: Path):
-    (tmp_path / f"fabricbench-{os.getuid()}").mkdir(mode=0o755)
-    with pytest.raises(NotItsTurnError, match="not a folder of this user's alone"), turn(0.0, tmp_path):
-        pass
-
-
 def test_originals_are_read_while_nobody_else_restores_or_begins(cluster: Cluster):
     free: list[bool] = []
 
@@ -491,65 +409,3 @@ def test_an_entry_that_cannot_be_read_is_named_and_kept(cluster: Cluster):
     assert f"settings that {path} left on its nodes are not restored: the entry cannot be read" in done.stderr
     with pytest.raises(EnvironmentLacks, match="cannot be read"), session(cluster):
         pass
-
-
-def test_who_may_not_write_as_root_is_told_the_command(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-):
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    sudo = tmp_path / "refusing/sudo"
-    sudo.parent.mkdir()
-    sudo.write_text("#!/bin/sh\necho 'sudo: a password is required' >&2\nexit 1\n")
-    sudo.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{sudo.parent}:{os.environ['PATH']}")
-    monkeypatch.setenv("PLACE", str(cluster.root / "a"))
-    told = obey(Order(task=Task.EXAMINE, settings=SIDES["one"]), Host())
-    assert told.values == {"x": "0"}
-    problem = told.problems[0]
-    assert isinstance(problem, Problem)
-    assert "that this user may not run `sh -c" in problem.found
-    assert "a password is required" in problem.found
-    # The very command with its value, and the one that restores: no wildcard, which would allow anything behind it.
-    rules = [one.action.partition("NOPASSWD: ")[2] for one in told.problems]
-    assert all(rule.startswith(shutil.which("sh") or "") for rule in rules)
-    assert {rule.rstrip("`").rpartition(" ")[2] for rule in rules} == {"1", "0"}
-    assert not any(re.search(r"(?<!\\)[*?\[]", rule) for rule in rules)
-
-
-def test_a_rule_for_sudo_allows_one_command_and_quotes_what_sudoers_takes_for_its_own():
-    rule = sudo_rule(("nowhere", "-w", "net.core.busy_poll=50", "a*b,c:d\\e"))
-    assert rule == r"USER ALL=(root) NOPASSWD: /PATH/OF/nowhere -w net.core.busy_poll\=50 a\*b\,c\:d\\e"
-    assert sudo_rule(("nowhere",)) == 'USER ALL=(root) NOPASSWD: /PATH/OF/nowhere ""'  # else any argument is allowed
-
-
-def test_who_is_not_root_writes_through_sudo_with_the_very_command_that_the_plan_shows(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-):
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    sudo = tmp_path / "asking/sudo"
-    sudo.parent.mkdir()
-    sudo.write_text(f'#!/bin/sh\necho "$*" >> {tmp_path}/asked\n[ "$2" = -l ] && exit 0\nshift\nexec "$@"\n')
-    sudo.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{sudo.parent}:{os.environ['PATH']}")
-    monkeypatch.setenv("PLACE", str(cluster.root / "a"))
-    assert obey(Order(task=Task.EXAMINE, settings=SIDES["one"]), Host()).problems == ()
-    told = obey(Order(task=Task.WRITE, settings=SIDES["one"]), Host())
-    assert told.values == {"x": "1"}
-    (planned,) = writes_of(SIDES["one"])
-    assert told.written == (planned.words(with_sudo=True),)
-    written = " ".join(("-n", *planned.tokens))
-    asked = (tmp_path / "asked").read_text().splitlines()
-    assert asked[0] == written.replace("-n ", "-n -l ", 1)
-    assert asked[-1] == written
-    assert obey(Order(task=Task.WRITE, settings=SIDES["one"]), Host()).written == ()
-
-
-def test_an_order_and_an_answer_pass_as_one_line():
-    order = Order(task=Task.WRITE, settings=SIDES["both"], node="x")
-    assert Order.model_validate_json(as_json(order)) == order
-    assert "\n" not in as_json(order)
-    told = Told(node="x", values={"x": "1"}, problems=(Problem(setting="x", found="a", needed="b", action="c"),))
-    assert Told.model_validate_json(as_json(told)) == told
-    mine = identify(os.getpid())
-    assert mine is not None
-    assert mine.is_alive

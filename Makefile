@@ -53,7 +53,7 @@ test-native: all
 	tools/test-native
 
 # What is timed has the machine to itself; the rest shares its processors.
-TIMED := lab or mpi or cluster or matrix
+TIMED := lab or cluster or matrix or alone
 
 test-python: all
 	$(BIN)/pytest -n auto --maxprocesses 4 -m "not ($(TIMED))"

@@ -58,7 +58,7 @@ margin = 0.05
 [[experiment]]
 layers = ["tcp", "mpi"]
 pattern = "stream"
-message_bytes = ["1MiB"]
+message_bytes = ["256KiB"]
 maximum_seconds = "{seconds}"
 """
 

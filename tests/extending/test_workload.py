@@ -33,6 +33,7 @@ def example(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 @pytest.mark.mpi
+@pytest.mark.alone
 def test_a_workload_that_is_listed_is_planned_run_and_compared_as_every_other(
     example: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -14,7 +14,7 @@ from fabricbench.native import native_file
 from fabricbench.record.lines import Clock, FailureCode
 from support.measurer import Outcome
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.alone]
 
 SKEW_PPM = 20
 PPB = 1000

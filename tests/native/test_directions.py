@@ -17,7 +17,7 @@ from fabricbench.native import build_info, native_file
 from fabricbench.record.lines import LINE_ADAPTER, Channel, Clock, Quantity
 from support.measurer import TIME_LIMIT_S, Outcome, plan_of
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.alone]
 
 IS_ROOT = os.geteuid() == 0
 LAYERS = [*([Layer.FRAME, Layer.IP] if IS_ROOT else []), Layer.UDP, Layer.TCP, Layer.MPI]

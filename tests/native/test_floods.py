@@ -14,7 +14,7 @@ from fabricbench.patterns import PATTERNS, Family
 from fabricbench.record.lines import Channel, Quantity, StopReason
 from support.measurer import Outcome
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.alone]
 
 IS_ROOT = os.geteuid() == 0
 UNRELIABLE = [Layer.FRAME, Layer.IP, Layer.UDP] if IS_ROOT else [Layer.UDP]

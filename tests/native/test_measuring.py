@@ -11,7 +11,7 @@ import pytest
 from fabricbench.model import Layer, Metric, Pattern, Receive
 from fabricbench.record.lines import Footer, Header, Phase, StopReason
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.alone]
 
 SOCKET_LAYERS = [Layer.FRAME, Layer.IP, Layer.UDP, Layer.TCP]
 IS_ROOT = os.geteuid() == 0

@@ -84,6 +84,7 @@ def test_a_rank_without_memory_for_the_samples_of_a_matrix_fails_that_and_no_oth
     assert lines[-1] == {**lines[-1], "type": "footer", "cells": 1, "failed": 1}
 
 
+@pytest.mark.alone  # three seconds are its ranks' patience
 def test_a_rank_on_which_mpi_itself_lacks_memory_is_named_as_the_cause(tmp_path: Path):
     """Its call fails there and holds the other rank, which the launch cannot wait for."""
     large = {"layer": "mpi", "pattern": "allreduce", "message_bytes": 256 * MIB, "verify_messages": 1}

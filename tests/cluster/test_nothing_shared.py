@@ -58,7 +58,7 @@ margin = 0.05
 [[experiment]]
 layers = ["tcp", "mpi"]
 pattern = "stream"
-message_bytes = ["256KiB"]
+message_bytes = ["{size}"]
 maximum_seconds = "{seconds}"
 """
 
@@ -123,7 +123,7 @@ def check_measured(facts: dict[str, Any], hosts: set[str]) -> None:
 def ratios_of_the_lab(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dict[str, Any]]:
     """The comparisons of the same campaign by the lab launcher, on emulated fabrics of the same rates."""
     folder = tmp_path_factory.mktemp("lab")
-    (folder / "campaign.toml").write_text(STREAMS.format(blocks=4, seconds="200ms"))
+    (folder / "campaign.toml").write_text(STREAMS.format(size="1MiB", blocks=4, seconds="200ms"))
     lab = ",".join(f"{name}=fast-ethernet:rate={rate}bit/s" for name, rate in LOW_RATES.items())
     measure = (
         PROGRAM,
@@ -159,7 +159,7 @@ def test_a_head_that_is_no_node_measures_what_the_lab_measures_and_leaves_nothin
 ):
     head = cluster.head
     with at_low_rates(cluster):
-        head.said(*prepare(head, STREAMS.format(blocks=4, seconds="200ms")))
+        head.said(*prepare(head, STREAMS.format(size="1MiB", blocks=4, seconds="200ms")))
     facts = facts_of(head)
     check_measured(facts, {"c1", "c2"})
     for files in facts["files"].values():
@@ -211,7 +211,7 @@ def test_a_node_that_loses_its_power_costs_its_launch_and_the_run_goes_on_withou
     mortal_cluster: Cluster,
 ):
     head = mortal_cluster.head
-    command = prepare(head, STREAMS.format(blocks=3, seconds="50ms") + RING, BY_TEMPLATE)
+    command = prepare(head, STREAMS.format(size="256KiB", blocks=3, seconds="50ms") + RING, BY_TEMPLATE)
     code, said = in_the_middle_of(head, (*command, "--without-failed-nodes"), 3, mortal_cluster.node("c2"))
     assert code == 0, said
     assert "c2 (" in said
@@ -241,7 +241,7 @@ def test_open_mpi_starts_from_a_head_that_is_no_node_as_well(cluster: Cluster):
     open_mpi = pytest.importorskip("support.openmpi", reason="there is no Open MPI for tests here").open_mpi()
     head = cluster.head
     as_root = ("OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
-    command = prepare(head, STREAMS.format(blocks=2, seconds="50ms"))
+    command = prepare(head, STREAMS.format(size="256KiB", blocks=2, seconds="50ms"))
     head.said("env", f"FABRICBENCH_BIN={open_mpi.programs}", *as_root, *command)
     facts = facts_of(head)
     check_measured(facts, {"c1", "c2"})

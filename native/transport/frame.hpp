@@ -4,7 +4,7 @@
 // frames.
 #pragma once
 
-#include <netpacket/packet.h>
+#include <linux/if_packet.h>
 #include <sys/socket.h>
 
 #include <cstring>
@@ -20,6 +20,10 @@
 
 namespace fabricbench {
 
+// IEEE 802, local experimental EtherTypes 1 and 2: from the first end to the second, and back.
+inline constexpr std::uint16_t frame_type_forth = 0x88b5;
+inline constexpr std::uint16_t frame_type_back = 0x88b6;
+
 /// The part of a path's life that is not timed.
 class FrameSocket {
  public:
@@ -31,13 +35,13 @@ class FrameSocket {
     admit_only_token(socket_, site.token);
     sockaddr_ll own{};
     own.sll_family = AF_PACKET;
-    own.sll_protocol = htons(site.is_first ? type_back : type_forth);
+    own.sll_protocol = htons(site.is_first ? frame_type_back : frame_type_forth);
     own.sll_ifindex = interface_.index;
     if (bind(socket_.get(), reinterpret_cast<const sockaddr*>(&own), sizeof own) != 0) {
       fail_with_errno("bind(AF_PACKET, " + interface_.name + ")");
     }
     peer_ = own;
-    peer_.sll_protocol = htons(site.is_first ? type_forth : type_back);
+    peer_.sll_protocol = htons(site.is_first ? frame_type_forth : frame_type_back);
   }
   std::string address() const { return mac_text(interface_.mac); }
   void meet(std::string_view peer) {
@@ -50,24 +54,21 @@ class FrameSocket {
   std::size_t mtu() const { return static_cast<std::size_t>(interface_.mtu); }
 
  private:
-  // IEEE 802, local experimental EtherTypes 1 and 2: from the first end to the second, and back.
-  static constexpr std::uint16_t type_forth = 0x88b5;
-  static constexpr std::uint16_t type_back = 0x88b6;
-
   Interface interface_;
   sockaddr_ll peer_{};
   Descriptor socket_;
 };
 
-template <Receive mode>
-class Frame {
+/// The end of a path that sends, whichever way it receives.
+class FrameSender {
  public:
   static constexpr Traits traits{.is_reliable = false,
                                  .is_ordered = false,
                                  .framing = Framing::message,
                                  .smallest_message = sizeof(DatagramHeader)};
 
-  Frame(const Attachment& attachment, const Site& site) : ends_(attachment, site), socket_(ends_.socket().get()) {}
+  FrameSender(const Attachment& attachment, const Site& site)
+      : ends_(attachment, site), socket_(ends_.socket().get()) {}
   std::size_t largest_message() const { return ends_.mtu(); }
   std::string address() const { return ends_.address(); }
   void meet(std::string_view peer) { ends_.meet(peer); }
@@ -82,7 +83,6 @@ class Frame {
   int descriptor() const { return socket_; }
   int sending_descriptor() const { return socket_; }
   bool has_full_interface() const { return is_full_; }
-  GrantedBuffers granted_buffers() const { return fabricbench::granted_buffers(socket_, socket_); }
 
   std::size_t try_send(std::span<const std::byte> message) {
     const auto* to = reinterpret_cast<const sockaddr*>(&ends_.peer());
@@ -90,6 +90,21 @@ class Frame {
       return ::sendto(socket_, message.data(), message.size(), MSG_DONTWAIT, to, sizeof(sockaddr_ll));
     });
   }
+
+ protected:
+  FrameSocket ends_;
+  int socket_;
+  std::uint64_t bound_ns_ = 0;
+
+ private:
+  bool is_full_ = false;
+};
+
+template <Receive mode>
+class Frame : public FrameSender {
+ public:
+  using FrameSender::FrameSender;
+  GrantedBuffers granted_buffers() const { return fabricbench::granted_buffers(socket_, socket_); }
 
   std::size_t try_receive(std::span<std::byte> message) {
     return try_receive_datagram("recv(AF_PACKET)", sizeof(DatagramHeader),
@@ -106,12 +121,6 @@ class Frame {
       if (size < 0) return false;
     }
   }
-
- private:
-  FrameSocket ends_;
-  int socket_;
-  std::uint64_t bound_ns_ = 0;
-  bool is_full_ = false;
 };
 
 static_assert(PolledTransport<Frame<Receive::blocking>> && PolledTransport<Frame<Receive::polling>>);

@@ -229,8 +229,10 @@ int main(int argc, char** argv) {
     const uint64_t start = now_ns();
     for (uint64_t end = start; end < start + length && count < MOST;) {
       const uint64_t sent = now_ns();
+      const uint64_t number = (uint64_t)count;
+      memcpy(frame, &number, sizeof number);
       send_frames(1);
-      for (int tries = 1; !take_frame(); ++tries) {
+      for (int tries = 1; !take_frame() || memcmp(frame, &number, sizeof number) != 0; ++tries) {
         if (tries % 4096 == 0 && now_ns() > sent + 100000000) break;  // lost
       }
       end = now_ns();

@@ -7,6 +7,7 @@
 #include <linux/if_packet.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <cstring>
 
 #include "base/socket.hpp"
@@ -24,15 +25,38 @@ namespace fabricbench {
 inline constexpr std::uint16_t frame_type_forth = 0x88b5;
 inline constexpr std::uint16_t frame_type_back = 0x88b6;
 
+/// Of Ethernet, from one end of a path to the other, for doors that write it themselves.
+class FrameHeader {
+ public:
+  FrameHeader(const Interface& interface, const Site& site) {
+    std::memcpy(&bytes_[6], interface.mac.data(), interface.mac.size());
+    const std::uint16_t type = htons(site.is_first ? frame_type_forth : frame_type_back);
+    std::memcpy(&bytes_[12], &type, sizeof type);
+  }
+  void set_peer(const MacAddress& mac) { std::memcpy(bytes_.data(), mac.data(), mac.size()); }
+
+  static constexpr std::size_t bytes = 14;
+  /// Write a frame with it; how long that is.
+  std::size_t write_before(std::span<const std::byte> message, std::byte* frame) const {
+    std::memcpy(frame, bytes_.data(), bytes);
+    std::memcpy(frame + bytes, message.data(), message.size());
+    return bytes + message.size();
+  }
+
+ private:
+  std::array<std::byte, bytes> bytes_{};
+};
+
 /// The part of a path's life that is not timed.
 class FrameSocket {
  public:
   /// Opened without a protocol, a packet socket receives nothing until it is bound to one.
-  FrameSocket(const Attachment& attachment, const Site& site)
-      : interface_(needed_interface(attachment)), socket_(open_socket(AF_PACKET, SOCK_DGRAM, 0, "AF_PACKET")) {
+  /// @param type SOCK_DGRAM, or SOCK_RAW for frames with their headers
+  FrameSocket(const Attachment& attachment, const Site& site, int type = SOCK_DGRAM)
+      : interface_(needed_interface(attachment)), socket_(open_socket(AF_PACKET, type, 0, "AF_PACKET")) {
     set_option(socket_, SOL_PACKET, PACKET_IGNORE_OUTGOING, 1, "PACKET_IGNORE_OUTGOING");
     enlarge_receive_buffer(socket_);
-    admit_only_token(socket_, site.token);
+    admit_only_token(socket_, site.token, type == SOCK_RAW ? FrameHeader::bytes : 0);
     sockaddr_ll own{};
     own.sll_family = AF_PACKET;
     own.sll_protocol = htons(site.is_first ? frame_type_back : frame_type_forth);
@@ -51,6 +75,7 @@ class FrameSocket {
   }
   const Descriptor& socket() const { return socket_; }
   const sockaddr_ll& peer() const { return peer_; }
+  const Interface& interface() const { return interface_; }
   std::size_t mtu() const { return static_cast<std::size_t>(interface_.mtu); }
 
  private:
@@ -59,16 +84,15 @@ class FrameSocket {
   Descriptor socket_;
 };
 
-/// The end of a path that sends, whichever way it receives.
-class FrameSender {
+template <Receive mode>
+class Frame {
  public:
   static constexpr Traits traits{.is_reliable = false,
                                  .is_ordered = false,
                                  .framing = Framing::message,
                                  .smallest_message = sizeof(DatagramHeader)};
 
-  FrameSender(const Attachment& attachment, const Site& site)
-      : ends_(attachment, site), socket_(ends_.socket().get()) {}
+  Frame(const Attachment& attachment, const Site& site) : ends_(attachment, site), socket_(ends_.socket().get()) {}
   std::size_t largest_message() const { return ends_.mtu(); }
   std::string address() const { return ends_.address(); }
   void meet(std::string_view peer) { ends_.meet(peer); }
@@ -83,6 +107,7 @@ class FrameSender {
   int descriptor() const { return socket_; }
   int sending_descriptor() const { return socket_; }
   bool has_full_interface() const { return is_full_; }
+  GrantedBuffers granted_buffers() const { return fabricbench::granted_buffers(socket_, socket_); }
 
   std::size_t try_send(std::span<const std::byte> message) {
     const auto* to = reinterpret_cast<const sockaddr*>(&ends_.peer());
@@ -90,21 +115,6 @@ class FrameSender {
       return ::sendto(socket_, message.data(), message.size(), MSG_DONTWAIT, to, sizeof(sockaddr_ll));
     });
   }
-
- protected:
-  FrameSocket ends_;
-  int socket_;
-  std::uint64_t bound_ns_ = 0;
-
- private:
-  bool is_full_ = false;
-};
-
-template <Receive mode>
-class Frame : public FrameSender {
- public:
-  using FrameSender::FrameSender;
-  GrantedBuffers granted_buffers() const { return fabricbench::granted_buffers(socket_, socket_); }
 
   std::size_t try_receive(std::span<std::byte> message) {
     return try_receive_datagram("recv(AF_PACKET)", sizeof(DatagramHeader),
@@ -121,6 +131,12 @@ class Frame : public FrameSender {
       if (size < 0) return false;
     }
   }
+
+ private:
+  FrameSocket ends_;
+  int socket_;
+  std::uint64_t bound_ns_ = 0;
+  bool is_full_ = false;
 };
 
 static_assert(PolledTransport<Frame<Receive::blocking>> && PolledTransport<Frame<Receive::polling>>);

@@ -29,15 +29,13 @@ class XdpFrame {
         place_(std::move(port), site.token),
         queue_(place_.sending_queue()),
         sending_(place_.sockets()[queue_].socket.get()),
-        receiving_(place_.descriptor()) {
-    std::memcpy(&header_[6], interface_.mac.data(), interface_.mac.size());
-    const std::uint16_t type = htons(site.is_first ? frame_type_forth : frame_type_back);
-    std::memcpy(&header_[12], &type, sizeof type);
+        receiving_(place_.descriptor()),
+        header_(interface, site) {
     if constexpr (mode == Receive::polling) poll_busily();
   }
 
   std::size_t largest_message() const {
-    return std::min(static_cast<std::size_t>(interface_.mtu), place_.port().largest_frame() - header_.size());
+    return std::min(static_cast<std::size_t>(interface_.mtu), place_.port().largest_frame() - FrameHeader::bytes);
   }
   std::string address() const { return mac_text(interface_.mac); }
   void meet(std::string_view peer) {
@@ -47,7 +45,7 @@ class XdpFrame {
                                                   ", where a program catches frames once: place one rank a node, or "
                                                   "take door packet or ring");
     }
-    std::memcpy(header_.data(), mac.data(), mac.size());
+    header_.set_peer(mac);
   }
   /// Before each cell: the other mode may have had the interface meanwhile.
   void set_bound(double seconds) {
@@ -102,11 +100,9 @@ class XdpFrame {
     std::byte* const chunk = place_.port().take_chunk(queue_);
     if (chunk == nullptr) [[unlikely]]
       return false;
-    std::memcpy(chunk, header_.data(), header_.size());
-    std::memcpy(chunk + header_.size(), message.data(), message.size());
     xdp_desc frame{};
     frame.addr = place_.port().place_of(chunk);
-    frame.len = static_cast<std::uint32_t>(header_.size() + message.size());
+    frame.len = static_cast<std::uint32_t>(header_.write_before(message, chunk));
     place_.sockets()[queue_].to_send.push(frame);  // it has room for all chunks
     return true;
   }
@@ -125,7 +121,7 @@ class XdpFrame {
     for (std::size_t i = 0; i < place_.sockets().size(); ++i) {
       xdp_desc received;
       if (!place_.sockets()[i].received.pop(received)) continue;
-      const std::span<const std::byte> payload = place_.port().frame(received).subspan(header_.size());
+      const std::span<const std::byte> payload = place_.port().frame(received).subspan(FrameHeader::bytes);
       const std::size_t size = std::min(payload.size(), message.size());
       std::memcpy(message.data(), payload.data(), size);
       place_.port().give_back(i, received);
@@ -172,7 +168,7 @@ class XdpFrame {
   std::size_t queue_;  // that it sends through
   int sending_;
   int receiving_;
-  std::array<std::byte, 14> header_{};
+  FrameHeader header_;
   std::uint64_t bound_ns_ = 0;
   bool is_full_ = false;
   bool is_owing_ = false;  // the kernel has not taken what try_send() put

@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "transport/frame.hpp"
 #include "transport/xdp_port.hpp"
@@ -69,6 +70,22 @@ class XdpFrame {
     });
   }
 
+  void queue(std::span<const std::byte> message) {
+    if (++queued_ < most_queued && put(message)) [[likely]]
+      return;
+    queued_ = 0;
+    send(message);  // with all that were queued
+  }
+  void send_queued() {
+    if (std::exchange(queued_, 0) == 0) return;
+    send_some("sendto(AF_XDP)", [&]() -> ssize_t {
+      if (hand_over()) [[likely]]
+        return 0;
+      errno = ENOBUFS;
+      return -1;
+    });
+  }
+
   int descriptor() const { return receiving_; }
   int sending_descriptor() const { return sending_; }
   bool has_full_interface() const { return is_full_; }
@@ -95,6 +112,8 @@ class XdpFrame {
   }
 
  private:
+  static constexpr unsigned most_queued = 32;  // the kernel sends no more by one call (TX_BATCH_SIZE)
+
   /// Copy a message into a frame that is to be sent; false where no chunk is free.
   bool put(std::span<const std::byte> message) {
     std::byte* const chunk = place_.port().take_chunk(queue_);
@@ -170,6 +189,7 @@ class XdpFrame {
   int receiving_;
   FrameHeader header_;
   std::uint64_t bound_ns_ = 0;
+  unsigned queued_ = 0;
   bool is_full_ = false;
   bool is_owing_ = false;  // the kernel has not taken what try_send() put
   bool is_busy_polling_ = false;
@@ -199,6 +219,7 @@ class XdpDevice : public PlainMemory, public InterfaceTraffic {
 
 using FrameXdpDevice = XdpDevice<XdpMode::generic>;
 using FrameXdpNativeDevice = XdpDevice<XdpMode::native>;
+static_assert(QueueingTransport<XdpFrame<XdpMode::generic, Receive::polling>>);
 static_assert(Device<FrameXdpDevice> && Device<FrameXdpNativeDevice>);
 
 }  // namespace fabricbench

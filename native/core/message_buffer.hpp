@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -11,13 +12,18 @@
 #include <memory>
 #include <new>
 #include <span>
+#include <string_view>
 #include <utility>
+
+#include "base/vocabulary.hpp"
 
 namespace fabricbench {
 
-/// What kind of memory a message lies in. Huge pages, memory that is registered with an adapter and the frames of an
-/// AF_XDP socket would each be a kind of their own.
-enum class MemoryKind { plain };
+/// What kind of memory a message lies in, which a cell asks for by its parameter `memory`. That of an accelerator is
+/// lent by devices whose adapter can reach it; none here can yet, and refuses it.
+enum class MemoryKind { plain, huge, cuda, rocm };
+template <>
+inline constexpr std::array<std::string_view, 4> names_of<MemoryKind>{"plain", "huge", "cuda", "rocm"};
 
 class MessageBuffer {
  public:
@@ -30,7 +36,9 @@ class MessageBuffer {
     std::memset(memory_.get(), 0, whole_pages);
   }
   /// Memory that a device lends; the deleter gives it back, and holds what the memory needs of the device until then.
-  MessageBuffer(std::shared_ptr<std::byte> lent, std::size_t bytes) : memory_(std::move(lent)), bytes_(bytes) {}
+  /// @param huge_bytes of it lie in huge pages
+  MessageBuffer(std::shared_ptr<std::byte> lent, std::size_t bytes, std::size_t huge_bytes = 0)
+      : memory_(std::move(lent)), bytes_(bytes), huge_bytes_(huge_bytes) {}
   MessageBuffer(MessageBuffer&&) = default;
   MessageBuffer& operator=(MessageBuffer&&) = default;
 
@@ -39,11 +47,16 @@ class MessageBuffer {
   std::span<std::byte> span() { return {memory_.get(), bytes_}; }
   std::byte* data() { return memory_.get(); }
   std::size_t size() const { return bytes_; }
+  std::size_t huge_bytes() const { return huge_bytes_; }
 
  private:
   std::shared_ptr<std::byte> memory_;
   std::size_t bytes_;
+  std::size_t huge_bytes_ = 0;
 };
+
+/// Memory of this process. A kind that lies elsewhere is a Failure.
+MessageBuffer host_memory(std::size_t bytes, MemoryKind kind);
 
 /// Lends so many bytes. Throws a Failure or std::bad_alloc where there are none.
 using Allocate = std::function<MessageBuffer(std::size_t bytes)>;

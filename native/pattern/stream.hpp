@@ -187,10 +187,7 @@ class StreamSender<Clock, T> {
     write_header(message, {task_.token, task_.sequence++});
     path_.send(message);
     while (!watch.is_asked_to_end() && Clock::now() < deadline) {
-      for (std::size_t i = 0; i < task_.probe.messages_per_sample; ++i) {
-        write_header(message, {task_.token, task_.sequence++});
-        path_.send(message);
-      }
+      send_window(message);
     }
     write_header(message, {task_.token, end_of_stream});
     for (int i = 0; i < end_messages; ++i) {
@@ -200,6 +197,18 @@ class StreamSender<Clock, T> {
   }
 
  private:
+  void send_window(std::span<std::byte> message) {
+    for (std::size_t i = 0; i < task_.probe.messages_per_sample; ++i) {
+      write_header(message, {task_.token, task_.sequence++});
+      if constexpr (QueueingTransport<T>) {
+        path_.queue(message);
+      } else {
+        path_.send(message);
+      }
+    }
+    if constexpr (QueueingTransport<T>) path_.send_queued();
+  }
+
   T& path_;
   Task& task_;
   MessageBuffer buffer_;

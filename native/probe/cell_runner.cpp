@@ -30,7 +30,23 @@ PhaseSamples to_phase(const Series& series, const PlanProbe& probe, Timebase tim
   return samples;
 }
 
+/// What a cell asks for by its parameter `memory`.
+MemoryKind memory_of(const PlanProbe& probe) {
+  const auto asked = probe.parameters.find("memory");
+  if (asked == probe.parameters.end()) return MemoryKind::plain;
+  const auto kind = asked->is_string() ? value_of<MemoryKind>(asked->get<std::string>()) : std::nullopt;
+  if (kind) return *kind;
+  std::string names;
+  for (const std::string_view name : names_of<MemoryKind>) names += (names.empty() ? "" : ", ") + std::string(name);
+  throw Failure(FailureCode::unsupported, "memory must be one of " + names + ", found " + asked->dump());
+}
+
 void check_parameters(const PlanProbe& probe, const Door& door) {
+  if (memory_of(probe) != MemoryKind::plain && door.is_local) {
+    throw Failure(FailureCode::unsupported, "door " + std::string(door.name) + " into layer " +
+                                                std::string(name_of(probe.layer)) +
+                                                " has arrays of its own, in plain memory: leave memory out");
+  }
   if (!door.has_flows && flows_of(group_parameters(probe)) > 1) {
     throw Failure(FailureCode::unsupported, "door " + std::string(door.name) + " into layer " +
                                                 std::string(name_of(probe.layer)) +
@@ -41,6 +57,7 @@ void check_parameters(const PlanProbe& probe, const Door& door) {
     if (parameter.layers.has(probe.layer)) known.emplace_back(parameter.name);
   }
   known.emplace_back("door");
+  known.emplace_back("memory");
   for (const auto& [key, value] : probe.parameters.items()) {
     if (std::ranges::find(known, key) != known.end()) continue;
     std::string list;
@@ -180,7 +197,14 @@ Task CellRunner::task_of(Cell& cell, std::uint32_t token, std::uint32_t& sequenc
           .findings = cell.report.findings,
           .clock = context_.global_clock.model(),
           .is_over = cell.is_over,
-          .allocate = [device = cell.device](std::size_t bytes) { return device->allocate(bytes, MemoryKind::plain); }};
+          .allocate = [device = cell.device, kind = memory_of(cell.probe),
+                       &values = cell.report.findings.values](std::size_t bytes) {
+            MessageBuffer buffer = device->allocate(bytes, kind);
+            if (kind == MemoryKind::huge && bytes > 0) {
+              note_least(values, "huge_page_buffer_bytes", static_cast<double>(buffer.huge_bytes()));
+            }
+            return buffer;
+          }};
 }
 
 std::int64_t CellRunner::common_start(const Cell& cell) const {

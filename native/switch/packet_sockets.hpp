@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/packet_ring.hpp"
 #include "base/socket.hpp"
 #include "switch/frame.hpp"
 
@@ -22,11 +23,6 @@ class ReceiveRing {
   /// A ring for frames up to `frame_bytes` that takes about `ring_bytes` of memory. Failure where the interface or a
   /// permission is missing.
   ReceiveRing(const std::string& interface, std::int64_t frame_bytes, std::int64_t ring_bytes);
-  ~ReceiveRing();
-  ReceiveRing(const ReceiveRing&) = delete;
-  ReceiveRing& operator=(const ReceiveRing&) = delete;
-  ReceiveRing(ReceiveRing&& other) noexcept;
-  ReceiveRing& operator=(ReceiveRing&&) = delete;
 
   /// Takes the next frame, if one has come. Its slot is held once; hold() adds holders.
   std::optional<ReceivedFrame> take();
@@ -36,21 +32,15 @@ class ReceiveRing {
 
   [[nodiscard]] const std::uint8_t* data(std::uint32_t slot) const;
   [[nodiscard]] int fd() const { return socket_.get(); }
-  [[nodiscard]] std::uint32_t slots() const { return slots_; }
+  [[nodiscard]] std::uint32_t slots() const { return ring_.slots(); }
 
   /// Frames that the kernel dropped since the last call because the ring was full.
   std::uint64_t take_lost_frames();
 
  private:
-  [[nodiscard]] tpacket2_hdr* header(std::uint32_t slot) const;
-
   Descriptor socket_;
-  std::uint32_t slot_bytes_;
-  std::uint32_t slots_per_block_;
-  std::uint32_t slots_;
+  PacketRing ring_;
   std::uint32_t next_ = 0;
-  std::size_t mapped_bytes_ = 0;
-  std::uint8_t* memory_ = nullptr;
   std::vector<std::uint16_t> holders_;
 };
 

@@ -92,7 +92,9 @@ concept LocalDevice = AnyDevice<D> && std::constructible_from<D, const Attachmen
 
 /// For devices whose messages may lie anywhere in the process.
 struct PlainMemory {
-  static MessageBuffer allocate(std::size_t bytes, MemoryKind = MemoryKind::plain) { return MessageBuffer(bytes); }
+  static MessageBuffer allocate(std::size_t bytes, MemoryKind kind = MemoryKind::plain) {
+    return host_memory(bytes, kind);
+  }
 };
 
 /// For devices whose bytes go through the network interfaces that the kernel counts for.

@@ -4,9 +4,10 @@
 // frames.
 #pragma once
 
-#include <netpacket/packet.h>
+#include <linux/if_packet.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <cstring>
 
 #include "base/socket.hpp"
@@ -20,24 +21,51 @@
 
 namespace fabricbench {
 
+// IEEE 802, local experimental EtherTypes 1 and 2: from the first end to the second, and back.
+inline constexpr std::uint16_t frame_type_forth = 0x88b5;
+inline constexpr std::uint16_t frame_type_back = 0x88b6;
+
+/// Of Ethernet, from one end of a path to the other, for doors that write it themselves.
+class FrameHeader {
+ public:
+  FrameHeader(const Interface& interface, const Site& site) {
+    std::memcpy(&bytes_[6], interface.mac.data(), interface.mac.size());
+    const std::uint16_t type = htons(site.is_first ? frame_type_forth : frame_type_back);
+    std::memcpy(&bytes_[12], &type, sizeof type);
+  }
+  void set_peer(const MacAddress& mac) { std::memcpy(bytes_.data(), mac.data(), mac.size()); }
+
+  static constexpr std::size_t bytes = 14;
+  /// Write a frame with it; how long that is.
+  std::size_t write_before(std::span<const std::byte> message, std::byte* frame) const {
+    std::memcpy(frame, bytes_.data(), bytes);
+    std::memcpy(frame + bytes, message.data(), message.size());
+    return bytes + message.size();
+  }
+
+ private:
+  std::array<std::byte, bytes> bytes_{};
+};
+
 /// The part of a path's life that is not timed.
 class FrameSocket {
  public:
   /// Opened without a protocol, a packet socket receives nothing until it is bound to one.
-  FrameSocket(const Attachment& attachment, const Site& site)
-      : interface_(needed_interface(attachment)), socket_(open_socket(AF_PACKET, SOCK_DGRAM, 0, "AF_PACKET")) {
+  /// @param type SOCK_DGRAM, or SOCK_RAW for frames with their headers
+  FrameSocket(const Attachment& attachment, const Site& site, int type = SOCK_DGRAM)
+      : interface_(needed_interface(attachment)), socket_(open_socket(AF_PACKET, type, 0, "AF_PACKET")) {
     set_option(socket_, SOL_PACKET, PACKET_IGNORE_OUTGOING, 1, "PACKET_IGNORE_OUTGOING");
     enlarge_receive_buffer(socket_);
-    admit_only_token(socket_, site.token);
+    admit_only_token(socket_, site.token, type == SOCK_RAW ? FrameHeader::bytes : 0);
     sockaddr_ll own{};
     own.sll_family = AF_PACKET;
-    own.sll_protocol = htons(site.is_first ? type_back : type_forth);
+    own.sll_protocol = htons(site.is_first ? frame_type_back : frame_type_forth);
     own.sll_ifindex = interface_.index;
     if (bind(socket_.get(), reinterpret_cast<const sockaddr*>(&own), sizeof own) != 0) {
       fail_with_errno("bind(AF_PACKET, " + interface_.name + ")");
     }
     peer_ = own;
-    peer_.sll_protocol = htons(site.is_first ? type_forth : type_back);
+    peer_.sll_protocol = htons(site.is_first ? frame_type_forth : frame_type_back);
   }
   std::string address() const { return mac_text(interface_.mac); }
   void meet(std::string_view peer) {
@@ -47,13 +75,10 @@ class FrameSocket {
   }
   const Descriptor& socket() const { return socket_; }
   const sockaddr_ll& peer() const { return peer_; }
+  const Interface& interface() const { return interface_; }
   std::size_t mtu() const { return static_cast<std::size_t>(interface_.mtu); }
 
  private:
-  // IEEE 802, local experimental EtherTypes 1 and 2: from the first end to the second, and back.
-  static constexpr std::uint16_t type_forth = 0x88b5;
-  static constexpr std::uint16_t type_back = 0x88b6;
-
   Interface interface_;
   sockaddr_ll peer_{};
   Descriptor socket_;

@@ -101,6 +101,14 @@ concept PolledTransport = Transport<T> && requires(T path, std::span<const std::
   { path.has_full_interface() } -> std::same_as<bool>;
 };
 
+/// A transport that sends several messages by one call: queue() takes a message as send() does, but may keep it until
+/// send_queued(), with which who queues ends.
+template <class T>
+concept QueueingTransport = Transport<T> && requires(T path, std::span<const std::byte> out) {
+  path.queue(out);
+  path.send_queued();
+};
+
 /// A byte stream that one thread can drive on many paths. abandon() lets go of everything that is still under way when
 /// the path is closed; it cannot be used again.
 template <class T>

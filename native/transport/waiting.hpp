@@ -3,6 +3,7 @@
 // calls rely on a Watchdog that interrupts them.
 #pragma once
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <time.h>
@@ -47,6 +48,32 @@ inline ssize_t wait_for(std::uint64_t bound_ns, std::string_view call, Attempt a
       if (calls % calls_per_look == 0 && patience.is_over(bound_ns)) return -1;
     }
   }
+}
+
+/// Whether ppoll(2) has told that there is something to read; where it was interrupted or the socket has failed, errno
+/// says so.
+inline bool has_slept_until_readable(int descriptor) {
+  pollfd wanted{descriptor, POLLIN, 0};
+  if (ppoll(&wanted, 1, nullptr, nullptr) < 0) return false;  // a preloaded poll() is for MPI's own loops
+  if ((wanted.revents & POLLERR) == 0) [[likely]]
+    return true;
+  int error = 0;
+  socklen_t size = sizeof error;
+  getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &size);
+  errno = error != 0 ? error : EIO;
+  return false;
+}
+
+/// As wait_for() over a ring that the kernel shares: `take()` looks into it, and gives -1 with EAGAIN where it is
+/// empty.
+template <Receive mode, class Take>
+inline ssize_t wait_on_ring(std::uint64_t bound_ns, std::string_view call, int descriptor, Take take) {
+  return wait_for<mode>(bound_ns, call, [&](int flags) {
+    for (;;) {
+      const ssize_t size = take();
+      if (size >= 0 || flags == MSG_DONTWAIT || !has_slept_until_readable(descriptor)) return size;
+    }
+  });
 }
 
 /// Call `attempt()` until the layer has taken something; how much. A full queue of the interface (ENOBUFS) is waited

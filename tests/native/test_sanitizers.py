@@ -52,6 +52,9 @@ OPEN_LAYERS = [Layer.MEMORY, Layer.UDP, Layer.TCP, Layer.MPI]
 """Those that need no privileges."""
 
 NOT_ONLY_MPI = [pattern for pattern, facts in PATTERNS.items() if facts.layers != (Layer.MPI,)]
+AF_XDP = ("xdp", "xdp-native")
+"""Doors that one rank at an interface can have, and only root."""
+
 LACK = why_it_cannot_run()
 ATM = {"payload_bytes": 48, "cell_bytes": 53}
 
@@ -99,12 +102,15 @@ def variations(facts: PatternFacts, layer: Layer) -> list[dict[str, str | int | 
     return [one for one in varied if why_impossible(layer, facts.pattern, one) is None]
 
 
-def cells(layers: Sequence[Layer], patterns: Sequence[Pattern] = tuple(Pattern)) -> list[PlanProbe]:
-    """Every pattern through every door into those layers, in every way that its receivers can wait."""
+def cells(
+    layers: Sequence[Layer], patterns: Sequence[Pattern] = tuple(Pattern), *, af_xdp: bool = False
+) -> list[PlanProbe]:
+    """Every pattern through every door into those layers, in every way that its receivers can wait; `af_xdp` or the others."""
     facts_of_all = [PATTERNS[pattern] for pattern in patterns if PATTERNS[pattern].family is not Family.WORKLOAD]
     asked = [
         (facts, layer, way, {**parameters, "door": door})
         for layer, door, ways in doors()
+        if (door in AF_XDP) == af_xdp
         for facts in facts_of_all
         if layer in layers and why_impossible(layer, facts.pattern, {}) is None
         for number, way in enumerate(ways)
@@ -246,6 +252,19 @@ def test_every_pattern_between_nodes_of_a_lab(tmp_path: Path, monkeypatch: pytes
         (switch,) = launcher.switches().values()
     assert len({rank.host for rank in outcome.header.ranks}) == RANKS
     assert sum(port["sent_frames"] for port in switch["ports"]) > len(probes)
+
+
+@pytest.mark.lab
+@pytest.mark.mpi
+@pytest.mark.timeout(LIMIT_S + 60)
+@pytest.mark.skipif(not IS_ROOT, reason="eBPF programs are loaded by root alone")
+@pytest.mark.usefixtures("sanitized")
+def test_every_pattern_through_af_xdp_between_nodes_of_a_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Both modes in one launch, in which they take turns at the interface. Two ranks on one interface are refused."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    probes = cells([Layer.FRAME], af_xdp=True)
+    with lab_of(RANKS) as lab:
+        check_measured(LabLauncher(lab, find_starter(), yield_library()), lab.testbed().fabrics[0], probes, tmp_path)
 
 
 def flood_and_ask(rig: SwitchRig) -> None:

@@ -41,16 +41,16 @@ Sweep = Mapping[str, Value | tuple[Value, ...]]
 """What people write: a value, or a list of values that each get a cell."""
 
 
-DOOR = "door"
-"""Which way into its layer a cell takes. Any pattern has it; the measurer knows which there are, and refuses others."""
+OF_ANY_PATTERN = {"door": "a way into the layer", "memory": "a kind of memory that messages lie in"}
+"""Parameters that every pattern has, and what they name; the measurer knows which there are, and refuses others."""
 
 
 def check_parameters(pattern: Pattern, parameters: Sweep) -> None:
     """Raise ValueError for a parameter that the pattern does not have, or a value that it cannot take."""
     known = PATTERNS[pattern].parameters
     for name, values in parameters.items():
-        if name == DOOR:
-            _check_door(values)
+        if name in OF_ANY_PATTERN:
+            _check_names(name, values)
             continue
         if name not in known:
             there = f"it has {', '.join(known)}" if known else "it has none"
@@ -61,9 +61,10 @@ def check_parameters(pattern: Pattern, parameters: Sweep) -> None:
             _check_value(name, known[name], value)
 
 
-def _check_door(values: Value | tuple[Value, ...]) -> None:
+def _check_names(parameter: str, values: Value | tuple[Value, ...]) -> None:
     if values == () or not all(isinstance(value, str) and value for value in as_list(values)):
-        raise ValueError(f"parameters.{DOOR}: found {values!r}, needed the name of a way into the layer, or several")
+        what = OF_ANY_PATTERN[parameter]
+        raise ValueError(f"parameters.{parameter}: found {values!r}, needed the name of {what}, or several")
 
 
 def _check_value(name: str, parameter: Parameter, value: Value) -> None:

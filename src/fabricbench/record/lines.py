@@ -228,9 +228,10 @@ class CellEnd(Model):
     missed: int = 0
     values: dict[str, float] = {}
     """What else the pattern found: `pure_ns`, `compute_ns`, `overlap` of a non-blocking call, say. Of a layer with sockets also the
-    least that a rank was granted of SO_RCVBUF and SO_SNDBUF, `receive_buffer_bytes` and `send_buffer_bytes`. Of a cell that needs
-    clocks that agree, `clock_error_ns` bounds how far those of any two ranks were apart when it ended, and `clock_shift_ns` is
-    how far the points after it lie off the line before it, of which `clock_shift_noise_ns` may be chance."""
+    least that a rank was granted of SO_RCVBUF and SO_SNDBUF, `receive_buffer_bytes` and `send_buffer_bytes`; of a cell whose
+    messages lie in huge pages, the least of a message that does, `huge_page_buffer_bytes`. Of a cell that needs clocks that agree,
+    `clock_error_ns` bounds how far those of any two ranks were apart when it ended, and `clock_shift_ns` is how far the points
+    after it lie off the line before it, of which `clock_shift_noise_ns` may be chance."""
     interfaces: dict[str, InterfaceBytes] = {}
     begin_unix_ns: int | None = None
     """When it was measured, warm-up included, by the clock of the host of ranks[0]; None of earlier versions."""

@@ -27,7 +27,8 @@ struct Check {
   std::string name;  // "zeta", "residual 3", "checksum 2 re"
   double found = 0;
   double expected = 0;
-  double tolerance = 0;  // relative; 0 asks for the same number
+  double tolerance = 0;   // relative; 0 asks for the same number
+  bool is_limit = false;  // `expected` is what must not be reached, a residual's threshold say; there is no tolerance
   bool holds() const;
 };
 
@@ -41,6 +42,8 @@ struct Result {
   int iterations = 0;
   std::vector<Check> checks;
   std::uint64_t fingerprint = 0;  // of the bits of the result: the same inputs on as many ranks give the same
+  std::vector<std::pair<std::string, double>> values{};      // further numbers: {"gflops", 41.2}
+  std::vector<std::pair<std::string, std::string>> facts{};  // what it computed with: {"BLAS", "OpenBLAS 0.3.34"}
 };
 
 /// A number or a word that a problem is told by: {"n", 1000}, {"class", "A"}.
@@ -81,6 +84,9 @@ class Arguments {
   /// A whole number within these bounds, `otherwise` where the option is not given.
   std::int64_t number(std::string_view option, std::int64_t smallest, std::int64_t largest,
                       std::int64_t otherwise) const;
+  /// Whatever was given, a path say.
+  std::string_view text(std::string_view option, std::string_view otherwise) const;
+  bool has(std::string_view option) const { return find(option).has_value(); }
 
  private:
   std::optional<std::string_view> find(std::string_view option) const;

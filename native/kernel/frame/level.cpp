@@ -30,7 +30,7 @@ constexpr std::array<Level, 0> levels{};
 #endif
 
 /// Whether this program is the one that people start, of a family with several levels.
-bool is_baseline() { return !levels.empty() && compiled_level == levels.back().name; }
+bool is_baseline() { return !has_one_level && !levels.empty() && compiled_level == levels.back().name; }
 
 const Level* find_level(std::string_view name) {
   const auto found = std::ranges::find(levels, name, &Level::name);
@@ -76,6 +76,7 @@ std::optional<std::string> take_level(char** argv) {
   if (const Level* own = find_level(compiled_level); own != nullptr && !own->is_supported()) {
     return "this program is compiled for " + std::string(compiled_level) + ", which this processor lacks";
   }
+  if (has_one_level) return std::nullopt;
   const char* value = std::getenv(level_variable);
   if (value != nullptr && *value != '\0') return follow(value, argv);
   if (!is_baseline()) return std::nullopt;

@@ -14,6 +14,9 @@ namespace fabricbench::kernel {
 /// Of the program that this is linked into, as CMake compiled it: "x86-64-v3", "native", on other families "aarch64".
 extern const std::string_view compiled_level;
 
+/// Whether there is no other build of this program: whatever level is asked for, it runs as it is.
+extern const bool has_one_level;
+
 /// Holds all nodes to one level, so that they compute alike: the environment variable with its name.
 inline constexpr const char* level_variable = "FABRICBENCH_PROCESSOR_LEVEL";
 

@@ -122,6 +122,10 @@ std::int64_t Arguments::number(std::string_view option, std::int64_t smallest, s
   return found ? parse_number(option, *found, smallest, largest) : otherwise;
 }
 
+std::string_view Arguments::text(std::string_view option, std::string_view otherwise) const {
+  return find(option).value_or(otherwise);
+}
+
 Options parse_options(const Program& program, std::span<char* const> words) {
   Options options;
   for (std::size_t i = 0; i < words.size(); ++i) {

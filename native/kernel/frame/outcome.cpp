@@ -28,6 +28,11 @@ std::string bytes_text(double bytes) {
 constexpr std::size_t most_right_checks = 16;
 
 void print_check(std::FILE* out, const Check& check) {
+  if (check.is_limit) {
+    std::fprintf(out, "    %-24s %-22.15g must be less than %-22.15g %s\n", check.name.c_str(), check.found,
+                 check.expected, check.holds() ? "ok" : "WRONG");
+    return;
+  }
   std::array<char, 32> tolerance{"exactly"};
   if (check.tolerance > 0) std::snprintf(tolerance.data(), tolerance.size(), "within %.0e", check.tolerance);
   std::fprintf(out, "    %-24s %-22.15g expected %-22.15g %-14s %s\n", check.name.c_str(), check.found, check.expected,
@@ -105,6 +110,7 @@ Line checks_of(const Result& result) {
                       {"expected", check.expected},
                       {"tolerance", check.tolerance},
                       {"holds", check.holds()}});
+    if (check.is_limit) checks.back()["is_limit"] = true;
   }
   return checks;
 }
@@ -180,8 +186,9 @@ std::string levels_text(const std::vector<std::string>& levels) {
 }  // namespace
 
 bool Check::holds() const {
+  if (is_limit) return found < expected;  // false for not-a-number, as below
   if (tolerance == 0) return found == expected;
-  return std::abs(found - expected) <= tolerance * std::abs(expected);  // false for not-a-number
+  return std::abs(found - expected) <= tolerance * std::abs(expected);
 }
 
 std::string label_of(const Problem& problem) {
@@ -219,7 +226,9 @@ void print_result(std::FILE* out, const Subject& subject, const Result& result, 
   std::fprintf(out, "  time          %.6f s\n", result.seconds);
   std::fprintf(out, "  rate          %.2f Mop/s, %.2f a process (by the official count: %s)\n", mops_total(result),
                mops_total(result) / static_cast<double>(ranks), result.operation_unit.c_str());
+  for (const auto& [what, value] : result.values) std::fprintf(out, "  %-13s %.6g\n", what.c_str(), value);
   std::fprintf(out, "  compiled for  %s\n", levels_text(subject.levels).c_str());
+  for (const auto& [what, fact] : result.facts) std::fprintf(out, "  %-13s %s\n", what.c_str(), fact.c_str());
   print_checks(out, result);
   print_split(out, profile);
   print_calls(out, profile);
@@ -253,19 +262,22 @@ void Record::write_header(const Subject& subject, const std::vector<nlohmann::js
 
 void Record::write_run(const Result& result, const Profile& profile) {
   const double mops = mops_total(result);
-  file_.add({{"type", "kernel_run"},
-             {"repetition", runs_},
-             {"size", result.size},
-             {"iterations", result.iterations},
-             {"seconds", result.seconds},
-             {"operations", result.operations},
-             {"operation_unit", result.operation_unit},
-             {"mops_total", mops},
-             {"mops_per_process", mops / static_cast<double>(profile.ranks.size())},
-             {"verified", is_verified(result)},
-             {"checks", checks_of(result)},
-             {"fingerprint", hexadecimal(result.fingerprint)},
-             {"profile", profile_line(profile)}});
+  Line line{{"type", "kernel_run"},
+            {"repetition", runs_},
+            {"size", result.size},
+            {"iterations", result.iterations},
+            {"seconds", result.seconds},
+            {"operations", result.operations},
+            {"operation_unit", result.operation_unit},
+            {"mops_total", mops},
+            {"mops_per_process", mops / static_cast<double>(profile.ranks.size())},
+            {"verified", is_verified(result)},
+            {"checks", checks_of(result)},
+            {"fingerprint", hexadecimal(result.fingerprint)},
+            {"profile", profile_line(profile)}};
+  for (const auto& [name, value] : result.values) line["values"][name] = value;
+  for (const auto& [name, fact] : result.facts) line["facts"][name] = fact;
+  file_.add(line);
   file_.flush();
   runs_ += 1;
   verified_ += is_verified(result) ? 1 : 0;

@@ -6,7 +6,7 @@
 //
 // Bytes are those that a rank hands to MPI for other ranks, each once: what a collective operation means and not what
 // an algorithm makes of it. A broadcast counts at its root, a reduction at all others, an all-to-all as a message for
-// each of them. A rank alone sends nothing.
+// each of them, a one-sided access at the rank that makes it, whichever way its bytes go. A rank alone sends nothing.
 #pragma once
 
 #include <mpi.h>
@@ -25,7 +25,7 @@ namespace fabricbench::kernel {
 
 /// Every call that is counted. One that is not here fails to compile in profile_calls.cpp; a test compares the list
 /// with what the kernels call.
-inline constexpr std::array<std::string_view, 43> counted_calls{"MPI_Allgather",
+inline constexpr std::array<std::string_view, 48> counted_calls{"MPI_Allgather",
                                                                 "MPI_Allgatherv",
                                                                 "MPI_Allreduce",
                                                                 "MPI_Alltoall",
@@ -34,8 +34,10 @@ inline constexpr std::array<std::string_view, 43> counted_calls{"MPI_Allgather",
                                                                 "MPI_Barrier",
                                                                 "MPI_Bcast",
                                                                 "MPI_Exscan",
+                                                                "MPI_Fetch_and_op",
                                                                 "MPI_Gather",
                                                                 "MPI_Gatherv",
+                                                                "MPI_Get",
                                                                 "MPI_Iallgather",
                                                                 "MPI_Iallreduce",
                                                                 "MPI_Ialltoall",
@@ -48,6 +50,7 @@ inline constexpr std::array<std::string_view, 43> counted_calls{"MPI_Allgather",
                                                                 "MPI_Isend",
                                                                 "MPI_Issend",
                                                                 "MPI_Probe",
+                                                                "MPI_Put",
                                                                 "MPI_Recv",
                                                                 "MPI_Reduce",
                                                                 "MPI_Reduce_scatter",
@@ -67,7 +70,9 @@ inline constexpr std::array<std::string_view, 43> counted_calls{"MPI_Allgather",
                                                                 "MPI_Wait",
                                                                 "MPI_Waitall",
                                                                 "MPI_Waitany",
-                                                                "MPI_Waitsome"};
+                                                                "MPI_Waitsome",
+                                                                "MPI_Win_flush",
+                                                                "MPI_Win_flush_all"};
 
 /// A bin for no bytes, then one for each power of two: bin k holds sizes from 2^(k-1) to 2^k - 1.
 inline constexpr std::size_t size_bins = 65;

@@ -129,6 +129,18 @@ std::uint64_t sum_of_others(const int* sizes, MPI_Comm communicator) {
   return sum;
 }
 
+/// One access of another rank's window.
+auto access(int count, MPI_Datatype type, int to, MPI_Win window) {
+  return [=](Tally tally) {
+    MPI_Group group = MPI_GROUP_NULL;
+    int self = 0;
+    PMPI_Win_get_group(window, &group);
+    PMPI_Group_rank(group, &self);
+    PMPI_Group_free(&group);
+    if (to != MPI_PROC_NULL && to != self) tally.messages(1, bytes_of(count, type));
+  };
+}
+
 }  // namespace
 
 extern "C" {
@@ -354,5 +366,27 @@ int MPI_Reduce_scatter_block(const void* out, void* in, int count, MPI_Datatype 
   };
   return counted(call("MPI_Reduce_scatter_block"), sent,
                  [&] { return PMPI_Reduce_scatter_block(out, in, count, type, op, comm); });
+}
+// Windows. An access is counted where it begins.
+
+int MPI_Get(void* in, int in_count, MPI_Datatype in_type, int from, MPI_Aint offset, int count, MPI_Datatype type,
+            MPI_Win window) {
+  return counted(call("MPI_Get"), access(count, type, from, window),
+                 [&] { return PMPI_Get(in, in_count, in_type, from, offset, count, type, window); });
+}
+int MPI_Put(const void* out, int out_count, MPI_Datatype out_type, int to, MPI_Aint offset, int count,
+            MPI_Datatype type, MPI_Win window) {
+  return counted(call("MPI_Put"), access(count, type, to, window),
+                 [&] { return PMPI_Put(out, out_count, out_type, to, offset, count, type, window); });
+}
+int MPI_Fetch_and_op(const void* out, void* in, MPI_Datatype type, int to, MPI_Aint offset, MPI_Op op, MPI_Win window) {
+  return counted(call("MPI_Fetch_and_op"), access(1, type, to, window),
+                 [&] { return PMPI_Fetch_and_op(out, in, type, to, offset, op, window); });
+}
+int MPI_Win_flush(int to, MPI_Win window) {
+  return counted(call("MPI_Win_flush"), nothing, [&] { return PMPI_Win_flush(to, window); });
+}
+int MPI_Win_flush_all(MPI_Win window) {
+  return counted(call("MPI_Win_flush_all"), nothing, [&] { return PMPI_Win_flush_all(window); });
 }
 }

@@ -15,7 +15,7 @@
 
 #include <cstddef>
 
-#include "kernel/npb/buffer.hpp"
+#include "kernel/frame/buffer.hpp"
 #include "kernel/npb/cg_matrix.hpp"
 
 namespace fabricbench::npb {

@@ -4,9 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernel/npb/buffer.hpp"
+#include "kernel/frame/buffer.hpp"
 
 namespace fabricbench::npb {
+
+using kernel::Buffer;
 
 /// What the matrix is made of; its order is `rows`.
 struct CgMatrix {

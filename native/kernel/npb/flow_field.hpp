@@ -7,11 +7,13 @@
 #include <array>
 #include <cstddef>
 
-#include "kernel/npb/buffer.hpp"
+#include "kernel/frame/buffer.hpp"
 #include "kernel/npb/lanes.hpp"
 #include "kernel/npb/navier_stokes.hpp"
 
 namespace fabricbench::npb::navier_stokes {
+
+using kernel::Buffer;
 
 inline constexpr int ghosts = 2;
 

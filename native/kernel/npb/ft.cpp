@@ -17,12 +17,12 @@
 #include <utility>
 #include <vector>
 
-#include "kernel/npb/buffer.hpp"
-#include "kernel/npb/fft.hpp"
+#include "kernel/frame/buffer.hpp"
 #include "kernel/npb/ft_layout.hpp"
 #include "kernel/npb/lanes.hpp"
 #include "kernel/npb/npb.hpp"
 #include "kernel/npb/random.hpp"
+#include "kernel/simd/fft.hpp"
 
 namespace fabricbench::npb {
 

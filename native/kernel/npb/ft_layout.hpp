@@ -16,21 +16,16 @@
 #include <optional>
 #include <vector>
 
-#include "kernel/npb/buffer.hpp"
-#include "kernel/npb/fft.hpp"
+#include "kernel/frame/buffer.hpp"
+#include "kernel/frame/share.hpp"
+#include "kernel/npb/lanes.hpp"
+#include "kernel/simd/fft.hpp"
 
 namespace fabricbench::npb::fourier {
 
-/// A part of a range, end excluded.
-struct Share {
-  std::size_t begin;
-  std::size_t end;
-  std::size_t count() const { return end - begin; }
-};
-
-inline Share share(std::size_t total, std::size_t parts, std::size_t index) {
-  return {total * index / parts, total * (index + 1) / parts};
-}
+using kernel::Buffer;
+using kernel::share;
+using kernel::Share;
 
 /// z_ranks and x_ranks; nothing if the size has too few points for that many ranks.
 std::optional<std::array<std::size_t, 2>> rank_grid(const std::array<std::size_t, 3>& size, std::size_t ranks);

@@ -9,10 +9,12 @@
 #include <span>
 #include <vector>
 
-#include "kernel/npb/buffer.hpp"
+#include "kernel/frame/buffer.hpp"
 #include "kernel/npb/is_streams.hpp"
 
 namespace fabricbench::npb {
+
+using kernel::Buffer;
 
 inline constexpr std::size_t is_test_keys = 5;
 

@@ -15,11 +15,13 @@
 #include <cstddef>
 #include <optional>
 
-#include "kernel/npb/buffer.hpp"
+#include "kernel/frame/buffer.hpp"
 #include "kernel/npb/lanes.hpp"
 #include "kernel/npb/navier_stokes.hpp"
 
 namespace fabricbench::npb::ssor {
+
+using kernel::Buffer;
 
 using navier_stokes::components;
 

@@ -7,10 +7,12 @@
 #include <array>
 #include <cstddef>
 
-#include "kernel/npb/buffer.hpp"
+#include "kernel/frame/buffer.hpp"
 #include "kernel/npb/lanes.hpp"
 
 namespace fabricbench::npb::multigrid {
+
+using kernel::Buffer;
 
 /// Ghost layers of a field. Two, so that a rank computes the residual next to its border itself: one exchange less per
 /// sweep for a few points computed twice.

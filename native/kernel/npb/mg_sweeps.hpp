@@ -6,7 +6,7 @@
 #include <array>
 #include <cstddef>
 
-#include "kernel/npb/buffer.hpp"
+#include "kernel/frame/buffer.hpp"
 #include "kernel/npb/mg_grid.hpp"
 
 namespace fabricbench::npb::multigrid {

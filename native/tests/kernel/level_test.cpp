@@ -7,6 +7,7 @@
 namespace fabricbench::kernel {
 
 constinit const std::string_view compiled_level = "native";  // a program of one level: it never becomes another
+constinit const bool has_one_level = false;
 
 namespace {
 

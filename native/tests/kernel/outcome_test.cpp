@@ -31,6 +31,16 @@ TEST(KernelOutcome, IsWrongWhereANumberIsNone) {
   EXPECT_EQ(after(Exit::verified, result_with(std::numeric_limits<double>::infinity())), Exit::wrong);
 }
 
+TEST(KernelOutcome, IsWrongWhereALimitIsReached) {
+  Result result;
+  result.checks = {{"residual", 15.9, 16, 0, true}};
+  EXPECT_TRUE(is_verified(result));
+  for (const double found : {16.0, 1e9, std::numeric_limits<double>::quiet_NaN()}) {
+    result.checks[0].found = found;
+    EXPECT_FALSE(is_verified(result));
+  }
+}
+
 TEST(KernelOutcome, IsWrongWhereNothingWasChecked) { EXPECT_EQ(after(Exit::verified, Result{}), Exit::wrong); }
 
 TEST(KernelOutcome, IsNotMadeGoodByLaterRuns) {

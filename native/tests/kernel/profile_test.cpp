@@ -103,6 +103,33 @@ TEST_F(Profiling, CountsACollectiveWithWhatARankHandsOverForOthers) {
   EXPECT_EQ(messages(bin_of_16), others);
 }
 
+TEST_F(Profiling, CountsAOneSidedAccessAtTheRankThatMakesIt) {
+  const int next = (rank + 1) % size;
+  std::int64_t* memory = nullptr;
+  MPI_Win window = MPI_WIN_NULL;
+  MPI_Win_allocate(4 * sizeof *memory, sizeof *memory, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
+  MPI_Win_lock_all(0, window);
+  const std::array<std::int64_t, 2> out{};
+  std::array<std::int64_t, 2> in{};
+  TimedSection section(MPI_COMM_WORLD);
+  MPI_Get(in.data(), 2, MPI_INT64_T, next, 0, 2, MPI_INT64_T, window);
+  MPI_Get(in.data(), 2, MPI_INT64_T, rank, 0, 2, MPI_INT64_T, window);
+  MPI_Win_flush_all(window);
+  MPI_Put(out.data(), 1, MPI_INT64_T, next, 2, 1, MPI_INT64_T, window);
+  MPI_Fetch_and_op(out.data(), in.data(), MPI_INT64_T, next, 3, MPI_SUM, window);
+  MPI_Win_flush(next, window);
+  section.end();
+  MPI_Win_unlock_all(window);
+  MPI_Win_free(&window);
+  EXPECT_EQ(total("MPI_Get").number, 2U);
+  EXPECT_EQ(total("MPI_Get").bytes, is_alone() ? 0U : 16U);
+  EXPECT_EQ(total("MPI_Put").bytes, is_alone() ? 0U : 8U);
+  EXPECT_EQ(total("MPI_Fetch_and_op").bytes, is_alone() ? 0U : 8U);
+  EXPECT_EQ(total("MPI_Win_flush").number + total("MPI_Win_flush_all").number, 2U);
+  EXPECT_EQ(messages(bin_of_8), is_alone() ? 0U : 2U);
+  EXPECT_EQ(messages(bin_of_16), is_alone() ? 0U : 1U);
+}
+
 TEST_F(Profiling, CountsMessagesOfUnequalSizesOneByOne) {
   std::vector<int> out(static_cast<std::size_t>(size));
   std::vector<int> offsets(out.size());

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <cstdlib>
@@ -11,7 +12,14 @@
 #include <new>
 #include <type_traits>
 
-namespace fabricbench::npb {
+namespace fabricbench::kernel {
+
+/// Throw std::bad_alloc for what no machine of this size holds, before it is asked for: systems that promise more than
+/// they have would end us later.
+inline void refuse_more_than_the_machine_has(double bytes) {
+  const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  if (bytes > memory) throw std::bad_alloc();
+}
 
 template <class T>
 class Buffer {
@@ -19,12 +27,14 @@ class Buffer {
 
  public:
   Buffer() = default;
+  /// Throws std::bad_alloc.
   explicit Buffer(std::size_t size) : size_(size) {
     constexpr std::size_t cache_line = 64;
     constexpr std::size_t huge_page = std::size_t{2} << 20U;
     const std::size_t alignment = size * sizeof(T) >= huge_page ? huge_page : cache_line;
     const std::size_t bytes = (size * sizeof(T) + alignment - 1) / alignment * alignment;
     if (bytes == 0) return;
+    refuse_more_than_the_machine_has(static_cast<double>(size) * sizeof(T));
     data_.reset(static_cast<T*>(std::aligned_alloc(alignment, bytes)));
     if (!data_) throw std::bad_alloc();
     if (alignment == huge_page) madvise(data_.get(), bytes, MADV_HUGEPAGE);  // advice: refused is as good as not given
@@ -44,4 +54,4 @@ class Buffer {
   std::size_t size_ = 0;
 };
 
-}  // namespace fabricbench::npb
+}  // namespace fabricbench::kernel

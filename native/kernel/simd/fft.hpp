@@ -1,16 +1,16 @@
 // The discrete Fourier transform of as many complex lines at once as a vector has lanes: X_k = sum over j of
-// x_j exp(-2 pi i j k / n) for n = 2^m >= 16. Stockham's form, which needs no reordering: passes of radix 4, and a last
-// one of radix 8 where m is odd. For the inverse, without its factor 1/n, let load and store swap real and imaginary.
+// x_j exp(-2 pi i j k / n) for n = 2^a 3^b 5^c. Stockham's form, which needs no reordering: passes of radix 4 and of
+// the odd factors, and a last one of radix 4 or 8 without roots. For the inverse, without its factor 1/n, let load and
+// store swap real and imaginary.
 #pragma once
 
 #include <array>
 #include <cstddef>
-#include <utility>
 #include <vector>
 
-#include "kernel/npb/lanes.hpp"
+#include "kernel/simd/lanes.hpp"
 
-namespace fabricbench::npb {
+namespace fabricbench::simd {
 
 /// The same point of several lines.
 struct ComplexLanes {
@@ -29,14 +29,19 @@ inline void store_complex(double* to, const ComplexLanes& value) {
 
 inline ComplexLanes operator+(const ComplexLanes& a, const ComplexLanes& b) { return {a.re + b.re, a.im + b.im}; }
 inline ComplexLanes operator-(const ComplexLanes& a, const ComplexLanes& b) { return {a.re - b.re, a.im - b.im}; }
+inline ComplexLanes operator*(double factor, const ComplexLanes& a) { return {factor * a.re, factor * a.im}; }
 inline ComplexLanes times_i(const ComplexLanes& a) { return {-a.im, a.re}; }
 inline ComplexLanes swapped(const ComplexLanes& a) { return {a.im, a.re}; }
 
 /// exp(-2 pi i k / n), correctly rounded but for the last bit: the angle is reduced exactly to an eighth of a turn.
 std::array<double, 2> unit_root(std::size_t k, std::size_t n);
 
+/// Whether n has no other prime factors than 2, 3 and 5.
+bool has_transform(std::size_t n);
+
 class Fft {
  public:
+  /// Of a size that has_transform().
   explicit Fft(std::size_t size);
   std::size_t size() const { return size_; }
 
@@ -48,21 +53,34 @@ class Fft {
   void operator()(const Load& load_point, const Store& store_point, double* scratch) const;
 
  private:
-  /// The powers 1, 2, 3 of a root.
-  struct Twiddles {
-    std::array<double, 2> one, two, three;
+  using Root = std::array<double, 2>;
+
+  /// All sizes begin with a pass over what is loaded and end with one that stores, which are compiled for each caller:
+  /// of radix 4, or 8 at the end, where the size has such factors, else copies. What lies between is in fft.cpp.
+  enum class Ends { copy, radix4, radix8 };
+  struct Pass {
+    std::size_t radix = 0;
+    std::size_t sections = 0;
+    std::vector<Root> roots;  // the powers 1 to radix - 1 of a root, for each section
   };
 
+  /// From `from` to the other half of the scratch memory and back; where the points are afterwards.
+  double* middle_passes(double* from, double* to) const;
+
   template <class Load, class Store>
-  static void pass4(std::size_t sections, std::size_t stride, const Twiddles* twiddles, const Load& load_point,
+  static void pass4(std::size_t sections, std::size_t stride, const Root* roots, const Load& load_point,
                     const Store& store_point);
+  template <int radix>
+  static void odd_pass(std::size_t sections, std::size_t stride, const Root* roots, const double* from, double* to);
   template <class Load, class Store>
   static void last_pass4(std::size_t stride, const Load& load_point, const Store& store_point);
   template <class Load, class Store>
   static void last_pass8(std::size_t stride, const Load& load_point, const Store& store_point);
 
   std::size_t size_;
-  std::vector<std::vector<Twiddles>> passes_;  // all but the last, which has only roots that are constants
+  Ends begin_ = Ends::copy;
+  Ends end_ = Ends::copy;
+  std::vector<Pass> passes_;  // all but the last one of radix 4 or 8, which has only roots that are constants
 };
 
 namespace fft_detail {
@@ -98,11 +116,13 @@ struct ToScratch {
 }  // namespace fft_detail
 
 template <class Load, class Store>
-void Fft::pass4(std::size_t sections, std::size_t stride, const Twiddles* twiddles, const Load& load_point,
+void Fft::pass4(std::size_t sections, std::size_t stride, const Root* roots, const Load& load_point,
                 const Store& store_point) {
   const std::size_t quarter = sections * stride;
   for (std::size_t section = 0; section < sections; ++section) {
-    const Twiddles root = twiddles[section];
+    const Root one = roots[3 * section];
+    const Root two = roots[3 * section + 1];
+    const Root three = roots[3 * section + 2];
     for (std::size_t i = 0; i < stride; ++i) {
       const std::size_t from = section * stride + i;
       ComplexLanes a = load_point(from);
@@ -112,9 +132,9 @@ void Fft::pass4(std::size_t sections, std::size_t stride, const Twiddles* twiddl
       fft_detail::butterfly4(a, b, c, d);
       const std::size_t to = 4 * section * stride + i;
       store_point(to, a);
-      store_point(to + stride, fft_detail::multiply(b, root.one));
-      store_point(to + 2 * stride, fft_detail::multiply(c, root.two));
-      store_point(to + 3 * stride, fft_detail::multiply(d, root.three));
+      store_point(to + stride, fft_detail::multiply(b, one));
+      store_point(to + 2 * stride, fft_detail::multiply(c, two));
+      store_point(to + 3 * stride, fft_detail::multiply(d, three));
     }
   }
 }
@@ -169,19 +189,20 @@ void Fft::last_pass8(std::size_t stride, const Load& load_point, const Store& st
 
 template <class Load, class Store>
 void Fft::operator()(const Load& load_point, const Store& store_point, double* scratch) const {
-  double* from = scratch;
-  double* to = scratch + size_ * complex_lanes_size;
-  pass4(size_ / 4, 1, passes_[0].data(), load_point, fft_detail::ToScratch{from});
-  std::size_t stride = 4;
-  for (std::size_t pass = 1; pass < passes_.size(); ++pass, stride *= 4) {
-    pass4(size_ / stride / 4, stride, passes_[pass].data(), fft_detail::FromScratch{from}, fft_detail::ToScratch{to});
-    std::swap(from, to);
-  }
-  if (size_ / stride == 4) {
-    last_pass4(stride, fft_detail::FromScratch{from}, store_point);
+  double* const other = scratch + size_ * complex_lanes_size;
+  if (begin_ == Ends::radix4) {
+    pass4(size_ / 4, 1, passes_.front().roots.data(), load_point, fft_detail::ToScratch{scratch});
   } else {
-    last_pass8(stride, fft_detail::FromScratch{from}, store_point);
+    for (std::size_t i = 0; i < size_; ++i) store_complex(scratch + i * complex_lanes_size, load_point(i));
+  }
+  const fft_detail::FromScratch from{middle_passes(scratch, other)};
+  if (end_ == Ends::radix4) {
+    last_pass4(size_ / 4, from, store_point);
+  } else if (end_ == Ends::radix8) {
+    last_pass8(size_ / 8, from, store_point);
+  } else {
+    for (std::size_t i = 0; i < size_; ++i) store_point(i, from(i));
   }
 }
 
-}  // namespace fabricbench::npb
+}  // namespace fabricbench::simd

@@ -9,7 +9,7 @@
 
 namespace fabricbench {
 
-enum class Layer { memory, frame, ip, udp, tcp, mpi };
+enum class Layer { memory, frame, ip, udp, tcp, rdma, mpi };
 enum class Receive { blocking, polling, library };
 enum class StopReason { width, time, count };
 enum class FailureCode { permission, unsupported, unreachable, timeout, corrupted, error };
@@ -17,7 +17,7 @@ enum class FailureCode { permission, unsupported, unreachable, timeout, corrupte
 template <class Enum>
 inline constexpr std::array<std::string_view, 0> names_of{};
 template <>
-inline constexpr std::array<std::string_view, 6> names_of<Layer>{"memory", "frame", "ip", "udp", "tcp", "mpi"};
+inline constexpr std::array<std::string_view, 7> names_of<Layer>{"memory", "frame", "ip", "udp", "tcp", "rdma", "mpi"};
 template <>
 inline constexpr std::array<std::string_view, 3> names_of<Receive>{"blocking", "polling", "library"};
 template <>

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -164,12 +165,15 @@ Line line_through(const std::vector<OffsetPoint>& points, double shortest_ns) {
 
 }  // namespace
 
-std::string clock_identity() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
+std::string clock_identity(const std::string& proc) {
+  std::ifstream file(proc + "/sys/kernel/random/boot_id");
   std::string boot;
+  if (!(file >> boot)) return {};
   std::array<char, 64> space{};
-  if (!(file >> boot) || readlink("/proc/self/ns/time", space.data(), space.size() - 1) < 0) return {};
-  return boot + " " + space.data();
+  if (readlink((proc + "/self/ns/time").c_str(), space.data(), space.size() - 1) >= 0) return boot + " " + space.data();
+  // A kernel without namespaces of time has the others, and one clock.
+  const bool has_none = errno == ENOENT && access((proc + "/self/ns").c_str(), X_OK) == 0;
+  return has_none ? boot : std::string();
 }
 
 ClockModel fit_clock(const std::vector<OffsetPoint>& points) {

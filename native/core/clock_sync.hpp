@@ -158,8 +158,8 @@ class GlobalClock {
 };
 
 /// What tells this rank's CLOCK_MONOTONIC from others: the boot that it counts from and the time namespace it is read
-/// in. Empty where the system does not tell.
-std::string clock_identity();
+/// in, where its kernel has such. Empty where the system does not tell.
+std::string clock_identity(const std::string& proc = "/proc");
 
 /// How far the clocks of some ranks disagreed with one another while they measured.
 struct ClockSpread {

@@ -143,12 +143,13 @@ struct Task {
   Samples& samples;
   Counters& counters;
   Findings& findings;
-  const ClockModel& clock;           // of this rank against the launch's rank 0
-  std::int64_t start_ns = 0;         // global time at which a flood or the first call begins on all ranks
-  std::size_t round = 0;             // of patterns that change partners
-  std::size_t rounds = 1;            // they share the cell's time
-  std::function<bool()> is_over;     // set for a congestor, which goes on until then and keeps no samples
-  Allocate allocate = plain_memory;  // lends what messages lie in: memory of the device that the paths come from
+  const ClockModel& clock;                // of this rank against the launch's rank 0
+  std::int64_t start_ns = 0;              // global time at which a flood or the first call begins on all ranks
+  std::size_t round = 0;                  // of patterns that change partners
+  std::size_t rounds = 1;                 // they share the cell's time
+  std::function<bool()> is_over;          // set for a congestor, which goes on until then and keeps no samples
+  Allocate allocate = plain_memory;       // lends what messages lie in: memory of the device that the paths come from
+  MemoryKind memory = MemoryKind::plain;  // what the cell asks for
 };
 
 /// What a pattern knows after it has measured. `stop` is there on the rank that applied the stopping rule.

@@ -66,6 +66,7 @@ enum class MessageType : std::uint32_t {
   clock_bound,
   stamps,
   call_order,
+  exposures,
   // Rank 0 of a farm and its workers.
   farm_job,
   farm_result,
@@ -74,7 +75,7 @@ enum class MessageType : std::uint32_t {
   farm_closed
 };
 template <>
-inline constexpr std::array<std::string_view, 40> names_of<MessageType>{"end of the launch",
+inline constexpr std::array<std::string_view, 41> names_of<MessageType>{"end of the launch",
                                                                         "end heard",
                                                                         "all have heard",
                                                                         "question whether it waits",
@@ -109,6 +110,7 @@ inline constexpr std::array<std::string_view, 40> names_of<MessageType>{"end of 
                                                                         "clock's bound",
                                                                         "stamps",
                                                                         "call order",
+                                                                        "exposed memory",
                                                                         "job of a farm",
                                                                         "job's result",
                                                                         "worker's sign of life",

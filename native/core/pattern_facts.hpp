@@ -72,6 +72,14 @@ constexpr const ParameterFacts* find_parameter(Pattern pattern, std::string_view
   return nullptr;
 }
 
+/// A parameter that cells over a layer have, whatever their pattern is; likewise.
+constexpr const ParameterFacts* find_parameter(Layer layer, std::string_view name) {
+  for (const ParameterFacts& parameter : layer_parameters) {
+    if (parameter.name == name && parameter.layers.has(layer)) return &parameter;
+  }
+  return nullptr;
+}
+
 /// A pattern of the table with the type that its header defines, and a list of them.
 template <Pattern name, class Type>
 struct Listed : Type {

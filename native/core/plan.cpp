@@ -36,6 +36,22 @@ std::size_t read_message_bytes(ObjectReader& reader) {
   return read_size(reader, "message_bytes", {0, static_cast<std::int64_t>(largest_message_bytes)});
 }
 
+std::optional<int> read_number_or_null(ObjectReader& reader, std::string_view key, Range range) {
+  const json* value = reader.find_given(key);
+  if (value == nullptr) return std::nullopt;
+  return static_cast<int>(read_integer(*value, reader.path_of(key), range));
+}
+
+RdmaEnd read_rdma(const json& value, const std::string& path) {
+  ObjectReader reader(value, path);
+  RdmaEnd end;
+  end.device = reader.text_or_null("device");
+  end.port = read_number_or_null(reader, "port", {1, 254});
+  end.gid_index = read_number_or_null(reader, "gid_index", {0, 1023});
+  reader.refuse_unknown();
+  return end;
+}
+
 PlanFabric read_fabric(const json& value, const std::string& path) {
   ObjectReader reader(value, path);
   PlanFabric fabric;
@@ -49,6 +65,9 @@ PlanFabric read_fabric(const json& value, const std::string& path) {
     }
   }
   fabric.mtu = static_cast<int>(reader.integer("mtu", {68, largest_mtu}, fabric.mtu));
+  if (const json* rdma = reader.find_given("rdma")) {
+    fabric.rdma = read_rdma(*rdma, reader.path_of("rdma"));
+  }
   reader.refuse_unknown();
   return fabric;
 }

@@ -20,11 +20,19 @@ namespace fabricbench {
 /// two or three of them.
 inline constexpr std::size_t largest_message_bytes = std::size_t{1} << 32U;
 
+/// The port that RDMA traffic takes, where it is not to be found from the interface.
+struct RdmaEnd {
+  std::optional<std::string> device{};
+  std::optional<int> port{};
+  std::optional<int> gid_index{};
+};
+
 struct PlanFabric {
   std::string name;
   std::optional<std::string> interface;
   std::optional<Subnet> subnet;
   int mtu = 1500;
+  RdmaEnd rdma;
 };
 
 struct Stopping {

@@ -181,7 +181,7 @@ void RecordWriter::write_parts(const PlanProbe& probe, const CellParts& parts) {
 
 void RecordWriter::close_cell(const PlanProbe& probe, const CellReport& report) {
   if (report.failure) {
-    write_failed(probe, *report.failure, report.findings.values);
+    write_failed(probe, *report.failure, report);
   } else {
     write_end(probe, report);
   }
@@ -206,6 +206,7 @@ void RecordWriter::write_end(const PlanProbe& probe, const CellReport& report) {
              {"missed", report.findings.missed.size()},
              {"values", report.findings.values},
              {"interfaces", report.interfaces}});
+  if (!report.port_state.empty()) line["port_state"] = report.port_state;
   if (report.span) {
     line["begin_unix_ns"] = report.span->begin_unix_ns;
     line["end_unix_ns"] = report.span->end_unix_ns;
@@ -213,8 +214,7 @@ void RecordWriter::write_end(const PlanProbe& probe, const CellReport& report) {
   file_.add(line);
 }
 
-void RecordWriter::write_failed(const PlanProbe& probe, const CellFailure& failure,
-                                const std::map<std::string, double>& values) {
+void RecordWriter::write_failed(const PlanProbe& probe, const CellFailure& failure, const CellReport& report) {
   ++failed_;
   Line line({{"type", "cell_failed"},
              {"cell", probe.id},
@@ -223,7 +223,8 @@ void RecordWriter::write_failed(const PlanProbe& probe, const CellFailure& failu
              {"message_bytes", probe.message_bytes},
              {"code", name_of(failure.code)},
              {"reason", failure.reason}});
-  if (!values.empty()) line["values"] = values;
+  if (!report.findings.values.empty()) line["values"] = report.findings.values;
+  if (!report.port_state.empty()) line["port_state"] = report.port_state;
   file_.add(line);
 }
 

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
@@ -40,7 +39,7 @@ class RecordWriter {
   void write_channel(int cell, const ChannelReport& channel);
   void write_failed_pair(int cell, const PairFailure& pair);
   void write_end(const PlanProbe& probe, const CellReport& report);
-  void write_failed(const PlanProbe& probe, const CellFailure& failure, const std::map<std::string, double>& values);
+  void write_failed(const PlanProbe& probe, const CellFailure& failure, const CellReport& report);
 
   LineFile file_;
   std::size_t warmup_ = 0;    // samples of the open cell so far

@@ -11,6 +11,7 @@
 #include "base/failure.hpp"
 #include "core/measurement.hpp"
 #include "core/message.hpp"
+#include "core/port_state.hpp"
 #include "core/traffic.hpp"
 
 namespace fabricbench {
@@ -53,6 +54,7 @@ struct CellReport {
   Traffic interfaces;  // on the host of ranks[0]
   /// When it was measured, warm-up included, by the first member's host; nothing on the other members.
   std::optional<TimeSpan> span;
+  PortStates port_state;  // what changed at the fabric's ports meanwhile, verification included, on the members' hosts
   Findings findings;
   bool has_parts = false;
 

@@ -9,6 +9,8 @@
 #include <sstream>
 #include <system_error>
 
+#include "base/folder.hpp"
+
 namespace fabricbench {
 namespace {
 
@@ -31,17 +33,6 @@ std::optional<std::uint64_t> read_count(const fs::path& path) {
   std::uint64_t count = 0;
   if (file >> count) return count;
   return std::nullopt;
-}
-
-/// The names in a folder, none where it cannot be read.
-std::vector<std::string> names_in(const fs::path& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    names.push_back(entry.path().filename().string());
-  }
-  std::ranges::sort(names);
-  return names;
 }
 
 /// All interfaces over these: sysfs has a link upper_NAME for each that lies directly over one.
@@ -150,9 +141,15 @@ Traffic traffic_between(const Traffic& before, const Traffic& after) {
   return carried;
 }
 
+bool is_rdma_port(std::string_view name) { return name.find('/') != std::string_view::npos; }
+
+std::vector<std::string> interfaces_above(const std::string& name, const fs::path& root) {
+  return is_rdma_port(name) ? above_rdma_port(root, name) : above_netdev(root, name);
+}
+
 void note_above(Traffic& carried, const fs::path& root) {
   for (auto& [name, bytes] : carried) {
-    bytes.above = name.find('/') == std::string::npos ? above_netdev(root, name) : above_rdma_port(root, name);
+    bytes.above = interfaces_above(name, root);
   }
 }
 

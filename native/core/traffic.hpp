@@ -34,6 +34,12 @@ Traffic read_traffic_counters(const std::filesystem::path& root = "/");
 /// has wrapped, has counted nothing that can be told.
 Traffic traffic_between(const Traffic& before, const Traffic& after);
 
+/// Whether a counter is that of a port of an RDMA device.
+bool is_rdma_port(std::string_view name);
+
+/// The network interfaces above a counter of this host: those whose traffic it counts as well.
+std::vector<std::string> interfaces_above(const std::string& name, const std::filesystem::path& root = "/");
+
 /// Note what lies above each counter of this host. Reads more files than the counters themselves.
 void note_above(Traffic& carried, const std::filesystem::path& root = "/");
 

@@ -4,9 +4,11 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "pattern/flow.hpp"
 #include "pattern/parameters.hpp"
 #include "pattern/round_trip.hpp"
 
@@ -62,6 +64,63 @@ class ReliableBursts {
   std::size_t messages_;
   MessageBuffer out_;
   MessageBuffer in_;
+  std::uint64_t sent_ = 0;
+};
+
+/// Where messages are refused that come too early, the follower has the receives of the next burst posted before the
+/// leader has the answer to this one, and the leader's messages wait for those of the first.
+template <class Clock, GrantingTransport T>
+class PostedBursts {
+ public:
+  PostedBursts(T& path, Task& task, std::size_t messages)
+      : path_(path), messages_(messages), answer_(task.allocate(task.probe.message_bytes)) {
+    path_.set_bound(task.probe.reply_timeout_seconds);
+    if (task.team.member() == leader) {
+      out_.emplace(path, task.probe.message_bytes, task.allocate);
+    } else {
+      in_.emplace(path, task.probe.message_bytes, task.allocate);
+    }
+  }
+  ~PostedBursts() { expect_no_more(path_, answer_, answer_); }
+  PostedBursts(const PostedBursts&) = delete;
+  PostedBursts& operator=(const PostedBursts&) = delete;
+
+  void lead(std::size_t count, Series& series, std::uint64_t /*deadline*/) {
+    burst();
+    for (std::size_t i = 0; i < count; ++i) series.push(burst());
+    sent_ += count * messages_;
+  }
+
+  RoundOrder order(std::size_t bursts) { return {0, static_cast<std::uint32_t>(bursts)}; }
+
+  RoundOrder follow(RoundOrder order, const CellTeam& team) {
+    for (std::uint32_t i = 0; i < order.count; ++i) {
+      for (std::size_t k = 0; k < messages_; ++k) in_->receive();
+      path_.send(answer_.span());
+    }
+    return team.receive<RoundOrder>(leader);
+  }
+
+  void start_counting() { sent_ = 0; }
+  Counters counters() const { return {.sent = sent_}; }
+  double seconds_of(double burst) const { return burst; }
+
+ private:
+  std::uint64_t burst() {
+    expect(path_, answer_.span());
+    const std::uint64_t begin = Clock::now();
+    for (std::size_t k = 0; k < messages_; ++k) out_->send_usual();
+    receive_expected(path_, answer_.span());
+    const std::uint64_t end = Clock::now();
+    out_->finish();
+    return end - begin;
+  }
+
+  T& path_;
+  std::size_t messages_;
+  MessageBuffer answer_;
+  std::optional<Outgoing<T>> out_;
+  std::optional<Incoming<T>> in_;
   std::uint64_t sent_ = 0;
 };
 
@@ -189,24 +248,33 @@ class CountedBursts {
   bool is_in_hand_ = false;
 };
 
+/// Over what does not send messages, pattern/one_sided.hpp says what they are.
+template <class Clock, class T>
+struct BurstsOver;
 template <class Clock, Transport T>
-struct BurstsOver {
+  requires(!T::traits.is_reliable)
+struct BurstsOver<Clock, T> {
   using type = CountedBursts<Clock, T>;
 };
 template <class Clock, Transport T>
-  requires(T::traits.is_reliable)
+  requires(T::traits.is_reliable && !GrantingTransport<T>)
 struct BurstsOver<Clock, T> {
   using type = ReliableBursts<Clock, T>;
 };
+template <class Clock, GrantingTransport T>
+  requires(T::traits.is_reliable)
+struct BurstsOver<Clock, T> {
+  using type = PostedBursts<Clock, T>;
+};
 
-template <class Clock, Transport T>
+template <class Clock, PeerTransport T>
 class BurstOver {
  public:
   BurstOver(T& path, Task& task) : task_(task), messages_(messages_of(task.probe)), bursts_(path, task, messages_) {}
 
   Outcome run() {
     Outcome outcome = run_rounds<Clock>(bursts_, task_);
-    outcome.bytes_per_sample = (messages_ + 1) * task_.probe.message_bytes;
+    outcome.bytes_per_sample = (messages_ + (OneSidedTransport<T> ? 0 : 1)) * task_.probe.message_bytes;
     return outcome;
   }
 
@@ -231,7 +299,7 @@ struct Burst {
   static constexpr std::size_t timing_member = leader;
 
   template <class T>
-  static constexpr bool runs_over = Transport<T>;
+  static constexpr bool runs_over = PeerTransport<T>;
 
   template <class Clock, class T>
   using Over = BurstOver<Clock, T>;

@@ -22,7 +22,7 @@ class PostedFlood {
       : links_(links),
         task_(task),
         message_bytes_(task.probe.message_bytes),
-        under_way_(messages_under_way(links.size(), message_bytes_)),
+        under_way_(messages_under_way(links.size(), message_bytes_, depth_of(*links.front().path))),
         out_(task.allocate(message_bytes_)),
         states_(links.size()),
         pool_(links.front().path->make_pool(2 * under_way_ * links.size())) {
@@ -84,10 +84,11 @@ class PostedFlood {
 
   /// As many as the bandwidth tests that MPI's users know keep under way, fewer where many links share the library: it
   /// looks at all of them each time. At most 32 MiB.
-  static std::size_t messages_under_way(std::size_t links, std::size_t message_bytes) {
+  static std::size_t messages_under_way(std::size_t links, std::size_t message_bytes, std::size_t depth) {
     constexpr std::size_t most_in_all = 256;
     constexpr std::size_t memory = std::size_t{32} << 20U;
-    const std::size_t fair = std::clamp<std::size_t>(most_in_all / std::max<std::size_t>(links, 1), 2, T::slots);
+    const std::size_t fair =
+        std::clamp<std::size_t>(most_in_all / std::max<std::size_t>(links, 1), 2, std::max<std::size_t>(depth, 2));
     const std::size_t affordable = memory / std::max<std::size_t>(message_bytes * links, 1);
     return std::clamp<std::size_t>(affordable, 2, fair);
   }

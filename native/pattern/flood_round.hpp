@@ -191,7 +191,7 @@ struct FloodTally {
 
 /// Tells each sending link's tally once. However the flood ends, nobody is left waiting: neither a receiver for a
 /// tally, nor a sender whose messages nobody takes any more.
-template <Transport T>
+template <PeerTransport T>
 class FloodTallies {
  public:
   FloodTallies(std::span<LinkOver<T>> links, const CellTeam& team) : links_(links), team_(team) {}
@@ -269,7 +269,7 @@ struct FloodReceipt {
 };
 
 /// Note what the links of this rank carried. Failure: nothing came at all, before, while or after it was measured.
-template <Transport T>
+template <PeerTransport T>
 void report_channels(std::span<LinkOver<T>> links, std::span<const FloodReceipt> receipts, std::uint64_t measured_ns,
                      Task& task) {
   std::uint64_t bytes = 0;
@@ -297,7 +297,7 @@ void report_channels(std::span<LinkOver<T>> links, std::span<const FloodReceipt>
   }
 }
 
-template <Transport T>
+template <PeerTransport T>
 bool has_receiving_link(std::span<LinkOver<T>> links) {
   return std::ranges::any_of(links, [](const LinkOver<T>& link) { return link.link.receives; });
 }

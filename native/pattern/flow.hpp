@@ -48,9 +48,10 @@ class Incoming {
 
 /// How many messages to keep under way: enough to hide a handshake for each, in at most 32 MiB.
 template <PostingTransport T>
-std::size_t messages_under_way(std::size_t message_bytes) {
+std::size_t messages_under_way(const T& path, std::size_t message_bytes) {
   constexpr std::size_t memory = std::size_t{32} << 20U;
-  return std::clamp(memory / std::max<std::size_t>(message_bytes, 1), std::size_t{2}, T::slots);
+  const std::size_t most = std::max<std::size_t>(depth_of(path), 2);
+  return std::clamp(memory / std::max<std::size_t>(message_bytes, 1), std::size_t{2}, most);
 }
 
 template <PostingTransport T>
@@ -58,7 +59,7 @@ class Outgoing<T> {
  public:
   Outgoing(T& path, std::size_t message_bytes, const Allocate& allocate)
       : path_(path),
-        slots_(messages_under_way<T>(message_bytes)),
+        slots_(messages_under_way(path, message_bytes)),
         usual_(allocate(message_bytes)),
         last_(allocate(message_bytes)) {}
   /// Where something was thrown before finish(), messages are still under way.
@@ -102,7 +103,7 @@ template <PostingTransport T>
 class Incoming<T> {
  public:
   Incoming(T& path, std::size_t message_bytes, const Allocate& allocate) : path_(path) {
-    const std::size_t slots = messages_under_way<T>(message_bytes);
+    const std::size_t slots = messages_under_way(path, message_bytes);
     for (std::size_t slot = 0; slot < slots; ++slot) buffers_.push_back(allocate(message_bytes));
   }
   /// Takes back what was posted for messages that will not come.

@@ -30,7 +30,7 @@ class Pacer {
   std::uint64_t next_ = 0;
 };
 
-template <class Clock, Transport T>
+template <class Clock, PeerTransport T>
 class PacedOver {
  public:
   PacedOver(T& path, Task& task)
@@ -39,7 +39,7 @@ class PacedOver {
 
   Outcome run() {
     Outcome outcome = run_rounds<Clock>(rounds_, task_);
-    outcome.bytes_per_sample = 2 * task_.probe.message_bytes;
+    outcome.bytes_per_sample = (OneSidedTransport<T> ? 1 : 2) * task_.probe.message_bytes;
     return outcome;
   }
 
@@ -52,7 +52,7 @@ struct Paced {
   static constexpr std::size_t timing_member = leader;
 
   template <class T>
-  static constexpr bool runs_over = Transport<T>;
+  static constexpr bool runs_over = PeerTransport<T>;
 
   template <class Clock, class T>
   using Over = PacedOver<Clock, T>;

@@ -24,16 +24,15 @@ inline std::string choice_of(std::span<const std::string_view> words) {
   return list;
 }
 
-/// What the table says of a parameter that a pattern reads.
-inline const ParameterFacts& parameter_facts(Pattern pattern, const std::string& name) {
-  if (const ParameterFacts* const facts = find_parameter(pattern, name)) return *facts;
+/// What the table says of a parameter that a pattern or a layer reads.
+template <class Owner>
+const ParameterFacts& parameter_facts(Owner owner, const std::string& name) {
+  if (const ParameterFacts* const facts = find_parameter(owner, name)) return *facts;
   throw Failure(FailureCode::unsupported,
-                "the table of patterns has no parameter " + name + " of " + std::string(name_of(pattern)));
+                "the table of patterns has no parameter " + name + " of " + std::string(name_of(owner)));
 }
 
-/// A whole number that the probe's pattern takes.
-inline std::size_t whole_parameter(const PlanProbe& probe, const std::string& name) {
-  const ParameterFacts& facts = parameter_facts(probe.pattern, name);
+inline std::size_t whole_value(const PlanProbe& probe, const std::string& name, const ParameterFacts& facts) {
   if (!probe.parameters.contains(name)) return facts.usual;
   const nlohmann::json& value = probe.parameters[name];
   if (value.is_number_integer() && value.get<std::int64_t>() >= static_cast<std::int64_t>(facts.least) &&
@@ -41,6 +40,14 @@ inline std::size_t whole_parameter(const PlanProbe& probe, const std::string& na
     return value.get<std::size_t>();
   }
   refuse_parameter(probe, name, "an integer from " + std::to_string(facts.least) + " to " + std::to_string(facts.most));
+}
+
+/// A whole number that the probe's pattern takes, or its layer.
+inline std::size_t whole_parameter(const PlanProbe& probe, const std::string& name) {
+  return whole_value(probe, name, parameter_facts(probe.pattern, name));
+}
+inline std::size_t whole_layer_parameter(const PlanProbe& probe, const std::string& name) {
+  return whole_value(probe, name, parameter_facts(probe.layer, name));
 }
 
 /// One of the words that the table has for a parameter, as the enum in `words` that it is there; the first without one.

@@ -10,14 +10,14 @@ namespace fabricbench {
 template <class Clock, class T>
 class PingpongOver;
 
-template <class Clock, Transport T>
+template <class Clock, PeerTransport T>
 class PingpongOver<Clock, T> {
  public:
   PingpongOver(T& path, Task& task) : task_(task), rounds_(path, task) {}
 
   Outcome run() {
     Outcome outcome = run_rounds<Clock>(rounds_, task_);
-    outcome.bytes_per_sample = 2 * task_.probe.message_bytes;
+    outcome.bytes_per_sample = (OneSidedTransport<T> ? 1 : 2) * task_.probe.message_bytes;
     return outcome;
   }
 
@@ -45,7 +45,7 @@ struct Pingpong {
   static constexpr std::size_t timing_member = leader;
 
   template <class T>
-  static constexpr bool runs_over = Transport<T> || LocalTransport<T>;
+  static constexpr bool runs_over = PeerTransport<T> || LocalTransport<T>;
 
   template <class Clock, class T>
   using Over = PingpongOver<Clock, T>;

@@ -283,8 +283,12 @@ class CountedRounds {
   std::array<std::uint32_t, remembered_losses> lost_{};
 };
 
+/// Over what does not send messages, pattern/one_sided.hpp says what they are.
+template <class Clock, class T, class Hooks>
+struct RoundsOver;
 template <class Clock, Transport T, class Hooks>
-struct RoundsOver {
+  requires(!T::traits.is_reliable)
+struct RoundsOver<Clock, T, Hooks> {
   using type = CountedRounds<Clock, T, Hooks>;
 };
 template <class Clock, Transport T, class Hooks>
@@ -292,7 +296,7 @@ template <class Clock, Transport T, class Hooks>
 struct RoundsOver<Clock, T, Hooks> {
   using type = ReliableRounds<Clock, T, Hooks>;
 };
-template <class Clock, Transport T, class Hooks = NoHooks>
+template <class Clock, PeerTransport T, class Hooks = NoHooks>
 using Rounds = typename RoundsOver<Clock, T, Hooks>::type;
 
 /// Lets the follower go when the leader is done, however it ends: else a failing leader would leave it waiting.
@@ -381,7 +385,7 @@ Outcome run_rounds(Rounds& rounds, Task& task) {
 }
 
 /// The follower of a verification turns what it answers.
-template <Transport T>
+template <PeerTransport T>
 struct AnswersTurned : NoHooks {
   void departs(std::uint32_t, std::span<std::byte> message) {
     turn_payload(message.subspan(T::traits.is_reliable ? 0 : sizeof(DatagramHeader)));
@@ -390,7 +394,7 @@ struct AnswersTurned : NoHooks {
 
 /// The untimed exchange before the timing: messages with a known payload go there and come back, and the leader
 /// compares.
-template <Transport T>
+template <PeerTransport T>
 class Verification {
  public:
   Verification(T& path, Task& task) : task_(task), rounds_(path, task) {}

@@ -101,9 +101,10 @@ class WindowLog {
 
 inline constexpr std::byte end_mark{1};
 
-template <class Clock, Transport T>
+/// Over what does not send messages, pattern/one_sided.hpp says what they are.
+template <class Clock, PeerTransport T>
 class StreamSender;
-template <class Clock, Transport T>
+template <class Clock, PeerTransport T>
 class StreamReceiver;
 
 /// Sends one message, which starts the receiver's clock, then windows until the receiver wants no more.
@@ -307,7 +308,7 @@ class StreamReceiver<Clock, T> {
 template <class Clock, class T>
 class StreamOver;
 
-template <class Clock, Transport T>
+template <class Clock, PeerTransport T>
 class StreamOver<Clock, T> {
  public:
   StreamOver(T& path, Task& task) : task_(task) {
@@ -363,7 +364,7 @@ struct Stream {
   static constexpr std::size_t timing_member = stream_receiver;
 
   template <class T>
-  static constexpr bool runs_over = Transport<T> || LocalTransport<T>;
+  static constexpr bool runs_over = PeerTransport<T> || LocalTransport<T>;
 
   template <class Clock, class T>
   using Over = StreamOver<Clock, T>;

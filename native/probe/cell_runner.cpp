@@ -56,6 +56,9 @@ void check_parameters(const PlanProbe& probe, const Door& door) {
   for (const ParameterFacts& parameter : facts_of(probe.pattern).parameters) {
     if (parameter.layers.has(probe.layer)) known.emplace_back(parameter.name);
   }
+  for (const ParameterFacts& parameter : layer_parameters) {
+    if (parameter.layers.has(probe.layer)) known.emplace_back(parameter.name);
+  }
   known.emplace_back("door");
   known.emplace_back("memory");
   for (const auto& [key, value] : probe.parameters.items()) {
@@ -68,10 +71,19 @@ void check_parameters(const PlanProbe& probe, const Door& door) {
   }
 }
 
-/// The same number for a door on every rank (FNV-1a).
-std::uint64_t number_of(std::string_view door) {
+/// What a cell tells its layer: only paths that were told the same are used again.
+std::string told_to_layer(const PlanProbe& probe) {
+  nlohmann::json told = nlohmann::json::object();
+  for (const auto& [key, value] : probe.parameters.items()) {
+    if (find_parameter(probe.layer, key) != nullptr) told[key] = value;
+  }
+  return told.empty() ? std::string() : told.dump();
+}
+
+/// The same number for a text on every rank (FNV-1a).
+std::uint64_t number_of(std::string_view text) {
   std::uint64_t number = 0xcbf29ce484222325U;
-  for (const char letter : door) number = (number ^ static_cast<unsigned char>(letter)) * 0x100000001b3U;
+  for (const char letter : text) number = (number ^ static_cast<unsigned char>(letter)) * 0x100000001b3U;
   return number;
 }
 
@@ -84,7 +96,7 @@ std::uint32_t path_token(std::uint32_t launch_token, int own_rank, const PathCac
        {static_cast<std::uint64_t>(std::min(own_rank, key.peer_rank)),
         static_cast<std::uint64_t>(std::max(own_rank, key.peer_rank)), std::uint64_t{key.flow},
         static_cast<std::uint64_t>(key.layer), static_cast<std::uint64_t>(key.receive), number_of(key.door),
-        std::uint64_t{generation}}) {
+        number_of(key.parameters), std::uint64_t{generation}}) {
     state = (state ^ part) * 0x9e3779b97f4a7c15U;
     state ^= state >> 29U;
   }
@@ -126,10 +138,16 @@ CellReport CellRunner::run(const PlanProbe& probe, int ordinal, const std::funct
   } catch (const AgreedFailure& agreed) {
     report.failure = agreed.failure;
   }
+  note_port_state(cell);
   team.discard_leftovers();
   const Family family = facts_of(probe.pattern).family;
   if (family != Family::matrix) take_samples(cell, family == Family::flood);
   return report;
+}
+
+void CellRunner::note_port_state(const Cell& cell) const {
+  PortState changes = changes_between(cell.ports_before, read_port_state(ports_));
+  if (!changes.empty()) cell.report.port_state[context_.host] = std::move(changes);
 }
 
 void CellRunner::take_samples(Cell& cell, bool always_bytes) {
@@ -162,6 +180,7 @@ void CellRunner::run_or_fail(Cell& cell) {
     cell.report.receive = receive_of(*cell.door, cell.probe.receive);
     check_parameters(cell.probe, *cell.door);
     cell.device = &devices_.lend(*cell.door);
+    cell.ports_before = read_port_state(ports_);
     if (!cell.is_over) prepare_samples(cell);
   });
   switch (facts_of(cell.probe.pattern).family) {
@@ -197,14 +216,16 @@ Task CellRunner::task_of(Cell& cell, std::uint32_t token, std::uint32_t& sequenc
           .findings = cell.report.findings,
           .clock = context_.global_clock.model(),
           .is_over = cell.is_over,
-          .allocate = [device = cell.device, kind = memory_of(cell.probe),
-                       &values = cell.report.findings.values](std::size_t bytes) {
-            MessageBuffer buffer = device->allocate(bytes, kind);
-            if (kind == MemoryKind::huge && bytes > 0) {
-              note_least(values, "huge_page_buffer_bytes", static_cast<double>(buffer.huge_bytes()));
-            }
-            return buffer;
-          }};
+          .allocate =
+              [device = cell.device, kind = memory_of(cell.probe),
+               &values = cell.report.findings.values](std::size_t bytes) {
+                MessageBuffer buffer = device->allocate(bytes, kind);
+                if (kind == MemoryKind::huge && bytes > 0) {
+                  note_least(values, "huge_page_buffer_bytes", static_cast<double>(buffer.huge_bytes()));
+                }
+                return buffer;
+              },
+          .memory = memory_of(cell.probe)};
 }
 
 std::int64_t CellRunner::common_start(const Cell& cell) const {
@@ -212,10 +233,11 @@ std::int64_t CellRunner::common_start(const Cell& cell) const {
 }
 
 std::vector<PathCache::Key> CellRunner::keys_of(const Cell& cell, const std::vector<Link>& links) {
+  const std::string told = told_to_layer(cell.probe);
   std::vector<PathCache::Key> keys;
   for (const Link& link : links) {
     keys.push_back(
-        {cell.probe.layer, cell.team.world_rank(link.peer), link.flow, cell.report.receive, cell.door->name});
+        {cell.probe.layer, cell.team.world_rank(link.peer), link.flow, cell.report.receive, cell.door->name, told});
   }
   return keys;
 }

@@ -13,6 +13,7 @@
 #include "core/channel.hpp"
 #include "core/clock_sync.hpp"
 #include "core/plan.hpp"
+#include "core/port_state.hpp"
 #include "core/report.hpp"
 #include "core/watchdog.hpp"
 #include "pattern/channels.hpp"
@@ -36,7 +37,9 @@ struct LaunchContext {
 class CellRunner {
  public:
   explicit CellRunner(const LaunchContext& context)
-      : context_(context), devices_({context.interface, context.data_communicator}) {}
+      : context_(context),
+        devices_({context.interface, context.data_communicator, context.plan.fabric.rdma}),
+        ports_(find_ports(context.interface, context.plan.fabric.rdma)) {}
   ~CellRunner();
   CellRunner(const CellRunner&) = delete;
   CellRunner& operator=(const CellRunner&) = delete;
@@ -55,6 +58,7 @@ class CellRunner {
     std::function<bool()> is_over;
     const Door* door = nullptr;  // that its paths go through, and the device behind it, once both are known
     OpenDevice* device = nullptr;
+    PortState ports_before{};
   };
 
   void run_or_fail(Cell& cell);
@@ -98,9 +102,12 @@ class CellRunner {
   std::int64_t common_start(const Cell& cell) const;
   std::string hanging(const PlanProbe& probe) const;
   void prepare_samples(const Cell& cell);
+  /// Report what the cell changed at the fabric's ports on this host.
+  void note_port_state(const Cell& cell) const;
 
   const LaunchContext& context_;
   DeviceSet devices_;
+  FabricPorts ports_;
   PathCache paths_;  // closed before the devices that they come from
   std::map<std::vector<int>, MPI_Comm> communicators_;
   Samples samples_;

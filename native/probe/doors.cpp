@@ -46,7 +46,8 @@ Receive receive_of(const Door& door, Receive wanted) {
   for (const Receive receive : door.receives) names.push_back(name_of(receive));
   throw Failure(FailureCode::unsupported,
                 "receive must be one of " + joined(names) + " through door " + std::string(door.name) + " into layer " +
-                    std::string(name_of(door.layer)) + ", found " + std::string(name_of(wanted)));
+                    std::string(name_of(door.layer)) + ", found " + std::string(name_of(wanted)) +
+                    (door.receives_because.empty() ? "" : ": " + std::string(door.receives_because)));
 }
 
 OpenDevice& DeviceSet::lend(const Door& door) {

@@ -31,6 +31,8 @@ class Endpoint {
   virtual void meet(std::string_view peer) = 0;
   /// Refuse messages that this layer does not carry.
   virtual void check_size(std::size_t message_bytes, std::size_t smallest_of_pattern) const = 0;
+  /// Whether something is still posted that would take the messages of the next cell.
+  virtual bool has_leftovers() const { return false; }
   /// What the system granted its sockets; nothing where it has none.
   virtual std::optional<GrantedBuffers> granted_buffers() const { return std::nullopt; }
 
@@ -75,9 +77,11 @@ std::unique_ptr<OpenDevice> open_device(const Attachment& attachment);
 struct Door {
   Layer layer;
   std::string_view name;
-  bool is_local;   // one rank by itself; its endpoint belongs to one cell
-  bool has_flows;  // tells parallel flows between two ranks apart
+  bool is_local;      // one rank by itself; its endpoint belongs to one cell
+  bool is_one_sided;  // one rank works in memory of the other, which sends no answer
+  bool has_flows;     // tells parallel flows between two ranks apart
   std::span<const Receive> receives;
+  std::string_view receives_because;  // why it has only these; empty where that says itself
   std::unique_ptr<OpenDevice> (*open)(const Attachment& attachment);
 };
 
@@ -109,10 +113,13 @@ class DeviceSet {
 /// The line of a device in the table; open_device<D> is compiled in a file of its own.
 template <class D>
 Door door_to() {
+  std::string_view because;
+  if constexpr (requires { D::receives_because; }) because = D::receives_because;
   if constexpr (LocalDevice<D>) {
-    return {D::layer, D::door, true, false, D::receives, open_device<D>};
+    return {D::layer, D::door, true, false, false, D::receives, because, open_device<D>};
   } else {
-    return {D::layer, D::door, false, D::has_flows, D::receives, open_device<D>};
+    constexpr bool is_one_sided = OneSidedTransport<typename D::template Path<D::receives.front()>>;
+    return {D::layer, D::door, false, is_one_sided, D::has_flows, D::receives, because, open_device<D>};
   }
 }
 

@@ -16,6 +16,7 @@
 #include "base/failure.hpp"
 #include "pattern/flood.hpp"
 #include "pattern/lockstep.hpp"
+#include "pattern/one_sided_flood.hpp"
 #include "pattern/patterns.hpp"
 #include "pattern/round_trip.hpp"
 #include "probe/doors.hpp"
@@ -42,7 +43,7 @@ class PreparedPattern final : public Prepared {
 };
 
 /// The same over several links, which it keeps.
-template <class P, Transport T>
+template <class P, PeerTransport T>
 class PreparedGroup final : public Prepared {
  public:
   PreparedGroup(std::vector<LinkOver<T>> links, Task& task)
@@ -71,12 +72,13 @@ std::unique_ptr<Prepared> prepare_listed(PatternList<Each...>, Pattern pattern, 
   };
   (prepare_if_named.template operator()<Each>(), ...);
   if (!prepared) {
+    if constexpr (OneSidedTransport<T>) refuse_one_sided(pattern);
     throw Failure(FailureCode::unsupported, std::string(name_of(pattern)) + " does not run over this layer");
   }
   return prepared;
 }
 
-template <Transport T>
+template <PeerTransport T>
 class EndpointOver final : public Endpoint {
  public:
   /// `open()` gives the path.
@@ -91,9 +93,18 @@ class EndpointOver final : public Endpoint {
     const std::size_t smallest = std::max(T::traits.smallest_message, smallest_of_pattern);
     const std::size_t largest = std::min(path_.largest_message(), largest_message_bytes);
     if (message_bytes >= smallest && message_bytes <= largest) return;
+    if (smallest == largest) {
+      throw Failure(FailureCode::unsupported, "an operation here is on a word of " + std::to_string(smallest) +
+                                                  " bytes: set message_bytes to that, found " +
+                                                  std::to_string(message_bytes));
+    }
     throw Failure(FailureCode::unsupported, "messages of " + std::to_string(message_bytes) +
                                                 " bytes are not possible here: choose from " +
                                                 std::to_string(smallest) + " to " + std::to_string(largest));
+  }
+  bool has_leftovers() const override {
+    if constexpr (LeavingTransport<T> || OneSidedTransport<T>) return path_.has_leftovers();
+    return false;
   }
   std::optional<GrantedBuffers> granted_buffers() const override {
     if constexpr (SocketTransport<T>) return path_.granted_buffers();
@@ -107,15 +118,26 @@ class EndpointOver final : public Endpoint {
   }
 
   std::unique_ptr<Prepared> prepare_group_verification(std::span<const Member> links, Task& task) override {
-    return prepare_over<LinkVerification<T>>(links, task);
+    if constexpr (OneSidedTransport<T>) {
+      if (facts_of(task.probe.pattern).family != Family::flood) refuse_one_sided(task.probe.pattern);
+      return prepare_over<OneSidedVerification<T>>(links, task);
+    } else {
+      return prepare_over<LinkVerification<T>>(links, task);
+    }
   }
   std::unique_ptr<Prepared> prepare_group(std::span<const Member> links, bool is_counter_clock, Task& task) override {
-    if (facts_of(task.probe.pattern).family == Family::flood) {
-      if constexpr (ByteStream<T>) use_up(links);
-      return prepare_over<Flood<T>>(links, task);
+    const bool is_flood = facts_of(task.probe.pattern).family == Family::flood;
+    if constexpr (OneSidedTransport<T>) {
+      if (!is_flood) refuse_one_sided(task.probe.pattern);
+      return prepare_over<OneSidedFlood<T>>(links, task);
+    } else {
+      if (is_flood) {
+        if constexpr (ByteStream<T>) use_up(links);
+        return prepare_over<Flood<T>>(links, task);
+      }
+      return is_counter_clock ? prepare_over<Lockstep<CounterClock, T>>(links, task)
+                              : prepare_over<Lockstep<KernelClock, T>>(links, task);
     }
-    return is_counter_clock ? prepare_over<Lockstep<CounterClock, T>>(links, task)
-                            : prepare_over<Lockstep<KernelClock, T>>(links, task);
   }
 
  private:
@@ -178,7 +200,7 @@ class DeviceOver final : public OpenDevice {
     if constexpr (LocalDevice<D>) {
       return std::make_unique<LocalEndpoint<typename D::Path>>(device_.open(probe));
     } else {
-      return open_path(site, receive);
+      return open_path(site, probe, receive);
     }
   }
   MessageBuffer allocate(std::size_t bytes, MemoryKind kind) override { return device_.allocate(bytes, kind); }
@@ -187,12 +209,18 @@ class DeviceOver final : public OpenDevice {
  private:
   /// Look through the ways in which its receivers can wait; the caller names one of them.
   template <std::size_t way = 0>
-  std::unique_ptr<Endpoint> open_path(const Site& site, Receive receive) {
+  std::unique_ptr<Endpoint> open_path(const Site& site, [[maybe_unused]] const PlanProbe& probe, Receive receive) {
     constexpr Receive mode = D::receives[way];
     if constexpr (way + 1 < D::receives.size()) {
-      if (receive != mode) return open_path<way + 1>(site, receive);
+      if (receive != mode) return open_path<way + 1>(site, probe, receive);
     }
-    const auto open = [&] { return device_.template open<mode>(site); };
+    const auto open = [&] {
+      if constexpr (TakesParameters<D, mode>) {
+        return device_.template open<mode>(site, probe);
+      } else {
+        return device_.template open<mode>(site);
+      }
+    };
     return std::make_unique<EndpointOver<typename D::template Path<mode>>>(open, site);
   }
 

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -286,6 +287,12 @@ Beginning begin(const std::string& plan_path, int world_size, std::unique_ptr<Re
   return beginning;
 }
 
+/// This rank's interface in the fabric. FABRICBENCH_INTERFACE names it where a host has several in one subnet.
+std::optional<Interface> own_interface(const PlanFabric& fabric) {
+  const char* own = std::getenv("FABRICBENCH_INTERFACE");
+  return find_interface(own != nullptr ? std::optional<std::string>(own) : fabric.interface, fabric.subnet);
+}
+
 bool needs_clocks(const Plan& plan) { return std::ranges::any_of(plan.probes, needs_global_clock); }
 
 void follow_plan(Control& control, const Plan& plan, RecordWriter* writer, const StartUp& start_up) {
@@ -297,7 +304,7 @@ void follow_plan(Control& control, const Plan& plan, RecordWriter* writer, const
   const LaunchContext context{.control = control,
                               .plan = plan,
                               .clock = measure_clock(start_up.clocks),
-                              .interface = find_interface(plan.fabric.interface, plan.fabric.subnet),
+                              .interface = own_interface(plan.fabric),
                               .host = host_name(),
                               .data_communicator = data,
                               .global_clock = global_clock};

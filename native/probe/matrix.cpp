@@ -53,7 +53,8 @@ void CellRunner::run_matrix(Cell& cell) {
     cell.report.outcome.seconds = static_cast<double>(KernelClock::now() - begin) * 1e-9;
   }
   const bool is_stream = cell.probe.pattern == Pattern::pairs_stream;
-  const std::size_t messages = is_stream ? cell.probe.messages_per_sample : 2;
+  const std::size_t of_round_trip = cell.door->is_one_sided ? 1 : 2;
+  const std::size_t messages = is_stream ? cell.probe.messages_per_sample : of_round_trip;
   cell.report.outcome.bytes_per_sample = messages * cell.probe.message_bytes;
   if (team.has_any(!cell.report.findings.channels.empty())) return;
   cell.agreement.on([&] {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -25,6 +26,7 @@ class PathCache {
     std::size_t flow = 0;
     Receive receive = Receive::blocking;
     std::string_view door{};
+    std::string parameters{};  // of the layer, as the cell gives them
 
     friend auto operator<=>(const Key&, const Key&) = default;
   };
@@ -77,11 +79,11 @@ class PathLease {
   PathLease(const PathLease&) = delete;
   PathLease& operator=(const PathLease&) = delete;
 
-  /// What they carried is complete: the next cell may use them, but for those that are used up.
+  /// What they carried is complete: the next cell may use them, but for those that are used up or have leftovers.
   void give_back() {
     std::erase_if(keys_, [&](const PathCache::Key& key) {
       const Endpoint* endpoint = cache_.find(key);
-      return endpoint != nullptr && !endpoint->is_used_up;
+      return endpoint != nullptr && !endpoint->is_used_up && !endpoint->has_leftovers();
     });
   }
 

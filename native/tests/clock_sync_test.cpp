@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <random>
 
 namespace fabricbench {
@@ -202,6 +204,19 @@ TEST(ClockSync, TurnsTimesThereAndBack) {
   const ClockModel model{.offset_ns = -7e9, .drift = 30e-6, .at_ns = 1'000'000'000'000};
   const std::uint64_t local = 1'000'500'000'000;
   EXPECT_NEAR(static_cast<double>(model.to_local(model.to_global(local))), static_cast<double>(local), 2);
+}
+
+TEST(ClockSync, KnowsOneClockByItsBootWhereTheKernelHasNoNamespacesOfTime) {
+  const std::filesystem::path proc = std::filesystem::path(testing::TempDir()) / "proc-of-clocks";
+  std::filesystem::remove_all(proc);
+  std::filesystem::create_directories(proc / "sys/kernel/random");
+  EXPECT_EQ(clock_identity(proc), "");
+  std::ofstream(proc / "sys/kernel/random/boot_id") << "9a249a60\n";
+  EXPECT_EQ(clock_identity(proc), "");  // nobody knows of its namespaces
+  std::filesystem::create_directories(proc / "self/ns");
+  EXPECT_EQ(clock_identity(proc), "9a249a60");
+  std::filesystem::create_symlink("time:[4026531834]", proc / "self/ns/time");
+  EXPECT_EQ(clock_identity(proc), "9a249a60 time:[4026531834]");
 }
 
 }  // namespace

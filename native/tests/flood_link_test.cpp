@@ -14,10 +14,7 @@ constexpr std::size_t message_bytes = 64;
 /// A queue from a sender to a receiver, both in this process, on which messages have the fate that a test gives them.
 class Queue {
  public:
-  static constexpr Traits traits{.is_reliable = false,
-                                 .is_ordered = false,
-                                 .framing = Framing::message,
-                                 .smallest_message = sizeof(DatagramHeader)};
+  static constexpr Traits traits = datagram_traits;
 
   explicit Queue(std::function<int(std::size_t)> copies_of) : copies_of_(std::move(copies_of)) {}
   std::size_t largest_message() const { return message_bytes; }

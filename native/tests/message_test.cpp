@@ -14,6 +14,7 @@
 #include "pattern/channels.hpp"
 #include "pattern/flood_round.hpp"
 #include "pattern/lockstep.hpp"
+#include "pattern/one_sided.hpp"
 #include "pattern/oneway.hpp"
 #include "pattern/stream.hpp"
 #include "probe/agreement.hpp"
@@ -116,6 +117,10 @@ CallOrder sample() {
   return {.phase = CallPhase::measured, .calls = 100, .start_ns = 5, .window_ns = 6, .waiting = Waiting::sleep};
 }
 template <>
+Exposures sample() {
+  return {{{.address = 0x7f0012345678, .key = 0x1234}, {.address = 0x7f0012346000, .key = 0x1234}}};
+}
+template <>
 CellParts sample() {
   ChannelReport channel;
   channel.destination = 1;
@@ -175,15 +180,15 @@ using Messages =
     MessageList<EndNotice, EndHeard, EndOver, Asked, Waits, Beginning, RankInfo, ClockIdentity, ClockModel, ClockCheck,
                 Measure, Congest, CheckClocks, Finish, Begun, Stop, CellReport, SendParts, CellParts, Whether, Verdict,
                 PathCache::State, Address, NextSequence, CommonStart, Turn, TurnDone, TurnsOver, RoundOrder, TurnOrder,
-                StreamEnd, FloodTally, ClockBound, Stamps, CallOrder, farm::FarmJob, farm::FarmResult, farm::FarmAlive,
-                farm::FarmOver, farm::FarmClosed>;
+                StreamEnd, FloodTally, ClockBound, Stamps, CallOrder, Exposures, farm::FarmJob, farm::FarmResult,
+                farm::FarmAlive, farm::FarmOver, farm::FarmClosed>;
 
 /// Those that are whole at more than one length: a text is shorter, a list has fewer of its values.
 template <class M>
 constexpr bool has_one_length =
     !(std::same_as<M, EndNotice> || std::same_as<M, Beginning> || std::same_as<M, Verdict> ||
       std::same_as<M, ClockIdentity> || std::same_as<M, Address> || std::same_as<M, Stamps> ||
-      std::same_as<M, farm::FarmClosed>);
+      std::same_as<M, Exposures> || std::same_as<M, farm::FarmClosed>);
 
 /// What is wrong with these bytes as such a message; nothing where they can be one.
 template <Message M>

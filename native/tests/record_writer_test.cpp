@@ -55,6 +55,7 @@ TEST_F(RecordWriting, WritesTheFixturesKindsOfLinesWithTheirKeys) {
   report.outcome = {.stop = StopReason::width, .seconds = 0.1, .bytes_per_sample = 65536};
   report.measured = {{10, 20}, {65536, 64512}};
   report.interfaces["fe0"] = {5, 6};
+  report.port_state["n0"]["rxe0/1"] = {{"completer_retry_err", 4}};
   std::vector<json> lines = write(report, plan.probes[2]);
   for (const json& line : lines) {
     const std::set<std::string> keys = keys_of(line);
@@ -64,10 +65,12 @@ TEST_F(RecordWriting, WritesTheFixturesKindsOfLinesWithTheirKeys) {
   ASSERT_EQ(lines.size(), 5U);
   EXPECT_EQ(lines[2]["bytes"], json({65536, 64512}));
   EXPECT_EQ(lines[3]["interfaces"]["fe0"]["sent"], 5);
+  EXPECT_EQ(lines[3]["port_state"], json::parse(R"({"n0": {"rxe0/1": {"completer_retry_err": 4}}})"));
   EXPECT_EQ(lines[4]["cells"], 1);
 
   report.failure = CellFailure{FailureCode::permission, "no"};
   report.measured = {};
+  report.port_state.clear();
   lines = write(report, plan.probes[3]);
   ASSERT_EQ(lines.size(), 3U);
   EXPECT_EQ(keys_of(lines[1]), known["cell_failed"]);
@@ -78,11 +81,13 @@ TEST_F(RecordWriting, ACellThatFailsMidwayKeepsItsSamples) {
   CellReport report;
   report.failure = CellFailure{FailureCode::timeout, "the peer fell silent"};
   report.warmup.time_ns = {1, 2, 3};
+  report.port_state["n0"]["rxe0/1"] = {{"retry_exceeded_err", 1}};
   const std::vector<json> lines = write(report, plan.probes[0]);
   ASSERT_EQ(lines.size(), 5U);
   EXPECT_EQ(lines[1]["type"], "cell");
   EXPECT_EQ(lines[2]["time_ns"], json({1, 2, 3}));
   EXPECT_EQ(lines[3]["code"], "timeout");
+  EXPECT_EQ(lines[3]["port_state"]["n0"]["rxe0/1"]["retry_exceeded_err"], 1);
 }
 
 TEST_F(RecordWriting, LongBatchesAreSplitAndCountedOn) {
@@ -116,6 +121,7 @@ TEST(CellReports, SurviveTheControlPlane) {
   report.counters = {.sent = 1, .lost = 2, .reordered = 3, .duplicated = 4, .corrupted = 5, .verified = 6};
   report.measured = {{7, 8}, {9, 10}};
   report.interfaces["lo"] = {11, 12};
+  report.port_state["n0"]["rxe0/1"] = {{"completer_retry_err", 4}};
   report.span = {1'793'400'000'400'000'000, 1'793'400'000'404'000'000};
   const CellReport same = CellReport::unpack(report.pack());
   EXPECT_EQ(same.failure->reason, "gone");
@@ -125,6 +131,7 @@ TEST(CellReports, SurviveTheControlPlane) {
   EXPECT_EQ(same.counters.verified, 6U);
   EXPECT_EQ(same.measured.bytes, report.measured.bytes);
   EXPECT_EQ(same.interfaces.at("lo").received, 12U);
+  EXPECT_EQ(same.port_state, report.port_state);
   EXPECT_EQ(same.span->begin_unix_ns, 1'793'400'000'400'000'000);
   EXPECT_EQ(same.span->end_unix_ns, 1'793'400'000'404'000'000);
 }

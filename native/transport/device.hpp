@@ -20,17 +20,17 @@
 #include "base/failure.hpp"
 #include "base/interface.hpp"
 #include "core/message_buffer.hpp"
+#include "core/plan.hpp"
 #include "core/traffic.hpp"
 #include "transport/transport.hpp"
 
 namespace fabricbench {
 
-struct PlanProbe;
-
 /// How this rank is attached to the fabric under test.
 struct Attachment {
   std::optional<Interface> interface;
   MPI_Comm communicator = MPI_COMM_NULL;  // of all ranks, for messages that are measured
+  RdmaEnd rdma{};
 };
 
 /// The interface that leads into the fabric, or the Failure that says what is missing.
@@ -67,13 +67,20 @@ concept AnyDevice = requires(D device, const D constant, std::size_t bytes, Memo
   { constant.traffic() } -> std::same_as<Traffic>;
 };
 
+/// Whether a device reads the parameters of its layer when it opens a path.
+template <class D, Receive way>
+concept TakesParameters = requires(D device, const Site& site, const PlanProbe& probe) {
+  { device.template open<way>(site, probe) } -> std::same_as<typename D::template Path<way>>;
+};
+
 /// Whether a device opens paths whose receivers wait in this way: `Path<way>` is their type. Every pattern is compiled
 /// over them, so that being a Transport is not enough.
 template <class D, Receive way>
-concept OpensPaths = requires(D device, const Site& site) {
-  requires GroupTransport<typename D::template Path<way>>;
-  { device.template open<way>(site) } -> std::same_as<typename D::template Path<way>>;
-};
+concept OpensPaths =
+    (GroupTransport<typename D::template Path<way>> || OneSidedTransport<typename D::template Path<way>>) &&
+    (requires(D device, const Site& site) {
+      { device.template open<way>(site) } -> std::same_as<typename D::template Path<way>>;
+    } || TakesParameters<D, way>);
 
 /// A device that leads to other ranks. `has_flows`: it tells several paths between the same two ranks apart.
 template <class D>

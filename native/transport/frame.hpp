@@ -87,10 +87,7 @@ class FrameSocket {
 template <Receive mode>
 class Frame {
  public:
-  static constexpr Traits traits{.is_reliable = false,
-                                 .is_ordered = false,
-                                 .framing = Framing::message,
-                                 .smallest_message = sizeof(DatagramHeader)};
+  static constexpr Traits traits = datagram_traits;
 
   Frame(const Attachment& attachment, const Site& site) : ends_(attachment, site), socket_(ends_.socket().get()) {}
   std::size_t largest_message() const { return ends_.mtu(); }
@@ -122,14 +119,10 @@ class Frame {
   }
 
   bool receive(std::span<std::byte> message) {
-    for (;;) {
-      const ssize_t size = wait_for<mode>(bound_ns_, "recv(AF_PACKET)", [&](int flags) {
-        return ::recv(socket_, message.data(), message.size(), flags);
-      });
-      if (size >= static_cast<ssize_t>(sizeof(DatagramHeader))) [[likely]]
-        return true;
-      if (size < 0) return false;
-    }
+    return receive_datagram(traits.smallest_message, [&] {
+      return wait_for<mode>(bound_ns_, "recv(AF_PACKET)",
+                            [&](int flags) { return ::recv(socket_, message.data(), message.size(), flags); });
+    });
   }
 
  private:

@@ -21,10 +21,7 @@ inline std::size_t ring_bytes_of_path(std::size_t paths) {
 template <Receive mode>
 class RingFrame {
  public:
-  static constexpr Traits traits{.is_reliable = false,
-                                 .is_ordered = false,
-                                 .framing = Framing::message,
-                                 .smallest_message = sizeof(DatagramHeader)};
+  static constexpr Traits traits = datagram_traits;
 
   RingFrame(const Attachment& attachment, const Site& site, std::size_t ring_bytes)
       : ends_(attachment, site, SOCK_RAW),
@@ -61,12 +58,9 @@ class RingFrame {
   }
 
   bool receive(std::span<std::byte> message) {
-    for (;;) {
-      const ssize_t size = wait_on_ring<mode>(bound_ns_, "poll(AF_PACKET)", socket_, [&] { return take(message); });
-      if (size >= static_cast<ssize_t>(sizeof(DatagramHeader))) [[likely]]
-        return true;
-      if (size < 0) return false;
-    }
+    return receive_datagram(traits.smallest_message, [&] {
+      return wait_on_ring<mode>(bound_ns_, "poll(AF_PACKET)", socket_, [&] { return take(message); });
+    });
   }
 
  private:

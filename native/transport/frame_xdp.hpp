@@ -20,10 +20,7 @@ namespace fabricbench {
 template <XdpMode xdp_mode, Receive mode>
 class XdpFrame {
  public:
-  static constexpr Traits traits{.is_reliable = false,
-                                 .is_ordered = false,
-                                 .framing = Framing::message,
-                                 .smallest_message = sizeof(DatagramHeader)};
+  static constexpr Traits traits = datagram_traits;
 
   XdpFrame(const Interface& interface, std::shared_ptr<XdpPort> port, const Site& site)
       : interface_(interface),
@@ -103,12 +100,9 @@ class XdpFrame {
   }
 
   bool receive(std::span<std::byte> message) {
-    for (;;) {
-      const ssize_t size = wait_on_ring<mode>(bound_ns_, "poll(AF_XDP)", receiving_, [&] { return take(message); });
-      if (size >= static_cast<ssize_t>(sizeof(DatagramHeader))) [[likely]]
-        return true;
-      if (size < 0) return false;
-    }
+    return receive_datagram(traits.smallest_message, [&] {
+      return wait_on_ring<mode>(bound_ns_, "poll(AF_XDP)", receiving_, [&] { return take(message); });
+    });
   }
 
  private:

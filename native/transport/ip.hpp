@@ -58,10 +58,7 @@ class IpSockets {
 template <Receive mode>
 class Ip {
  public:
-  static constexpr Traits traits{.is_reliable = false,
-                                 .is_ordered = false,
-                                 .framing = Framing::message,
-                                 .smallest_message = sizeof(DatagramHeader)};
+  static constexpr Traits traits = datagram_traits;
 
   Ip(const Attachment& attachment, const Site& site)
       : ends_(attachment, site), out_(ends_.out().get()), in_(ends_.in().get()) {}

@@ -65,6 +65,10 @@ struct Traits {
   constexpr bool is_known() const { return is_reliable ? is_ordered : framing == Framing::message; }
 };
 
+/// Those of layers whose messages may be lost, doubled or overtaken.
+inline constexpr Traits datagram_traits{
+    .is_reliable = false, .is_ordered = false, .framing = Framing::message, .smallest_message = sizeof(DatagramHeader)};
+
 /// A path on which messages are sent to a peer.
 ///
 /// All that is sent and received lies in memory that the device which opened the path has lent (Task::allocate in
@@ -129,6 +133,13 @@ concept PrepostingTransport = Transport<T> && requires(T path, std::span<std::by
   path.let_go_of_preposted(std::shared_ptr<const void>());
 };
 
+/// A transport on which receives that are posted stay posted: where messages did not come for all of them, the path is
+/// closed after the cell.
+template <class T>
+concept LeavingTransport = Transport<T> && requires(const T path) {
+  { path.has_leftovers() } -> std::same_as<bool>;
+};
+
 /// A transport over sockets whose buffers the system grants.
 template <class T>
 concept SocketTransport = Transport<T> && requires(const T path) {
@@ -151,6 +162,21 @@ concept PostingTransport = Transport<T> && T::traits.is_reliable &&
                              path.let_go_of_receive(slot, std::shared_ptr<const void>());
                            };
 
+/// How many messages patterns keep under way in the slots of a path: all, unless the path says fewer by depth().
+template <PostingTransport T>
+std::size_t depth_of(const T& path) {
+  if constexpr (requires { path.depth(); }) {
+    return path.depth();
+  } else {
+    return T::slots;
+  }
+}
+
+/// A posting transport that keeps a posted message back until the peer has posted its receive, and does so with no
+/// other: one that comes where nothing is posted is sent again later.
+template <class T>
+concept GrantingTransport = PostingTransport<T> && requires { requires T::grants_posted; };
+
 /// A posting transport whose messages on many paths can be waited for at once.
 ///
 /// make_pool() of any of the paths of a device makes a `Pool` for all of them, with room for a number of messages; each
@@ -171,6 +197,49 @@ concept PoolingTransport = PostingTransport<T> && requires(typename T::Pool pool
 /// it takes messages and tells of them in a pool.
 template <class T>
 concept GroupTransport = PolledTransport<T> || PoolingTransport<T>;
+
+/// Where memory of a peer lies that others may work in.
+struct Exposed {
+  std::uint64_t address = 0;
+  std::uint32_t key = 0;
+  std::uint32_t unused = 0;
+};
+
+/// A path whose adapter must know the memory that messages lie in. register_once() makes memory known to it that no
+/// device has lent, and forgets it again.
+template <class T>
+concept RegisteringTransport = requires(const T path, std::span<std::byte> memory) { path.register_once(memory); };
+
+/// A path on which one rank works in memory of the other, which takes no part and is told of nothing.
+///
+/// Memory that the device has lent is exposed by what expose() tells of it; aim_at() takes that at the other end.
+/// operate() begins an operation whose result goes into the whole of a span, and wait_for() is over when it is
+/// complete, with all before it. `adds`: an operation adds 1 to the word of 8 bytes there and gives what it was, else
+/// it fetches what lies there. make_pool() is as that of a PoolingTransport. Who cannot wait lets go.
+template <class T>
+concept OneSidedTransport =
+    requires(T path, typename T::Pool pool, std::span<std::byte> memory, std::string_view address, std::size_t place) {
+      { T::traits } -> std::convertible_to<Traits>;
+      { T::adds } -> std::convertible_to<bool>;
+      { path.largest_message() } -> std::same_as<std::size_t>;
+      { path.address() } -> std::same_as<std::string>;
+      path.meet(address);
+      path.set_bound(1.0);
+      { path.depth() } -> std::same_as<std::size_t>;
+      { path.expose(memory) } -> std::same_as<Exposed>;
+      path.aim_at(Exposed{});
+      { path.operate(memory) } -> std::same_as<std::uint64_t>;
+      path.wait_for(std::uint64_t{});
+      path.let_go(std::shared_ptr<const void>());
+      { path.make_pool(place) } -> std::same_as<typename T::Pool>;
+      pool.post(place, path, memory);
+      { pool.test() } -> std::same_as<std::span<const int>>;
+      pool.let_go(place, std::shared_ptr<const void>());
+    };
+
+/// What leads to another rank.
+template <class T>
+concept PeerTransport = Transport<T> || OneSidedTransport<T>;
 
 /// A transport without a peer: the processor moves the bytes by itself. `operations` repetitions make one sample.
 template <class T>

@@ -40,10 +40,7 @@ class UdpSocket {
 template <Receive mode>
 class Udp {
  public:
-  static constexpr Traits traits{.is_reliable = false,
-                                 .is_ordered = false,
-                                 .framing = Framing::message,
-                                 .smallest_message = sizeof(DatagramHeader)};
+  static constexpr Traits traits = datagram_traits;
 
   Udp(const Attachment& attachment, const Site&) : ends_(attachment), socket_(ends_.socket().get()) {}
   std::size_t largest_message() const { return 65535 - 20 - 8; }
@@ -79,13 +76,10 @@ class Udp {
   }
 
   bool receive(std::span<std::byte> message) {
-    for (;;) {
-      const ssize_t size = wait_for<mode>(
-          bound_ns_, "recv(udp)", [&](int flags) { return ::recv(socket_, message.data(), message.size(), flags); });
-      if (size >= static_cast<ssize_t>(sizeof(DatagramHeader))) [[likely]]
-        return true;
-      if (size < 0) return false;
-    }
+    return receive_datagram(traits.smallest_message, [&] {
+      return wait_for<mode>(bound_ns_, "recv(udp)",
+                            [&](int flags) { return ::recv(socket_, message.data(), message.size(), flags); });
+    });
   }
 
  private:

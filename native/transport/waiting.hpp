@@ -111,6 +111,18 @@ inline std::size_t try_send_datagram(std::string_view call, bool& is_full, Attem
   return 0;
 }
 
+/// Wait for a datagram of at least `smallest` by `wait()`, which gives its size, or -1 when its bound has passed;
+/// whether one has come. What is shorter was sent by strangers.
+template <class Wait>
+inline bool receive_datagram(std::size_t smallest, Wait wait) {
+  for (;;) {
+    const ssize_t size = wait();
+    if (size >= static_cast<ssize_t>(smallest)) [[likely]]
+      return true;
+    if (size < 0) return false;
+  }
+}
+
 /// Make attempts to receive without waiting until one gives a whole `smallest` or there is nothing; the size or 0. What
 /// is shorter was sent by strangers.
 template <class Attempt>

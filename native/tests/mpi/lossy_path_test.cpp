@@ -18,10 +18,7 @@ namespace {
 
 class LossyPath {
  public:
-  static constexpr Traits traits{.is_reliable = false,
-                                 .is_ordered = false,
-                                 .framing = Framing::message,
-                                 .smallest_message = sizeof(DatagramHeader)};
+  static constexpr Traits traits = datagram_traits;
 
   /// `copies_of` tells how many of the n-th message that is sent here arrive: 0, 1 or 2.
   LossyPath(std::size_t peer, std::function<int(int)> copies_of)

@@ -63,7 +63,7 @@ def test_a_node_has_its_own_name_network_shared_memory_and_hosts(start_lab: Star
         "listed": ["ctl0", "fe0", "lo", "myr1"],
         "shm": [],
         "n0": "10.98.0.1",
-        "cpus": list(lab.topology.node_cpus),
+        "cpus": list(lab.topology.cpus_of("n1")),
         "cwd": "/",
         "asked": "a value",
     }

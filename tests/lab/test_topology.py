@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from fabricbench.errors import UsageError
 from fabricbench.lab import PRESETS, EmulatedFabric, parse_fabric, parse_fabrics
-from fabricbench.lab.topology import Topology, plan_lab, share_cpus
-from fabricbench.model import Layer
+from fabricbench.lab.topology import Topology, cpus_of_nodes, plan_lab, share_cpus
+from fabricbench.patterns import USUAL_LAYERS
 from fabricbench.testbed.model import Launcher
 
 FABRICS = parse_fabrics("fast-ethernet,myrinet")
@@ -45,7 +45,7 @@ def test_the_testbed_is_emulated_on_every_fabric_and_carries_every_layer():
     testbed = plan_lab("a", 2, FABRICS, [0, 1]).testbed()
     assert testbed.launcher is Launcher.LAB
     assert testbed.lab == "a"
-    assert all(fabric.is_emulated and fabric.layers == tuple(Layer) for fabric in testbed.fabrics)
+    assert all(fabric.is_emulated and fabric.layers == USUAL_LAYERS for fabric in testbed.fabrics)
     assert testbed.fabric("myrinet").wire == PRESETS["myrinet"].wire
     assert testbed.nodes[1].addresses["myrinet"] == IPv4Address("10.98.2.2")
 
@@ -124,3 +124,48 @@ def test_the_switch_is_told_of_a_link_that_differs(tmp_path: Path) -> None:
 def test_a_link_of_a_node_that_is_not_there_is_refused() -> None:
     with pytest.raises(UsageError, match="n7"):
         plan_lab("faulty", 3, [parse_fabric("fast-ethernet:n7.rate=80Mbit/s")], [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("cpus", "nodes", "own"),
+    [
+        ([0], 4, ()),
+        ([0, 1, 2], 4, ()),
+        ([0, 1, 2, 3], 4, ((0,), (1,), (2,), (3,))),
+        ([5, 4, 9, 8, 7, 6], 2, ((4, 5, 6), (7, 8, 9))),
+        ([0, 1, 2, 3, 4], 2, ((0, 1), (2, 3))),
+    ],
+)
+def test_each_node_has_as_many_processors_that_no_other_has(
+    cpus: list[int], nodes: int, own: tuple[tuple[int, ...], ...]
+):
+    assert cpus_of_nodes(cpus, nodes) == own
+
+
+@given(cpus=st.sets(st.integers(0, 255), min_size=1, max_size=64), nodes=st.integers(1, 70))
+def test_processors_of_nodes_are_apart_equal_in_number_and_of_those_given(cpus: set[int], nodes: int):
+    own = cpus_of_nodes(sorted(cpus), nodes)
+    given_out = [cpu for one in own for cpu in one]
+    assert len(set(given_out)) == len(given_out)
+    assert set(given_out) <= cpus
+    assert [len(one) for one in own] == ([len(cpus) // nodes] * nodes if len(cpus) >= nodes else [])
+
+
+def test_nodes_share_processors_where_there_are_too_few_or_where_that_is_asked_for():
+    fabrics = parse_fabrics("fast-ethernet,myrinet")
+    crowded, roomy = plan_lab("a", 4, fabrics, [0, 1]), plan_lab("a", 4, fabrics, range(8))
+    shared = plan_lab("a", 4, fabrics, range(8), own_cpus=False)
+    assert (crowded.has_own_cpus, roomy.has_own_cpus, shared.has_own_cpus) == (False, True, False)
+    assert {crowded.cpus_of(f"n{index}") for index in range(4)} == {(0,)}
+    assert [roomy.cpus_of(f"n{index}") for index in range(4)] == [(0,), (1,), (2,), (3,)]
+    assert {shared.cpus_of(f"n{index}") for index in range(4)} == {shared.node_cpus}
+    switches = {planned.cpu for planned in roomy.fabrics}
+    assert not switches & {cpu for node in roomy.nodes for cpu in node.cpus}
+
+
+def test_processors_of_their_own_are_refused_where_there_are_too_few():
+    with pytest.raises(
+        UsageError, match="4 nodes cannot each have a processor of its own: 1 processor of 2"
+    ) as refused:
+        plan_lab("a", 4, parse_fabrics("fast-ethernet"), [0, 1], own_cpus=True)
+    assert "--shared-processors" in (refused.value.hint or "")

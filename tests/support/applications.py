@@ -16,12 +16,15 @@ from fabricbench.workload.command import CommandStart
 from fabricbench.workload.counted import AROUND, MPI_LINE, rank_line
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+PRINTED = {"found": [r"\S"]}
+"""A good run prints anything at all."""
 TIME = {"name": "time", "regex": r"^time (\S+)$", "unit": "s", "better": "lower"}
 RATE = {"name": "rate", "regex": r"^rate (\S+)$", "unit": "GFLOP/s", "better": "higher"}
 
 
 def table(**keys: Any) -> dict[str, Any]:
-    return {"kind": "command", "name": "tiny", "command": ["echo", "{ranks}"], "figure": [TIME], **keys}
+    tiny = {"kind": "command", "name": "tiny", "command": ["echo", "{ranks}"], "figure": [TIME], "success": PRINTED}
+    return {**tiny, **keys}
 
 
 def campaign(*tables: dict[str, Any], source: str = "c.toml", **keys: Any) -> Campaign:

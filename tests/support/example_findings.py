@@ -28,10 +28,12 @@ from fabricbench.analysis.findings import (
     Severity,
 )
 from fabricbench.model import Layer, Metric, Pattern, Receive
+from fabricbench.patterns import USUAL_LAYERS
 from fabricbench.testbed.wire import Wire
 from support.example_comparisons import MARGIN, compared, crossovers_of, curves_of
 from support.example_headlines import applications, busy_machine, change, three_fabrics, two_fabrics
 from support.example_kernels import example_kernels, few_samples
+from support.example_loads import example_loads
 from support.example_patterns import other_patterns, small_patterns
 from support.example_texts import BUSY_WARNINGS, INVENTORY, METHOD, WARNINGS
 
@@ -221,6 +223,7 @@ def _findings(
         distributions=(*_distributions(summaries, noise), *few_samples([fabric.name for fabric in fabrics])),
         **other_patterns(fabrics),
         kernels=example_kernels([fabric.name for fabric in fabrics]),
+        chapters=example_loads([fabric.name for fabric in fabrics]),
         warnings=WARNINGS,
         method=METHOD,
         inventory={f"n{node}": INVENTORY | {"hostname": f"n{node}"} for node in range(4)},
@@ -235,14 +238,14 @@ def _facts(fabric: ExampleFabric, index: int, is_emulated: bool) -> FabricFacts:
         line_rate_bit_s=fabric.wire.line_rate_bit_s,
         mtu=fabric.mtu,
         is_emulated=is_emulated,
-        layers=tuple(Layer),
+        layers=USUAL_LAYERS,
         price_per_node=None if is_emulated else 180.0,
         currency="EUR",
     )
 
 
 def _keys() -> Iterable[CellKey]:
-    for layer in Layer:
+    for layer in USUAL_LAYERS:
         sizes = DATAGRAM_SIZES if layer in (Layer.FRAME, Layer.IP, Layer.UDP) else SIZES
         for receive in RECEIVES.get(layer, (Receive.BLOCKING, Receive.POLLING)):
             for pattern, metric in (
@@ -322,7 +325,7 @@ def _summaries(fabrics: Sequence[ExampleFabric], noise: random.Random) -> Iterab
 def _ladder(fabrics: Sequence[ExampleFabric], summaries: Sequence[CellSummary]) -> Iterable[LadderStep]:
     for fabric in fabrics:
         below_ns, below_share = 0.0, 1.0
-        for layer in Layer:
+        for layer in USUAL_LAYERS:
             mine = [
                 summary
                 for summary in summaries

@@ -39,6 +39,10 @@ class FakeLauncher(OnThisMachine):
             guarded([sys.executable, "-S", str(FAKE_PROBE), str(plan), str(self._directory / launch_id)]), directory
         )
 
+    def meeting_address(self, fabric: Fabric) -> str:
+        del fabric
+        return "127.0.0.1"
+
     def in_node(self, node: str, tokens: Sequence[str]) -> list[str]:
         del node
         return list(tokens)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabricbench.model import Layer, Metric, Pattern, Receive
-from fabricbench.patterns import metric_of
+from fabricbench.patterns import USUAL_LAYERS, metric_of
 from fabricbench.record.lines import (
     Cell,
     CellEnd,
@@ -29,6 +29,7 @@ from fabricbench.record.lines import (
     Header,
     InterfaceBytes,
     Phase,
+    PortState,
     Quantity,
     RankInfo,
     StopReason,
@@ -78,6 +79,8 @@ class SyntheticCell:
     """How much longer its samples take in the last block than in the first, as a share; in steps of the same factor."""
     fails_in: frozenset[int] = frozenset()
     """Blocks in which it opens and fails."""
+    port_state: Mapping[str, PortState] = field(default_factory=dict)
+    """By fabric, of each of its launches."""
     silent_in: frozenset[int] = frozenset()
     """Blocks in which nothing arrives: a rate of 0."""
 
@@ -104,7 +107,7 @@ def ladder_cells(
 ) -> list[SyntheticCell]:
     """Return ping-pong and stream cells over all six layers; `fabrics` maps a fabric's name to its line rate in bit/s."""
     cells = []
-    for step, layer in enumerate(Layer):
+    for step, layer in enumerate(USUAL_LAYERS):
         for size in sizes:
             if layer is Layer.FRAME and size > 1500:
                 continue
@@ -156,11 +159,14 @@ def write_synthetic_run(
     seed: int = 1,
     testbed: Testbed | None = None,
     invalid: Sequence[str] = (),
+    unproven: Sequence[str] = (),
     missing: Sequence[str] = (),
     failed: Sequence[CellFailed] = (),
     clocks: Sequence[Clock] = (),
 ) -> Run:
     """Write a run and open it. Launches named in `invalid` fail the path proof, those in `missing` never ran.
+
+    Nobody counted the traffic of launches on fabrics named in `unproven`.
 
     Fabrics are those of the cells' medians, in the order they are met; without a `testbed` their wires are unknown.
     """
@@ -194,7 +200,11 @@ def write_synthetic_run(
             block=launch.block,
             position=launch.position,
             origin=Origin.EMULATED,
-            proof=Proof.REFUTED if launch.launch_id in invalid else Proof.PROVEN,
+            proof=Proof.REFUTED
+            if launch.launch_id in invalid
+            else Proof.UNKNOWN
+            if launch.fabric in unproven
+            else Proof.PROVEN,
             is_valid=launch.launch_id not in invalid,
             invalid_because=("the traffic went another way",) if launch.launch_id in invalid else (),
             exit_code=0,
@@ -262,6 +272,7 @@ def synthetic_record(
                 interface,
                 _batches(cell, cell.medians[launch.fabric], noise, random),
                 _channels(cell, noise, random),
+                cell.port_state.get(launch.fabric, {}),
             ),
             cell,
             launch.block,
@@ -333,7 +344,12 @@ def _channels(cell: SyntheticCell, noise: Noise, random: np.random.Generator) ->
 
 
 def _cell_record(
-    number: int, cell: SyntheticCell, interface: str | None, batches: list[Batch], channels: list[ChannelNumbers]
+    number: int,
+    cell: SyntheticCell,
+    interface: str | None,
+    batches: list[Batch],
+    channels: list[ChannelNumbers],
+    port_state: PortState,
 ) -> CellRecord:
     opening = Cell(
         id=number,
@@ -363,5 +379,6 @@ def _cell_record(
         missed=cell.missed,
         values=dict(cell.values),
         interfaces={interface: InterfaceBytes(sent=carried, received=carried)} if interface else {},
+        port_state=port_state,
     )
     return CellRecord(opening, batches, end, channels=channels)

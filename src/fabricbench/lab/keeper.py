@@ -22,16 +22,16 @@ from pathlib import Path
 
 from pyroute2 import IPRoute
 
-from fabricbench.lab import namespaces
+from fabricbench.lab import guest, namespaces
 from fabricbench.lab.node import NodeOrder, become_node, quieten_network, turn_offloads_off
 from fabricbench.lab.process import told_exit_code
 from fabricbench.lab.sender_limit import sender_limit
-from fabricbench.lab.topology import CONTROL_INTERFACE, STAY, KeeperOrder, Topology
+from fabricbench.lab.topology import CONTROL_INTERFACE, CONTROL_MTU, STAY, KeeperOrder, Topology
 
 _BRIDGE = "control"
-_CONTROL_MTU = 1500
 _NODE_TIMEOUT_S = 20.0
 _SWITCH_TIMEOUT_S = 20.0
+_GUEST_TIMEOUT_S = 40.0
 
 
 @dataclass(frozen=True)
@@ -117,16 +117,61 @@ def _realise(order: KeeperOrder) -> dict[str, object]:
         node.talk.close()
     for name, switch in switches.items():
         _wait_until_ready(name, switch, order.switch_file(name, "log"))
+    guests = {} if order.guest_kernel is None else _boot_guests(order, order.guest_kernel, nodes)
     return {
         "nodes": {node.name: node.pid for node in nodes},
         "switches": {name: switch.pid for name, switch in switches.items()},
+        "guests": {name: process.pid for name, process in guests.items()},
     }
+
+
+def _boot_guests(order: KeeperOrder, kernel: Path, nodes: list[HeldNode]) -> dict[str, subprocess.Popen[bytes]]:
+    """Boot a guest in each node, all at once, and wait until each has its devices."""
+    booted = {held.name: _boot_guest(order, kernel, index, held) for index, held in enumerate(nodes)}
+    for name, process in booted.items():
+        _wait_until_up(name, process, guest.folder_of(order.directory, name))
+    return booted
+
+
+def _boot_guest(order: KeeperOrder, kernel: Path, index: int, held: HeldNode) -> subprocess.Popen[bytes]:
+    folder = guest.folder_of(order.directory, held.name)
+    (folder / "init").write_text(guest.init_script(folder, held.name, order.hosts))
+    (folder / "init").chmod(0o755)
+    (folder / "network").write_text(guest.network_batch(order.topology, index))
+    (folder / "devices").write_text(guest.device_batch(order.topology))
+    (folder / "cpuinfo").write_text(Path("/proc/cpuinfo").read_text())
+    inside = ("nsenter", "--target", str(held.pid), "--net", "--uts", "--ipc", "--mount", "--")
+    preload = {} if order.guest_preload is None else {"LD_PRELOAD": str(order.guest_preload)}
+    with (folder / "console").open("wb") as console:
+        return subprocess.Popen(
+            [*inside, *guest.kernel_tokens(kernel, folder, order.topology, index)],
+            stdin=subprocess.DEVNULL,
+            stdout=console,
+            stderr=subprocess.STDOUT,
+            env={"PATH": os.environ["PATH"], "HOME": str(folder), "TMPDIR": str(folder / "memory"), **preload},
+        )
+
+
+def _wait_until_up(name: str, process: subprocess.Popen[bytes], folder: Path) -> None:
+    deadline = time.monotonic() + _GUEST_TIMEOUT_S
+    while not (folder / guest.IS_UP).exists():
+        ended = process.poll() is not None
+        if ended or time.monotonic() > deadline:
+            said = (folder / "console").read_text(errors="replace").strip()[-2000:]
+            how = "ended" if ended else f"is not up after {_GUEST_TIMEOUT_S:.0f} s"
+            raise RuntimeError(f"the guest of {name} {how}: {said or 'it said nothing'}")
+        time.sleep(0.02)
+    failed = folder / guest.FAILED
+    if failed.exists():
+        raise RuntimeError(f"the guest of {name} did not get {failed.read_text(errors='replace').strip()}")
 
 
 def _fork_node(order: KeeperOrder, index: int) -> HeldNode:
     limits = tuple(sender_limit(planned.fabric, index) for planned in order.topology.fabrics)
     ours, theirs = socket.socketpair()
-    node = NodeOrder(order.topology, index, limits, order.hosts, has_rps=order.has_root)
+    name = order.topology.nodes[index].name
+    folder = None if order.guest_kernel is None else guest.folder_of(order.directory, name)
+    node = NodeOrder(order.topology, index, limits, order.hosts, has_rps=order.has_root, guest=folder)
     pid = os.fork()
     if pid == 0:
         ours.close()
@@ -141,7 +186,7 @@ def _lay_links(topology: Topology, nodes: list[HeldNode]) -> None:
         bridge = network.link_lookup(ifname=_BRIDGE)[0]
         network.link("set", index=bridge, state="up")
         for index, (planned, held) in enumerate(zip(topology.nodes, nodes, strict=True)):
-            port = _link(network, f"ctl-n{index}", CONTROL_INTERFACE, planned.control_mac, node=held, mtu=_CONTROL_MTU)
+            port = _link(network, f"ctl-n{index}", CONTROL_INTERFACE, planned.control_mac, node=held, mtu=CONTROL_MTU)
             network.link("set", index=port, master=bridge, state="up")
             for fabric, mac in zip(topology.fabrics, planned.fabric_macs, strict=True):
                 outer = fabric.switch_interfaces[index]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import select
-import shlex
 import subprocess
 import sys
 import time
@@ -21,7 +20,8 @@ from pathlib import Path
 from typing import Self
 
 from fabricbench.errors import EnvironmentLacks, UsageError
-from fabricbench.lab import ledger
+from fabricbench.lab import guest, ledger
+from fabricbench.lab.agent import agent_of_guests, agent_of_nodes, cpu_list
 from fabricbench.lab.fabric import EmulatedFabric
 from fabricbench.lab.ledger import LedgerEntry
 from fabricbench.lab.process import (
@@ -33,6 +33,7 @@ from fabricbench.lab.process import (
     told_exit_code,
     wait_for_all,
 )
+from fabricbench.lab.rdma import needed_rdma
 from fabricbench.lab.status import LabStatus, LatenessDuring, Span, read_lateness, read_status
 from fabricbench.lab.support import needed_support
 from fabricbench.lab.topology import CONTROL_INTERFACE, STAY, KeeperOrder, Topology, plan_lab, switch_file
@@ -53,16 +54,32 @@ class Lab:
     dropped: tuple[str, ...] = ()
 
     @classmethod
-    def up(cls, name: str, nodes: int, fabrics: Sequence[EmulatedFabric], *, owned: bool) -> Self:
+    def up(
+        cls,
+        name: str,
+        nodes: int,
+        fabrics: Sequence[EmulatedFabric],
+        *,
+        owned: bool,
+        rdma: bool = False,
+        rdma_kernel: Path | None = None,
+        own_cpus: bool | None = None,
+    ) -> Self:
         """Start a lab of `nodes` nodes joined by `fabrics`; with `owned` it dies with this process.
+
+        With `rdma` its nodes have RDMA devices over each fabric; `rdma_kernel` is that of the guests that they are then.
+        `own_cpus`: whether each node has processors of its own; None: where there are enough.
 
         Raises UsageError where the name is taken or the request cannot be, EnvironmentLacks where the machine does not allow it.
         """
         ledger.check_name(name)
         cpus = sorted(os.sched_getaffinity(0))
-        plan_lab(name, nodes, fabrics, cpus)  # what cannot be is refused before anything is looked at
+        plan_lab(
+            name, nodes, fabrics, cpus, own_cpus=own_cpus
+        )  # what cannot be is refused before anything is looked at
         support = needed_support()
         switch = native_file("fabricbench-switch")
+        means = needed_rdma(rdma_kernel, has_root=support.mode == "root") if rdma else None
         with ledger.locked():
             dropped = ledger.drop_stale()
             directory = ledger.directory_of(name)
@@ -73,9 +90,14 @@ class Lab:
                 )
             directory.mkdir(mode=0o700)
             taken = {cpu: len(labs) for cpu, labs in _switch_cpus().items()}
-            topology = plan_lab(name, nodes, fabrics, cpus, taken)
+            topology = plan_lab(name, nodes, fabrics, cpus, taken, means.by if means else None, own_cpus)
             order = KeeperOrder(
-                topology=topology, has_root=support.mode == "root", directory=directory, switch_program=switch
+                topology=topology,
+                has_root=support.mode == "root",
+                directory=directory,
+                switch_program=switch,
+                guest_kernel=means.kernel if means else None,
+                guest_preload=_guest_preload() if means and means.kernel else None,
             )
             entry, lifeline = _start(order, owned=owned)
         return cls(name, entry, lifeline, tuple(dropped))
@@ -132,16 +154,20 @@ class Lab:
     ) -> list[str]:
         """Return the tokens that, run outside, execute `command` inside a node, on the nodes' processors.
 
-        `environment` is added to the caller's. The command ends with TERM when its starter dies. UsageError: no such node.
+        `environment` is added to the caller's. The command ends with TERM when its starter dies. In a lab of guests it runs in the
+        node's guest, without a stdin. UsageError: no such node.
         """
         holder = self.entry.nodes.get(node)
         if holder is None:
             raise UsageError(f"lab {self.name} has no node {node!r}", hint=f"there are {', '.join(self.entry.nodes)}")
+        if node in self.entry.guests:
+            folder = guest.folder_of(self.directory, node)
+            return guest.entry_tokens(command, folder, self.entry.guests[node].pid, working_directory, environment)
         return command_from_outside(
             holder.pid,
             command,
             has_root=self.entry.has_root,
-            cpus=self.topology.node_cpus,
+            cpus=self.topology.cpus_of(node),
             working_directory=working_directory,
             environment=environment,
         )
@@ -156,6 +182,12 @@ class Lab:
         if not self.entry.keeper.is_alive:
             what = f"the keeper of lab {self.name} (process {self.entry.keeper.pid}) has ended, and the lab with it"
             return Lost(what=what, action="" if self.entry.is_owned else up)
+        for node, kernel in self.entry.guests.items():
+            if not kernel.is_alive:
+                what = f"the guest of {node} in lab {self.name} (process {kernel.pid}) has ended"
+                return Lost(
+                    what=what, action="" if self.entry.is_owned else f"`fabricbench lab down {self.name}`, then {up}"
+                )
         for fabric, switch in self.entry.switches.items():
             if not switch.is_alive:
                 what = f"the switch of {fabric} in lab {self.name} (process {switch.pid}) has ended"
@@ -222,6 +254,10 @@ def drop_stale_labs() -> list[str]:
 def _start(order: KeeperOrder, *, owned: bool) -> tuple[LedgerEntry, int | None]:
     name = order.topology.name
     order.hosts.write_text(order.topology.hosts())
+    if order.guest_kernel is not None:
+        for node in order.topology.nodes:
+            for part in (guest.COMMANDS, "memory"):
+                (guest.folder_of(order.directory, node.name) / part).mkdir(parents=True)
     reading, lifeline = os.pipe()
     try:
         with (order.directory / "keeper.log").open("wb") as log:
@@ -272,7 +308,12 @@ def _follow(keeper: subprocess.Popen[bytes], order: KeeperOrder, *, owned: bool)
         raise EnvironmentLacks(f"lab {name}: the keeper said {ready!r}")
     outer = inner_pids(identity.pid)
     agent = order.directory / "agent"
-    agent.write_text(agent_script(ready["nodes"], order.topology.node_cpus))
+    addresses = {node.name: (node.control_address, *node.fabric_addresses) for node in order.topology.nodes}
+    agent.write_text(
+        agent_of_guests(addresses, order.directory)
+        if ready["guests"]
+        else agent_of_nodes(ready["nodes"], addresses, {node: order.topology.cpus_of(node) for node in ready["nodes"]})
+    )
     agent.chmod(0o755)
     entry = entry.model_copy(
         update={
@@ -284,10 +325,22 @@ def _follow(keeper: subprocess.Popen[bytes], order: KeeperOrder, *, owned: bool)
                 fabric: _identity_inside(pid, outer, f"the switch of {fabric}", order)
                 for fabric, pid in ready["switches"].items()
             },
+            "guests": {
+                node: _identity_inside(pid, outer, f"the guest of {node}", order)
+                for node, pid in ready["guests"].items()
+            },
         }
     )
     ledger.write(name, entry)
     return entry
+
+
+def _guest_preload() -> Path | None:
+    """Return the library that guests need on processors with much vector state; it is built where there are guests."""
+    try:
+        return native_file("libfabricbench-guest.so")
+    except EnvironmentLacks:
+        return None
 
 
 def _identity(pid: int, order: KeeperOrder) -> ProcessIdentity:
@@ -373,35 +426,8 @@ def command_from_outside(
         *("env", "--ignore-signal=INT", "--ignore-signal=QUIT"),
         *("nsenter", "--target", str(holder_pid), *user, "--net", "--uts", "--ipc", "--mount", "--pid", "--"),
         *_DIES_WITH_ITS_STARTER,
-        *("taskset", "--cpu-list", _cpu_list(cpus)),
+        *("taskset", "--cpu-list", cpu_list(cpus)),
         *("env", "--default-signal=INT", "--default-signal=QUIT", f"--chdir={working_directory}"),
         *(f"{name}={value}" for name, value in environment.items()),
         *command,
     ]
-
-
-def agent_script(inner_pids: Mapping[str, int], cpus: Sequence[int]) -> str:
-    """Return a program that is called as ssh is (options, host, command) inside the lab and runs the command in that node."""
-    hosts = "\n".join(f"        {shlex.quote(name)}) pid={pid} ;;" for name, pid in inner_pids.items())
-    return f"""#!/bin/sh
-# Launch agent of a fabricbench lab: takes what ssh takes, for MPI's starters. Works inside the lab only.
-while [ $# -gt 0 ]; do
-    case $1 in
-        -[bcDEeFIiJLlmOopQRSWw]) shift 2 ;;
-        -*) shift ;;
-        *) break ;;
-    esac
-done
-host=$1
-shift
-case $host in
-{hosts}
-        *) echo "fabricbench lab agent: no node $host; there are {" ".join(inner_pids)}" >&2; exit 255 ;;
-esac
-exec nsenter --target "$pid" --net --uts --ipc --mount -- \\
-    taskset --cpu-list {_cpu_list(cpus)} env --chdir="$PWD" /bin/sh -c "$*"
-"""
-
-
-def _cpu_list(cpus: Sequence[int]) -> str:
-    return ",".join(str(cpu) for cpu in cpus)

@@ -36,7 +36,7 @@ _MOST_OF_A_HOST_NAME = 40
 class LedgerEntry(Model):
     """What is known of a lab. Without `nodes` it is still being made.
 
-    `nodes` and `switches` give the processes by name; `inner_pids` those of the nodes as seen inside the lab.
+    `nodes`, `switches` and `guests` (by node) give the processes by name; `inner_pids` those of the nodes as seen inside the lab.
     """
 
     keeper: ProcessIdentity
@@ -48,6 +48,7 @@ class LedgerEntry(Model):
     nodes: dict[str, ProcessIdentity] = {}
     inner_pids: dict[str, int] = {}
     switches: dict[str, ProcessIdentity] = {}
+    guests: dict[str, ProcessIdentity] = {}
 
 
 def check_name(name: str) -> None:

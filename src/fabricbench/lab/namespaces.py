@@ -55,6 +55,11 @@ def mount_fresh(kind: str, target: str, options: str | None = None) -> None:
     _mount(kind, target, kind, MS_NOSUID | MS_NODEV | MS_NOEXEC, options)
 
 
+def mount_memory(target: Path) -> None:
+    """Mount a new tmpfs from which programs may be mapped. Raises OSError."""
+    _mount("tmpfs", str(target), "tmpfs", MS_NOSUID | MS_NODEV)
+
+
 def bind(source: Path, target: Path) -> None:
     """Show `source` at the path `target` too. Raises OSError."""
     _mount(str(source), str(target), None, MS_BIND)

@@ -13,6 +13,7 @@ import fcntl
 import os
 import socket
 import struct
+import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ from pyroute2 import IPRoute
 
 from fabricbench.lab import namespaces
 from fabricbench.lab.sender_limit import SenderLimit, limit_sender
-from fabricbench.lab.topology import CONTROL_INTERFACE, CONTROL_SUBNET, PlannedNode, Topology
+from fabricbench.lab.topology import CONTROL_INTERFACE, CONTROL_SUBNET, PlannedNode, Rdma, Topology
 
 _PERMANENT = 0x80
 """NUD_PERMANENT of linux/neighbour.h."""
@@ -43,7 +44,8 @@ _CONGESTION_CONTROLS = ("cubic", "reno")
 class NodeOrder:
     """What a node is told: its place in the topology, the limit of its link to each fabric, the hosts file.
 
-    `has_rps` says whether it may spread what it receives over processors.
+    `has_rps` says whether it may spread what it receives over processors. `guest` is the folder of the guest that takes its
+    interfaces.
     """
 
     topology: Topology
@@ -51,6 +53,7 @@ class NodeOrder:
     limits: tuple[SenderLimit, ...]
     hosts: Path
     has_rps: bool
+    guest: Path | None = None
 
     @property
     def node(self) -> PlannedNode:
@@ -94,6 +97,8 @@ def _mount(order: NodeOrder) -> None:
     if Path("/dev/shm").is_dir():  # noqa: S108 - MPI libraries would find each other's segments and bypass the fabric
         namespaces.mount_fresh("tmpfs", "/dev/shm", "mode=1777")  # noqa: S108
     namespaces.bind(order.hosts, Path("/etc/hosts"))
+    if order.guest is not None:  # the memory of a guest must be mapped executable
+        namespaces.mount_memory(order.guest / "memory")
 
 
 def _configure(order: NodeOrder) -> None:
@@ -104,16 +109,19 @@ def _configure(order: NodeOrder) -> None:
     _choose_congestion_control(Path("/proc/sys") / _CONGESTION_CONTROL)
     with IPRoute() as network:
         network.link("set", index=network.link_lookup(ifname="lo")[0], state="up")
-        _address(network, CONTROL_INTERFACE, str(order.node.control_address), CONTROL_SUBNET.prefixlen)
+        _address(network, order, CONTROL_INTERFACE, str(order.node.control_address), CONTROL_SUBNET.prefixlen)
         for index, planned in enumerate(order.topology.fabrics):
             turn_offloads_off(planned.interface)
             interface = _address(
-                network, planned.interface, str(order.node.fabric_addresses[index]), planned.subnet.prefixlen
+                network, order, planned.interface, str(order.node.fabric_addresses[index]), planned.subnet.prefixlen
             )
             limit_sender(interface, order.limits[index])
-            _know_neighbours(network, interface, order, index)
+            if order.guest is None:
+                _know_neighbours(network, interface, order, index)
             if order.has_rps:
-                _spread_receiving(planned.interface, order.topology.node_cpus)
+                _spread_receiving(planned.interface, order.topology.cpus_of(order.node.name))
+            if order.topology.rdma is Rdma.KERNEL:
+                _add_device(order.topology.name, order.node.name, planned.interface)
 
 
 def _choose_congestion_control(setting: Path) -> None:
@@ -124,9 +132,21 @@ def _choose_congestion_control(setting: Path) -> None:
             return
 
 
-def _address(network: IPRoute, name: str, address: str, prefix: int) -> int:
+def device_tokens(lab: str, node: str, interface: str) -> list[str]:
+    """Return the tokens that make a soft-RoCE device of this machine's kernel; its name is one of the whole machine."""
+    return ["rdma", "link", "add", f"{lab}-{node}-{interface}", "type", "rxe", "netdev", interface]
+
+
+def _add_device(lab: str, node: str, interface: str) -> None:
+    done = subprocess.run(device_tokens(lab, node, interface), capture_output=True, text=True, timeout=10, check=False)
+    if done.returncode:
+        raise RuntimeError(f"no soft-RoCE device over {interface}: {done.stderr.strip()}")
+
+
+def _address(network: IPRoute, order: NodeOrder, name: str, address: str, prefix: int) -> int:
     interface: int = network.link_lookup(ifname=name)[0]
-    network.addr("add", index=interface, address=address, prefixlen=prefix)
+    if order.guest is None:  # else the node itself would answer what is sent to its guest
+        network.addr("add", index=interface, address=address, prefixlen=prefix)
     network.link("set", index=interface, state="up")
     return interface
 

@@ -23,7 +23,7 @@ from pydantic import ValidationError
 from fabricbench.lab.fabric import EmulatedFabric
 from fabricbench.lab.ledger import LedgerEntry
 from fabricbench.lab.process import ProcessIdentity
-from fabricbench.lab.topology import PlannedFabric
+from fabricbench.lab.topology import PlannedFabric, Rdma
 from fabricbench.model import Model
 
 _ANSWER_TIMEOUT_S = 0.5
@@ -80,6 +80,10 @@ class NodeStatus(Model):
     pid: int
     control_address: IPv4Address
     addresses: dict[str, IPv4Address]
+    cpus: tuple[int, ...] = ()
+    """Its own processors; empty: it shares the lab's `node_cpus` with the other nodes."""
+    guest_pid: int | None = None
+    """The kernel of its guest, in a lab of guests; None where that has ended as well."""
 
 
 class FabricStatus(Model):
@@ -103,6 +107,7 @@ class LabStatus(Model):
     owner_pid: int
     started_at: str
     node_cpus: tuple[int, ...]
+    rdma: Rdma | None = None
     nodes: tuple[NodeStatus, ...]
     fabrics: tuple[FabricStatus, ...]
 
@@ -118,11 +123,14 @@ def read_status(entry: LedgerEntry, directory: Path) -> LabStatus:
         owner_pid=entry.owner_pid,
         started_at=entry.started_at,
         node_cpus=topology.node_cpus,
+        rdma=topology.rdma,
         nodes=tuple(
             NodeStatus(
                 name=node.name,
                 pid=entry.nodes[node.name].pid,
+                guest_pid=found.pid if (found := entry.guests.get(node.name)) and found.is_alive else None,
                 control_address=node.control_address,
+                cpus=node.cpus,
                 addresses=dict(
                     zip((planned.fabric.name for planned in topology.fabrics), node.fabric_addresses, strict=True)
                 ),

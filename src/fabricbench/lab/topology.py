@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 
@@ -14,11 +15,14 @@ from pydantic import Field
 from fabricbench.errors import UsageError
 from fabricbench.lab.fabric import EmulatedFabric, refuse_twins
 from fabricbench.lab.sender_limit import host_queue_bytes
-from fabricbench.model import Model
+from fabricbench.model import Model, RdmaEnd
+from fabricbench.patterns import USUAL_LAYERS, Layer
+from fabricbench.quantity import count
 from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
 
 CONTROL_INTERFACE = "ctl0"
 CONTROL_SUBNET = IPv4Network("10.98.0.0/24")
+CONTROL_MTU = 1500
 LEAST_NODES = 2
 MOST_NODES = 200
 """Fits the /24 subnets; a machine runs out of processors long before."""
@@ -31,14 +35,31 @@ CPUS_PER_SWITCH_CPU_OF_ALL_LABS = 2
 """Of several labs together every second one: the nodes of all share the rest."""
 
 
+GUESTS_NOTE = (
+    "the nodes are guests (User-Mode Linux) with soft RoCE: their processor bounds what goes faster than about 10,000 packets/s, "
+    "and round trips take some 0.3 ms, 10 ms where a tick of theirs is waited for, whatever the fabric"
+)
+
+
+class Rdma(StrEnum):
+    """By what the nodes of a lab have RDMA devices: soft RoCE of the machine's kernel, or of a guest's."""
+
+    KERNEL = "kernel"
+    GUESTS = "guests"
+
+
 class PlannedNode(Model):
-    """A node: its name and where it is on the control network and on each fabric, in the fabrics' order."""
+    """A node: its name and where it is on the control network and on each fabric, in the fabrics' order.
+
+    `cpus` are the processors that are its own; empty: it shares all of the nodes' with the others.
+    """
 
     name: str
     control_address: IPv4Address
     control_mac: str
     fabric_addresses: tuple[IPv4Address, ...]
     fabric_macs: tuple[str, ...]
+    cpus: tuple[int, ...] = ()
 
 
 class PlannedFabric(Model):
@@ -52,12 +73,13 @@ class PlannedFabric(Model):
 
 
 class Topology(Model):
-    """A whole lab. `node_cpus` are the processors that programs on the nodes may use."""
+    """A whole lab. `node_cpus` are the processors that programs on all nodes may use; `rdma` tells of one with RDMA."""
 
     name: str
     nodes: tuple[PlannedNode, ...] = Field(min_length=1)
     fabrics: tuple[PlannedFabric, ...] = Field(min_length=1)
     node_cpus: tuple[int, ...] = Field(min_length=1)
+    rdma: Rdma | None = None
 
     def testbed(self) -> Testbed:
         """Return the testbed that the lab is."""
@@ -86,11 +108,26 @@ class Topology(Model):
                     condition_of=planned.fabric.condition_of,
                     description=f"emulated: {planned.fabric.description}{planned.fabric.link_words}",
                     settings=planned.fabric.settings,
+                    layers=USUAL_LAYERS if self.rdma is None else (*USUAL_LAYERS, Layer.RDMA),
+                    rdma=RdmaEnd(device=rdma_device(planned.interface)) if self.rdma is Rdma.GUESTS else None,
                 )
                 for planned in self.fabrics
             ),
-            notes=("the fabrics are emulated in a lab on one machine",),
+            notes=(
+                "the fabrics are emulated in a lab on one machine",
+                *([GUESTS_NOTE] if self.rdma is Rdma.GUESTS else []),
+            ),
         )
+
+    def cpus_of(self, node: str) -> tuple[int, ...]:
+        """Return the processors that programs on a node may use: its own, or all of the nodes'. KeyError: no such node."""
+        own = {one.name: one.cpus for one in self.nodes}[node]
+        return own or self.node_cpus
+
+    @property
+    def has_own_cpus(self) -> bool:
+        """Whether each node has processors of its own."""
+        return all(node.cpus for node in self.nodes)
 
     def hosts(self) -> str:
         """Return the nodes' /etc/hosts: names resolve to control addresses, so that launching never loads a fabric."""
@@ -139,10 +176,13 @@ def plan_lab(
     fabrics: Sequence[EmulatedFabric],
     cpus: Sequence[int],
     taken: Mapping[int, int] | None = None,
+    rdma: Rdma | None = None,
+    own_cpus: bool | None = None,
 ) -> Topology:
     """Return the plan of a lab of `nodes` nodes on the processors `cpus`; UsageError where that cannot be.
 
-    `taken` are processors with how many switches of other labs each has.
+    `taken` are processors with how many switches of other labs each has. `own_cpus`: whether each node gets processors of its own;
+    None: where there are enough.
     """
     if not LEAST_NODES <= nodes <= MOST_NODES:
         raise UsageError(
@@ -159,12 +199,27 @@ def plan_lab(
                 hint=f"nodes are n0 to n{nodes - 1}",
             )
     node_cpus, switch_cpus = share_cpus(cpus, len(fabrics), taken or {})
+    own = () if own_cpus is False else cpus_of_nodes(node_cpus, nodes)
+    if own_cpus and not own:
+        raise UsageError(
+            f"{nodes} nodes cannot each have a processor of its own: {count(len(node_cpus), 'processor')} of {len(cpus)} "
+            "are left beside those of switches",
+            hint=f"ask for {len(node_cpus)} nodes or fewer, or let them share processors (--shared-processors)"
+            if len(node_cpus) >= LEAST_NODES
+            else "let them share processors (--shared-processors)",
+        )
     return Topology(
         name=name,
-        nodes=tuple(_node(index, len(fabrics)) for index in range(nodes)),
+        nodes=tuple(_node(index, len(fabrics), own[index] if own else ()) for index in range(nodes)),
         fabrics=tuple(_fabric(index, fabric, nodes, switch_cpus) for index, fabric in enumerate(fabrics)),
         node_cpus=tuple(node_cpus),
+        rdma=rdma,
     )
+
+
+def rdma_device(interface: str) -> str:
+    """Return the name of the RDMA device over a fabric's interface, the same in each guest."""
+    return f"rdma_{interface}"
 
 
 def share_cpus(cpus: Sequence[int], fabrics: int, taken: Mapping[int, int]) -> tuple[list[int], list[int]]:
@@ -187,13 +242,24 @@ def share_cpus(cpus: Sequence[int], fabrics: int, taken: Mapping[int, int]) -> t
     return for_nodes or [cpu for cpu in ordered if cpu not in for_switches], for_switches
 
 
-def _node(index: int, fabrics: int) -> PlannedNode:
+def cpus_of_nodes(cpus: Sequence[int], nodes: int) -> tuple[tuple[int, ...], ...]:
+    """Return the processors of each node, as many for all and each one's alone; nothing where there are fewer than nodes.
+
+    What is left over is nobody's: nodes that differ would be told apart as a fabric's.
+    """
+    each = len(cpus) // nodes
+    ordered = sorted(cpus)
+    return tuple(tuple(ordered[index * each : (index + 1) * each]) for index in range(nodes)) if each else ()
+
+
+def _node(index: int, fabrics: int, cpus: tuple[int, ...]) -> PlannedNode:
     return PlannedNode(
         name=f"n{index}",
         control_address=CONTROL_SUBNET[index + 1],
         control_mac=f"02:fb:00:00:00:{index + 1:02x}",
         fabric_addresses=tuple(_subnet(fabric)[index + 1] for fabric in range(fabrics)),
         fabric_macs=tuple(f"02:fb:00:00:{fabric + 1:02x}:{index + 1:02x}" for fabric in range(fabrics)),
+        cpus=cpus,
     )
 
 
@@ -216,12 +282,14 @@ STAY = b"stay\n"
 
 
 class KeeperOrder(Model):
-    """What the keeper is told: the plan, whether it is root, where files are, and the switch's program."""
+    """What the keeper is told: the plan, whether it is root, where files are, the switch's program, and what guests need."""
 
     topology: Topology
     has_root: bool
     directory: Path
     switch_program: Path
+    guest_kernel: Path | None = None
+    guest_preload: Path | None = None
 
     @property
     def hosts(self) -> Path:

@@ -4,17 +4,45 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from fabricbench.patterns import Layer, Metric, Pattern
 
-__all__ = ["Layer", "Metric", "Model", "Pattern", "Receive"]
+__all__ = ["Layer", "Metric", "Model", "Pattern", "RdmaDoor", "RdmaEnd", "Receive"]
 
 
 class Model(BaseModel):
     """A frozen value; an unknown key is an error, because a typo in a campaign must not be ignored."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
+
+
+class RdmaEnd(Model):
+    """Which port of which RDMA device a fabric is reached through, and by which of its addresses (GID); what is None is found."""
+
+    device: str | None = Field(default=None, pattern=r"^[A-Za-z0-9_.-]{1,63}$")
+    port: int | None = Field(default=None, ge=1, le=254)
+    gid_index: int | None = Field(default=None, ge=0, le=1023)
+
+
+class RdmaDoor(StrEnum):
+    """The ways into layer rdma that a cell asks for by its parameter `door`; the measurer knows which of them it has.
+
+    send: send and receive, reliably connected. write: RDMA write with an immediate value, which completes at the receiver.
+    write-poll: RDMA write, the receiver polls its memory. read, atomic: what the other end takes no part in. datagram: send and
+    receive without a connection.
+    """
+
+    SEND = "send"
+    WRITE = "write"
+    WRITE_POLL = "write-poll"
+    READ = "read"
+    ATOMIC = "atomic"
+    DATAGRAM = "datagram"
+
+
+ONE_SIDED_DOORS = (RdmaDoor.READ, RdmaDoor.ATOMIC)
+"""Those whose operations are one rank's alone: a round trip is one of them, with no answer of the other."""
 
 
 class Receive(StrEnum):

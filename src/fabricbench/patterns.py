@@ -27,6 +27,7 @@ class Layer(StrEnum):
     IP = "ip"
     UDP = "udp"
     TCP = "tcp"
+    RDMA = "rdma"
     MPI = "mpi"
 
 
@@ -141,9 +142,11 @@ class PatternFacts:
         return Pattern(self.name)
 
 
-NETWORK = (Layer.FRAME, Layer.IP, Layer.UDP, Layer.TCP, Layer.MPI)
+NETWORK = (Layer.FRAME, Layer.IP, Layer.UDP, Layer.TCP, Layer.RDMA, Layer.MPI)
 WITH_MEMORY = (Layer.MEMORY, *NETWORK)
-RELIABLE = (Layer.TCP, Layer.MPI)
+USUAL_LAYERS = tuple(layer for layer in Layer if layer is not Layer.RDMA)
+"""What any network has. RDMA needs an adapter for it: a fabric has it where its testbed says so."""
+RELIABLE = (Layer.TCP, Layer.RDMA, Layer.MPI)
 ONLY_MPI = (Layer.MPI,)
 
 KERNEL = Parameter(
@@ -164,6 +167,26 @@ MODE = Parameter(
 SYNCHRONISATION = Parameter(
     default="fence", words=("fence", "lock", "flush"), summary="how an epoch of one-sided access is closed"
 )
+
+LAYER_PARAMETERS: dict[Layer, dict[str, Parameter]] = {
+    Layer.RDMA: {
+        "depth": Parameter(default=64, least=2, most=64, summary="messages of a queue pair under way at once"),
+        "moderation": Parameter(
+            default=16, most=64, summary="of what is sent without waiting, every so many ask for a completion"
+        ),
+        "inline_bytes": Parameter(
+            default=64, least=0, most=4096, summary="messages up to this are copied into their request"
+        ),
+        "mtu": Parameter(default=4096, least=256, most=4096, summary="of a path at most, down to a power of two"),
+        "traffic_class": Parameter(default=0, least=0, most=255, summary="of each packet: on RoCE its DSCP and ECN"),
+        "service_level": Parameter(default=0, least=0, most=15, summary="of each packet: its priority"),
+        "timeout": Parameter(
+            default=14, most=31, summary="of an acknowledgement: 4.096 us times 2 to this power, 14 is 67 ms"
+        ),
+        "retry_count": Parameter(default=6, least=0, most=6, summary="how often a packet is sent again"),
+    }
+}
+"""What cells over a layer may be told, whatever their pattern is."""
 
 _FACTS: dict[str, PatternFacts] = {}
 
@@ -277,6 +300,17 @@ class Pattern(StrEnum):
         messages_back=0,
         parameters={"kernel": KERNEL},
         sample="one window of messages, from its first to its last arrival",
+    )
+
+    REGISTRATION = _pair(
+        "registration",
+        Metric.OPERATION_TIME,
+        "memory is registered with the adapter and given back: what that costs who does not keep it",
+        layers=(Layer.RDMA,),
+        messages_there=0,
+        messages_back=0,
+        title="memory registration",
+        sample="as many registrations of the first rank's, each given back, as the clock needs",
     )
 
     # Of many ranks that take turns with their neighbours.
@@ -491,4 +525,10 @@ def why_impossible(layer: Layer, pattern: Pattern, parameters: Parameters) -> st
         only_over = facts.parameters[name].only_over
         if only_over not in (None, layer):
             return f"{name} is what layer {only_over} does"
-    return None
+    foreign = (
+        f"{name} is a parameter of layer {other}"
+        for other, known in LAYER_PARAMETERS.items()
+        for name in parameters
+        if name in known and other is not layer
+    )
+    return next(foreign, None)

@@ -23,8 +23,9 @@ from fabricbench.analysis.headline import next_steps, write_headline
 from fabricbench.analysis.instrument import doubt_of, impossible, impossible_launches, tolerated
 from fabricbench.analysis.ladder import build_ladder
 from fabricbench.analysis.material import Material
-from fabricbench.analysis.measured import CellMeasured, Side, read_sides
+from fabricbench.analysis.measured import CellMeasured, Side
 from fabricbench.analysis.method import method, reproduce, testbed_arguments
+from fabricbench.analysis.sides import read_sides
 from fabricbench.analysis.summary import distribution, summarise
 from fabricbench.analysis.wording import enumeration, named, percent
 from fabricbench.chapters import find_all

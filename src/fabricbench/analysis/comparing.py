@@ -22,14 +22,13 @@ from math import isnan
 import numpy as np
 from numpy.typing import NDArray
 
+from fabricbench.analysis.equal_work import unequal_work
 from fabricbench.analysis.findings import CellKey, Comparison, Replication, Verdict
 from fabricbench.analysis.gaps import mispaired_blocks
 from fabricbench.analysis.measured import Side, clock_deviation, in_order
-from fabricbench.analysis.wording import enumeration
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Metric
 from fabricbench.quantity import count
-from fabricbench.record.farm_lines import DONE, JOBS
 from fabricbench.record.store import Run
 from fabricbench.statistics.correction import benjamini_hochberg, level_of_look
 from fabricbench.statistics.decision import (
@@ -372,19 +371,6 @@ def survivors(sides: Sequence[Side], keys: Sequence[CellKey]) -> tuple[tuple[str
         if nothing > SURVIVORS_SHARE * expected:
             thin.append(side.name)
     return tuple(thin), tuple(notes)
-
-
-def unequal_work(sides: Sequence[Side], keys: Sequence[CellKey]) -> tuple[str, ...]:
-    """Return in words that farms did not do as many jobs on all sides: a time for fewer jobs compares with no other."""
-    for key in keys:
-        told = [side.cells[key].values for side in sides]
-        if not all(DONE in values and JOBS in values for values in told):
-            continue
-        counts = [(int(np.nansum(values[DONE])), int(np.nansum(values[JOBS]))) for values in told]
-        if any(done * counts[0][1] != counts[0][0] * jobs for done, jobs in counts):
-            parts = [f"{done:,} of {jobs:,} on {side.name}" for side, (done, jobs) in zip(sides, counts, strict=True)]
-            return (f"jobs done are {enumeration(parts)}: times of unequal work are not compared",)
-    return ()
 
 
 def withheld(verdict: Verdict, thin: Sequence[str], pairing: Pairing, keys: Sequence[CellKey]) -> Verdict:

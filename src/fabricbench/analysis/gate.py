@@ -25,9 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabricbench.analysis.change import differences, redefined
-from fabricbench.analysis.comparing import check_levels, error_of_look, number, survivors, unequal_work
+from fabricbench.analysis.comparing import check_levels, error_of_look, number, survivors
+from fabricbench.analysis.equal_work import unequal_work
 from fabricbench.analysis.findings import CellKey, Replication
-from fabricbench.analysis.measured import Side, cell_name, clock_deviation, in_order, read_sides
+from fabricbench.analysis.measured import Side, cell_name, clock_deviation, in_order
+from fabricbench.analysis.sides import read_sides
 from fabricbench.analysis.wording import enumeration
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Model

@@ -183,7 +183,7 @@ MOST_TIMES = 4
 SIZES_INSIDE = 3
 """As many sizes as a bracket gets at once: they quarter it."""
 
-TO_USERS = (Layer.MPI, Layer.TCP, Layer.UDP, Layer.IP, Layer.FRAME, Layer.MEMORY)
+TO_USERS = (Layer.MPI, Layer.TCP, Layer.RDMA, Layer.UDP, Layer.IP, Layer.FRAME, Layer.MEMORY)
 """The layers, those that programs of users talk to first."""
 
 

@@ -11,7 +11,10 @@ messages wait for each other, so at worst all lateness on one link adds up; it i
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +24,7 @@ from fabricbench.analysis.wording import percent
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.patterns import PATTERNS, Family
 from fabricbench.quantity import format_seconds
+from fabricbench.record.store import StoredLaunch
 from fabricbench.testbed.wire import (
     ETHERNET_HEADER_BYTES,
     IP_HEADER_BYTES,
@@ -51,6 +55,9 @@ POSSIBLE_EXCESS = 0.03
 
 NOMINAL = 5e-4
 """A wire is known to this much: a link may be 100 ppm off its rate (IEEE 802.3), clocks err, and more digits are not printed."""
+
+RECEIVED, DROPPED = "received_frames", "dropped_frames"
+"""What the ports of an emulated switch count: frames that came, and frames for which a port had no room."""
 
 TRIPS = (Pattern.PINGPONG, Pattern.ONEWAY, Pattern.PACED)
 """Patterns whose sample is one message there and one back between two ranks, and nothing else."""
@@ -208,6 +215,29 @@ def impossible_launches(side: Side, cell: CellMeasured) -> dict[str, str]:
     return found
 
 
+def counted_by_switch(launch: StoredLaunch, fabric: str, fields: Sequence[str]) -> Counter[str]:
+    """Return what the ports of a fabric's emulated switch counted during a launch; nothing where that was not told."""
+    facts = launch.summary.facts
+    statuses = (status.get(fabric, status) for status in (facts.switches_before, facts.switches_after))
+    before, after = (_counted(status, fields) for status in statuses)
+    return after - before if before is not None and after is not None else Counter()
+
+
+def _counted(status: Any, fields: Sequence[str]) -> Counter[str] | None:
+    """Add up the ports in a switch's status, or in statuses by fabric, as launch.json keeps them; None where there are none."""
+    if not isinstance(status, dict):
+        return None
+    ports = status.get("ports")
+    if isinstance(ports, list):
+        told = [(field, port.get(field, 0)) for port in ports if isinstance(port, dict) for field in fields]
+        found: Counter[str] = Counter()
+        for field, number in told:
+            found[field] += number if isinstance(number, int) else 0
+        return found if ports else None
+    inner = [each for each in (_counted(one, fields) for one in status.values()) if each is not None]
+    return sum(inner, Counter[str]()) if inner else None
+
+
 def wire_shares(side: Side, cell: CellMeasured, rate_bit_s: float) -> tuple[float | None, float | None]:
     """Return the shares of the line rate and of the physically possible payload rate; None where they make no sense.
 
@@ -232,9 +262,9 @@ def least_round_trip_ns(side: Side, cell: CellMeasured) -> float | None:
 
 
 def _serialisation_s(wire: Wire, layer: Layer, message_bytes: int, mtu: int) -> float:
-    if layer not in (Layer.TCP, Layer.MPI):
+    if layer not in (Layer.TCP, Layer.RDMA, Layer.MPI):
         return sum(wire.serialisation_s(frame) for frame in datagram_frames(layer, message_bytes, mtu))
-    # MPI may go over something with shorter headers than TCP's: only those of the frame are sure.
+    # RDMA, and MPI over it, may go by shorter headers than those of Ethernet and TCP: only those of the frame are sure.
     headers = IP_HEADER_BYTES + TCP_HEADER_BYTES if layer is Layer.TCP else 0
     full, rest = divmod(message_bytes, mtu - headers)
     frames = [mtu + ETHERNET_HEADER_BYTES] * full

@@ -16,7 +16,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from fabricbench.analysis.comparing import Pairing, number, slow_mode, survivors, unequal_work
+from fabricbench.analysis.comparing import Pairing, number, slow_mode, survivors
+from fabricbench.analysis.equal_work import unequal_work
 from fabricbench.analysis.findings import CellKey, Interaction, InteractionVerdict, Interval
 from fabricbench.analysis.measured import Side, clock_deviation
 from fabricbench.model import Layer

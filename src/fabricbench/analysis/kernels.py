@@ -27,8 +27,9 @@ from fabricbench.analysis.findings import (
     SpeedUp,
     WorkloadName,
 )
-from fabricbench.analysis.measured import Floats, Side, read_sides
+from fabricbench.analysis.measured import Floats, Side
 from fabricbench.analysis.node_sets import NO_LOSS, Blocks
+from fabricbench.analysis.sides import read_sides
 from fabricbench.errors import UsageError
 from fabricbench.model import Pattern
 from fabricbench.record.kernel_lines import KernelRun
@@ -77,19 +78,34 @@ def work_of(key: CellKey | Comparison) -> KernelName | WorkloadName | None:
     return kernel_of(key) or key.workload
 
 
+GRID = "grid"
+ARRANGED = frozenset({"hpl", "training-step"})
+"""Workloads whose grid says how ranks are arranged; that of others (`elliptic`) is what they compute on."""
+
+
+def subject_of(key: CellKey) -> tuple[Pattern, tuple[tuple[str, str | int | float], ...]]:
+    """Return what is the same of a workload on every number of ranks."""
+    if key.workload is None:
+        return key.pattern, ()
+    arrangement = GRID if key.workload.name in ARRANGED else None
+    return key.pattern, tuple(one for one in key.workload.parameters if one[0] != arrangement)
+
+
 def on_most_ranks(keys: Iterable[CellKey], blocks: Blocks = NO_LOSS) -> list[CellKey]:
-    """Return each workload on the most ranks that it was run on; cells of none are left out.
+    """Return each workload on the most ranks that it was run on, in every arrangement of them; cells of none are left out.
 
     Where nodes failed meanwhile, on the ranks that have the most blocks.
     """
-    most: dict[object, tuple[tuple[int, int], CellKey]] = {}
+    most: dict[object, tuple[tuple[int, int], list[CellKey]]] = {}
     for key in keys:
         if key.workload is not None:
-            subject = (key.pattern, key.workload.parameters)
+            subject = subject_of(key)
             place = (blocks.get(key, 0), key.workload.ranks)
             if subject not in most or place > most[subject][0]:
-                most[subject] = (place, key)
-    return [key for _, key in most.values()]
+                most[subject] = (place, [key])
+            elif place == most[subject][0]:
+                most[subject][1].append(key)
+    return [key for _, chosen in most.values() for key in chosen]
 
 
 def reference_run(run: Run) -> Reference:

@@ -25,7 +25,8 @@ from scipy import special
 
 from fabricbench.analysis.comparing import check_levels, number
 from fabricbench.analysis.findings import CellKey
-from fabricbench.analysis.measured import Side, clock_deviation, in_order, read_sides
+from fabricbench.analysis.measured import Side, clock_deviation, in_order
+from fabricbench.analysis.sides import read_sides
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Model
 from fabricbench.record.provenance import Marks

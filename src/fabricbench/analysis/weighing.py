@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fabricbench.analysis.comparing import unequal_work
 from fabricbench.analysis.effects import MET_BY_USERS, row_name
+from fabricbench.analysis.equal_work import unequal_work
 from fabricbench.analysis.findings import CellKey, LeftOut, is_basic, on_all_nodes
 from fabricbench.analysis.kernels import kernel_of, on_most_ranks, work_of
 from fabricbench.analysis.measured import Side, in_order

@@ -16,10 +16,11 @@ from fabricbench.campaign.order import LaunchPlan
 from fabricbench.campaign.path_proof import prove_path
 from fabricbench.campaign.plan import RECORDS_FILE, RunPlan
 from fabricbench.campaign.run_directory import RunDirectory
+from fabricbench.launch import on_subnet
 from fabricbench.launch.launcher import Command, Launcher
-from fabricbench.launch.mpi import programs_of
+from fabricbench.launch.mpi import programs_of, where_of
 from fabricbench.launch.staging import STAGED, NotStaged
-from fabricbench.launch.watch import STDERR_FILE, STDOUT_FILE, Outcome
+from fabricbench.launch.watch import STDERR_FILE, STDOUT_FILE, Outcome, guarded_apart
 from fabricbench.native import native_file
 from fabricbench.patterns import PATTERNS, Family
 from fabricbench.record.atomic import replace_text
@@ -33,7 +34,7 @@ from fabricbench.record.store import ATTEMPT
 from fabricbench.record.workload_cells import Failed, LaunchOfWorkload, Told, WorkloadPart, record_of
 from fabricbench.settings.session import SettingsSession
 from fabricbench.testbed.model import Lost, Mpi
-from fabricbench.workload.adapter import Output, Parsed, Place
+from fabricbench.workload.adapter import NODE_OF_RANK_0, Output, Parsed, Place
 from fabricbench.workload.adapter import Start as WorkloadStart
 from fabricbench.workload.counted import AROUND, read_around
 
@@ -60,8 +61,11 @@ class Written:
 class Start(Protocol):
     """One program that a launch runs."""
 
-    def program(self, directory: Path) -> list[str]:
-        """Return the tokens that each rank runs in the launch's directory; EnvironmentLacks where there is no such program."""
+    def program(self, directory: Path, first: str = NODE_OF_RANK_0, /) -> list[str]:
+        """Return the tokens that each rank runs in the launch's directory; EnvironmentLacks where there is no such program.
+
+        `first` is where the other ranks find rank 0.
+        """
 
     def stage(self, directory: Path) -> None:
         """Write into the launch's directory what the program reads there."""
@@ -93,7 +97,7 @@ class Measurer:
         self._options = options_of(probes)
         self._mpi = mpi
 
-    def program(self, directory: Path) -> list[str]:
+    def program(self, directory: Path, _first: str = NODE_OF_RANK_0) -> list[str]:
         """Return its tokens."""
         return [str(native_file(PROBE, programs_of(self._mpi))), *self._options, str(directory / PLAN_FILE)]
 
@@ -127,9 +131,14 @@ class WorkloadLaunch:
         self._fabric, self._mpi = plan.fabric(launch.fabric), plan.mpi_of(launch.fabric)
         self._launch = LaunchOfWorkload(launch.launch_id, launch.fabric, plan.cells[launch.cells[0]])
 
-    def program(self, directory: Path) -> list[str]:
-        """Return its tokens."""
-        return self._workload.tokens(Place(directory, self._fabric, programs_of(self._mpi)))
+    def program(self, directory: Path, first: str = NODE_OF_RANK_0) -> list[str]:
+        """Return its tokens, behind what tells a rank what its node has on the fabric, and what ends all that it starts."""
+        # A program of somebody else needs none of ours that were built with its MPI.
+        build = programs_of(self._mpi) if self._workload.native_programs else None
+        tokens = self._workload.tokens(Place(directory, self._fabric, build, first))
+        told = self._workload.told_on_nodes()
+        tokens = on_subnet.wrapped(dict(told), where_of(self._fabric), tokens) if told else tokens
+        return guarded_apart(tokens) if self._workload.starts_others else tokens
 
     def stage(self, directory: Path) -> None:
         """Write its input files."""
@@ -301,7 +310,9 @@ class Attempts:
         start.stage(directory)
         there = self._launcher.stage(directory)
         fabric, ranks = self._plan.fabric(launch.fabric), self._plan.ranks_of(launch)
-        command = self._launcher.command(fabric, start.program(there), directory, ranks)
+        command = self._launcher.command(
+            fabric, start.program(there, self._launcher.meeting_address(fabric)), directory, ranks
+        )
         return Attempt(launch, directory, there, start, command, plan.patience_seconds, self._launcher.switches())
 
     def silent_seconds(self, attempt: Attempt) -> float | None:

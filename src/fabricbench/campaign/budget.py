@@ -18,11 +18,13 @@ from fabricbench.campaign.estimate import (
     launch_seconds,
     line_rate_bit_s,
     overhead_seconds,
+    round_seconds,
 )
 from fabricbench.campaign.noise import Noise
 from fabricbench.campaign.specification import FEWEST_BLOCKS
 from fabricbench.errors import UsageError
-from fabricbench.patterns import PATTERNS
+from fabricbench.model import Layer
+from fabricbench.patterns import PATTERNS, Family
 from fabricbench.quantity import format_duration, format_seconds
 from fabricbench.testbed.model import Fabric
 
@@ -124,7 +126,10 @@ def _least_seconds(cell: PlannedCell, fabrics: Sequence[Fabric]) -> float:
     """Return what a cell needs at least for a value: some windows of a rate, some round trips on its slowest fabric."""
     probe = cell.probe
     if not PATTERNS[probe.pattern].metric.is_time:
-        return LEAST_WINDOWS * WINDOW_SECONDS
+        windows = LEAST_WINDOWS * WINDOW_SECONDS
+        if probe.layer is not Layer.RDMA or PATTERNS[probe.pattern].family is not Family.FLOOD:
+            return windows
+        return max(windows, *[round_seconds(probe, fabric) for fabric in fabrics if fabric.name in cell.fabrics])
     slowest = min(line_rate_bit_s(fabric) for fabric in fabrics if fabric.name in cell.fabrics)
     return max(SHORTEST_CELL_SECONDS, LEAST_ROUND_TRIPS * 2 * 8 * probe.message_bytes / slowest)
 

@@ -6,12 +6,18 @@ carry on a fabric comes first: which layers it has at all, and the smallest and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import product
 
-from fabricbench.campaign.estimate import PAIR_WINDOW_SECONDS, WINDOW_SECONDS, line_rate_bit_s
+from fabricbench.campaign.estimate import (
+    PAIR_WINDOW_SECONDS,
+    WINDOW_SECONDS,
+    line_rate_bit_s,
+    slow_parameters,
+    why_too_slow,
+)
 from fabricbench.campaign.members import Seats, UnfitRanksError
-from fabricbench.campaign.specification import Campaign, Experiment, Value, spread
+from fabricbench.campaign.specification import Campaign, Experiment, Sweep, Value, spread
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Model, Pattern, Receive
 from fabricbench.patterns import PATTERNS, Family, Parameters, why_impossible
@@ -33,6 +39,15 @@ LARGEST_IP_PACKET_BYTES = 65_535
 LARGEST_MESSAGE_BYTES = 2**30
 """For memory and the byte streams: a bound against typing errors, not a limit of theirs."""
 
+LARGEST_RDMA_PACKET_BYTES, SMALLEST_RDMA_PACKET_BYTES = 4096, 256
+"""The largest and smallest path MTU of RDMA, which are powers of two."""
+
+ROCE_HEADER_BYTES = 96
+"""What RoCE leaves for its headers when it finds the path MTU below an interface's (iboe_get_mtu of the kernel)."""
+
+IPOIB_HEADER_BYTES = 4
+"""An interface of IP over InfiniBand has a path MTU less these (RFC 4391)."""
+
 UNRELIABLE = frozenset({Layer.FRAME, Layer.IP, Layer.UDP})
 WITHOUT_INTERFACE = frozenset({Layer.MEMORY, Layer.MPI})
 """What a fabric that is no network interface (shared memory) can still be measured with."""
@@ -41,6 +56,27 @@ WITHOUT_INTERFACE = frozenset({Layer.MEMORY, Layer.MPI})
 def has_layer(fabric: Fabric, layer: Layer) -> bool:
     """Tell whether the fabric has the layer: it is listed, and reached through an interface where it needs one."""
     return layer in fabric.layers and (fabric.has_interface or layer in WITHOUT_INTERFACE)
+
+
+def why_unfit_datagram(size: int, parameters: Parameters, fabrics: Iterable[Fabric]) -> str | None:
+    """Return why messages of that size are no datagrams of layer rdma, which are one packet; None if they are."""
+    if parameters.get("door") != "datagram":
+        return None
+    if size < TOKEN_BYTES:
+        return f"the smallest is {TOKEN_BYTES} B (token and sequence)"
+    for fabric in fabrics:
+        most = min(_rdma_packet_bytes(fabric), int(parameters.get("mtu", LARGEST_RDMA_PACKET_BYTES)))
+        if size > most:
+            return f"a datagram on {fabric.name} is one packet, which holds at most {most} B"
+    return None
+
+
+def _rdma_packet_bytes(fabric: Fabric) -> int:
+    """Return the path MTU of a fabric by that of its interface."""
+    for packet in (4096, 2048, 1024, 512):
+        if fabric.mtu - ROCE_HEADER_BYTES >= packet or fabric.mtu + IPOIB_HEADER_BYTES == packet:
+            return packet
+    return SMALLEST_RDMA_PACKET_BYTES
 
 
 def why_unfit_size(size: int, layer: Layer, pattern: Pattern) -> str | None:
@@ -65,6 +101,12 @@ def largest_message_bytes(layer: Layer, fabric: Fabric) -> int:
         return LARGEST_IP_PACKET_BYTES - IP_HEADER_BYTES - UDP_HEADER_BYTES
     return LARGEST_MESSAGE_BYTES
 
+
+WHERE_RDMA_COMES_FROM = (
+    f'write layers = ["{Layer.RDMA}", ...] into the [[fabric]] whose interface has an RDMA port, and '
+    'rdma = { device = "mlx5_0", port = 1 } where that is not the one beside the interface; `fabricbench testbed init` finds the '
+    "ports of your nodes, and `rdma link` shows those of this one"
+)
 
 LARGEST_WINDOW_BYTES = 4 * 1024 * 1024
 WINDOW_MESSAGES = 1024
@@ -92,7 +134,10 @@ def plan_cells(campaign: Campaign, testbed: Testbed) -> CellPlan:
         planner.add(number, experiment)
     if not campaign.workloads:  # they run on every fabric with MPI
         planner.refuse_idle_fabrics()
-    return CellPlan(cells=tuple(planner.cells), notes=(*planner.missing_layers(), *dict.fromkeys(planner.notes)))
+    return CellPlan(
+        cells=tuple(planner.cells),
+        notes=(*planner.missing_layers(), *dict.fromkeys(planner.notes), *planner.slow_notes()),
+    )
 
 
 class _Planner:
@@ -104,6 +149,8 @@ class _Planner:
         self.cells: list[PlannedCell] = []
         self.notes: list[str] = []
         self._missing: dict[str, dict[Layer, None]] = {}
+        self._too_slow: dict[tuple[Layer, Pattern, int, str], list[PlanProbe]] = {}
+        self._slow_parameters: dict[str, set[int]] = {}
         self.seats = Seats(testbed)
         self._seen: set[object] = set()
         self._measured_by: dict[object, int] = {}
@@ -117,10 +164,14 @@ class _Planner:
             names = tuple(fabric.name for fabric in fabrics)
             sizes = self._sizes(experiment, layer, fabrics, number)
             variations = [
-                each for each in spread(experiment.parameters) if self._is_possible(experiment, layer, each, number)
+                each
+                for each in self._spread(experiment.parameters, layer, experiment.pattern, fabrics)
+                if self._is_possible(experiment, layer, each, number)
             ]
             congestors = list(self._congestors(experiment, layer, members, fabrics, number))
             for probe in self._probes(experiment, layer, members, variations, sizes):
+                if self._is_too_slow(probe, fabrics) or not self._is_datagram(probe, fabrics, number):
+                    continue
                 self._append(probe, names, number, may_be_there=experiment.congestor is not None)
                 for congestor, carriers in congestors:
                     congested = probe.model_copy(update={"congestor": congestor})
@@ -139,6 +190,13 @@ class _Planner:
         ]
 
     def refuse_idle_fabrics(self) -> None:
+        asked = {layer for experiment in self.campaign.experiments for layer in experiment.layers}
+        if asked == {Layer.RDMA} and not any(has_layer(fabric, Layer.RDMA) for fabric in self.testbed.fabrics):
+            raise UsageError(
+                f"no fabric of testbed {self.testbed.name} has layer {Layer.RDMA}, and campaign {self.campaign.name} measures "
+                "no other",
+                hint=WHERE_RDMA_COMES_FROM,
+            )
         for fabric in self.testbed.fabrics:
             if not any(fabric.name in cell.fabrics for cell in self.cells):
                 raise UsageError(
@@ -196,6 +254,14 @@ class _Planner:
             self._leave_out_or_refuse(what, why, number, "use other sizes")
         return why is None
 
+    def _is_datagram(self, probe: PlanProbe, fabrics: list[Fabric], number: int) -> bool:
+        """Tell whether every one of the fabrics carries it, where it asks for datagrams of layer rdma."""
+        why = why_unfit_datagram(probe.message_bytes, probe.parameters, fabrics) if probe.layer is Layer.RDMA else None
+        if why is not None:
+            what = f"{probe.layer} datagram messages of {format_bytes(probe.message_bytes)}"
+            self._leave_out_or_refuse(what, why, number, "use other sizes or another door")
+        return why is None
+
     def _congestors(
         self, experiment: Experiment, layer: Layer, members: tuple[int, ...], fabrics: list[Fabric], number: int
     ) -> Iterator[tuple[PlanCongestor, tuple[str, ...]]]:
@@ -214,7 +280,7 @@ class _Planner:
             return
         of = congestor.layer or layer
         with_both = [fabric for fabric in self._fabrics_with(of, number) if fabric in fabrics]
-        for parameters in spread(congestor.parameters):
+        for parameters in self._spread(congestor.parameters, of, congestor.pattern, with_both):
             why = why_impossible(of, congestor.pattern, parameters)
             if why is not None:
                 self._leave_out_or_refuse(what, why, number, "use another layer or other parameters")
@@ -232,6 +298,38 @@ class _Planner:
                         ),
                         tuple(fabric.name for fabric in with_both),
                     )
+
+    def _is_too_slow(self, probe: PlanProbe, fabrics: list[Fabric]) -> bool:
+        """Tell whether a campaign that leaves out what is unfit does so with a cell; noted for all of a size at once."""
+        why = why_too_slow(probe, fabrics) if self.campaign.unfit != "refuse" else None
+        if why is not None:
+            self._too_slow.setdefault((probe.layer, probe.pattern, probe.message_bytes, why), []).append(probe)
+        return why is not None
+
+    def _spread(
+        self, wished: Sweep, layer: Layer, pattern: Pattern, fabrics: list[Fabric]
+    ) -> Iterator[dict[str, Value]]:
+        """Yield the combinations of parameters, of queue pairs over slow fabrics with what those need and nobody told."""
+        adapts = layer is Layer.RDMA and self.campaign.unfit != "refuse" and fabrics
+        for parameters in spread(wished):
+            needed = slow_parameters(pattern, fabrics, int(parameters.get("flows", 1))) if adapts else {}
+            added = {name: value for name, value in needed.items() if name not in parameters}
+            for name, value in added.items():
+                self._slow_parameters.setdefault(name, set()).add(int(value))
+            yield {**parameters, **added}
+
+    def slow_notes(self) -> Iterator[str]:
+        if self._slow_parameters:
+            told = " and ".join(
+                f"{name} {min(values)}" + (f" to {max(values)}, fewer the more they are," if len(values) > 1 else "")
+                for name, values in sorted(self._slow_parameters.items())
+            )
+            slowest = min(self.testbed.fabrics, key=line_rate_bit_s)
+            yield f"rdma: queue pairs have {told}, since queues of {slowest.name} hold messages for longer than usual"
+        for (layer, pattern, size, why), probes in self._too_slow.items():
+            fewest = min((len(probe.ranks) - 1) * int(probe.parameters.get("flows", 1)) for probe in probes)
+            beyond = f" over {fewest} queue pairs in all and more" if fewest > 1 else ""
+            yield f"{layer} {pattern} messages of {format_bytes(size)}{beyond} are left out: {why}"
 
     def _leave_out_or_refuse(self, what: str, why: str, number: int, advice: str) -> None:
         if self.campaign.unfit == "refuse":

@@ -28,9 +28,31 @@ END_SECONDS = 0.05
 USUAL_LINE_RATE_BIT_S = 1e9
 """Of a fabric whose wire is not known."""
 
-MPI_SLOTS, MPI_POSTED_BYTES = 64, 32 * 1024 * 1024
-"""Messages that the measurer has on their way over MPI, and what they hold at most (`slots` and `memory` of its transport and
-pattern): a stream or a flood is over when they have arrived. Of 256 KiB that took 1.6 s over fast-ethernet, of 1 MiB 3.5 s."""
+POSTING = (Layer.RDMA, Layer.MPI)
+"""Layers to which messages are handed without waiting for them."""
+
+SLOTS, POSTED_BYTES = 64, 32 * 1024 * 1024
+"""Messages that the measurer has on their way where they are posted, and what they hold at most (`slots` and `memory` of the
+measurer): a stream or a flood is over when they have arrived. Of 256 KiB that took 1.6 s over fast-ethernet, of 1 MiB 3.5 s."""
+
+POSTED_MESSAGES, LEAST_POSTED = 256, 2
+"""Of a flood over many links the measurer has so many messages on their way in all, and of each link at least so many."""
+
+SLOW_BIT_S = 1e9
+SLOW_MESSAGES, SLOW_TIMEOUT = 64, 18
+"""What the queue pairs of a sender have under way together over a fabric slower than that, at least 2 each, and their timeout,
+where a campaign that leaves out what is unfit tells neither: with the usual depth what many of them have under way waits longer in
+queues than a sender waits for its acknowledgement, here up to a second (4.096 us x 2^18). Fewer do not keep a link busy: over one
+queue pair with 8 messages of 4 KiB, 40 Mbit/s came out as 1.2 to 1.6 times 20, for a guest may sleep until a tick of its clock
+(10 ms)."""
+
+FLOOD_DRAIN_SECONDS = 0.8
+"""What is posted of a flood over RDMA may take so long over the slowest fabric, or a preset leaves it out: what is not acknowledged
+after a second is sent again, and then no link is measured."""
+
+LEAST_MESSAGES = 20
+"""Of a flood over RDMA in a test's time, all queue pairs together: whole messages are counted where they end. Of seven messages of
+64 KiB, 20 Mbit/s came out as 24."""
 
 TCP_BUFFER_BYTES = 4 * 1024 * 1024
 """What Linux lets a socket hold at most by default (`tcp_wmem`), and what a stream leaves there: 0.3 s over fast-ethernet."""
@@ -176,11 +198,64 @@ def patience_of(probe: PlanProbe) -> float:
 
 def _left_over_seconds(probe: PlanProbe, channels: int, rate_bit_s: float) -> float:
     """Return how long what is on its way at the end of a stream or a flood takes over a link that so many channels share."""
-    if probe.layer is Layer.MPI:
-        return 8 * min(channels * MPI_SLOTS * probe.message_bytes, MPI_POSTED_BYTES) / rate_bit_s
+    if probe.layer is Layer.RDMA and PATTERNS[probe.pattern].family is Family.FLOOD:
+        return 8 * _posted_bytes(probe) / rate_bit_s
+    if probe.layer in POSTING:
+        return 8 * min(channels * _depth(probe) * probe.message_bytes, POSTED_BYTES) / rate_bit_s
     # A flood over TCP is not drained, its connections are closed.
     has_buffer = probe.layer is Layer.TCP and PATTERNS[probe.pattern].is_stream
     return 8 * TCP_BUFFER_BYTES / rate_bit_s if has_buffer else 0.0
+
+
+def _depth(probe: PlanProbe) -> int:
+    """Return how many messages a path has under way."""
+    return max(int(probe.parameters.get("depth", SLOTS)), LEAST_POSTED)
+
+
+def _posted_bytes(probe: PlanProbe) -> int:
+    """Return what a flood has under way towards its busiest rank."""
+    flows = int(probe.parameters.get("flows", 1))
+    senders = _senders(probe)
+    fair = min(max(POSTED_MESSAGES // flows, LEAST_POSTED), _depth(probe))
+    under_way = min(max(POSTED_BYTES // (probe.message_bytes * flows), LEAST_POSTED), fair)
+    return senders * flows * under_way * probe.message_bytes
+
+
+def _senders(probe: PlanProbe) -> int:
+    return len(probe.ranks) - 1 if PATTERNS[probe.pattern].load is Load.CHANNEL_OF_EACH else 1
+
+
+def slow_parameters(pattern: Pattern, fabrics: Iterable[Fabric], flows: int) -> Parameters:
+    """Return the parameters that so many queue pairs need on the slowest of the fabrics, other than the usual ones."""
+    if min(map(line_rate_bit_s, fabrics)) >= SLOW_BIT_S:
+        return {}
+    depth = max(SLOW_MESSAGES // flows, LEAST_POSTED)
+    return (
+        {"depth": depth, "timeout": SLOW_TIMEOUT}
+        if PATTERNS[pattern].family is Family.FLOOD
+        else {"timeout": SLOW_TIMEOUT}
+    )
+
+
+def round_seconds(probe: PlanProbe, fabric: Fabric) -> float:
+    """Return how long a message in each channel of a flood takes over the busiest link: before, none may have arrived whole."""
+    channels = _senders(probe) * int(probe.parameters.get("flows", 1))
+    return 8 * channels * probe.message_bytes / line_rate_bit_s(fabric)
+
+
+def why_too_slow(probe: PlanProbe, fabrics: Iterable[Fabric]) -> str | None:
+    """Return why a flood over RDMA makes no sense on the slowest of the fabrics; None where it does."""
+    if probe.layer is not Layer.RDMA or PATTERNS[probe.pattern].family is not Family.FLOOD:
+        return None
+    slowest = min(fabrics, key=line_rate_bit_s)
+    drain = _left_over_seconds(probe, 1, line_rate_bit_s(slowest))
+    if drain > FLOOD_DRAIN_SECONDS:
+        return f"what is under way would take more than {FLOOD_DRAIN_SECONDS:g} s over {slowest.name}"
+    if round_seconds(probe, slowest) > probe.stopping.maximum_seconds:
+        return f"no message would arrive in a test's time over {slowest.name}"
+    if LEAST_MESSAGES * 8 * probe.message_bytes / line_rate_bit_s(slowest) > probe.stopping.maximum_seconds:
+        return f"fewer than {LEAST_MESSAGES} messages would arrive in a test's time over {slowest.name}"
+    return None
 
 
 def _turns(probe: PlanProbe) -> int:

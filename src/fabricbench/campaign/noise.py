@@ -13,7 +13,7 @@ from math import sqrt
 from typing import TYPE_CHECKING
 
 from fabricbench.model import Layer, Pattern
-from fabricbench.patterns import PATTERNS, Family
+from fabricbench.patterns import NETWORK, PATTERNS, Family
 from fabricbench.record.probe_plan import PlanProbe
 from fabricbench.testbed.model import Launcher
 
@@ -69,14 +69,14 @@ class Noise:
         return None if found is None else Components(*found)
 
 
-SOCKETS = (Layer.FRAME, Layer.IP, Layer.UDP, Layer.TCP)
+BELOW_MPI = tuple(layer for layer in NETWORK if layer is not Layer.MPI)
 
 
 def _of_stacks(
-    sockets: Mapping[Kind, tuple[float, float]], mpi: Mapping[Kind, tuple[float, float]]
+    below: Mapping[Kind, tuple[float, float]], mpi: Mapping[Kind, tuple[float, float]]
 ) -> dict[tuple[Layer, Kind], tuple[float, float]]:
     return {
-        **{(layer, kind): found for layer in SOCKETS for kind, found in sockets.items()},
+        **{(layer, kind): found for layer in BELOW_MPI for kind, found in below.items()},
         **{(Layer.MPI, kind): found for kind, found in mpi.items()},
     }
 
@@ -85,10 +85,10 @@ LAB = Noise(
     name="the quiet lab",
     source=(
         "20 blocks on the lab's gigabit-ethernet and myrinet, 2 processors otherwise idle: blocking tcp and MPICH ping-pongs of "
-        "64 B, 72 B, 1472 B and 16 KiB, streams of 16 and 256 KiB, 0.4 s each; frame, ip and udp are taken to scatter as tcp does"
+        "64 B, 72 B, 1472 B and 16 KiB, streams of 16 and 256 KiB, 0.4 s each; all others below MPI are taken to scatter so"
     ),
     scatter=_of_stacks(
-        sockets={
+        below={
             Kind.SMALL: (0.030, 0.009),
             Kind.MEDIUM: (0.057, 0.010),
             Kind.LARGE: (0.025, 0.004),
@@ -115,7 +115,7 @@ LOOPBACK = Noise(
         "24 launches of blocking tcp ping-pongs of 64 B to 16 KiB over loopback on a 2-core virtual machine (docs/statistics.md); "
         "all layers and throughput are taken to scatter as these do, and your network may do otherwise"
     ),
-    scatter={(layer, kind): (LOOPBACK_LAUNCH, LOOPBACK_SECOND) for layer in (*SOCKETS, Layer.MPI) for kind in Kind},
+    scatter={(layer, kind): (LOOPBACK_LAUNCH, LOOPBACK_SECOND) for layer in NETWORK for kind in Kind},
 )
 
 

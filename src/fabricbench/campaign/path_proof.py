@@ -1,11 +1,12 @@
 """The path proof: did the traffic of each cell go over the fabric under test and nowhere else? Pure.
 
 The measurer reads the counters of every interface and of every port of an RDMA device on the host of ranks[0] around each cell. On
-a network layer the fabric's interface must have carried at least the payload, or for MPI the RDMA port beside it; what any other
-carried must be no more than control traffic explains. A counter below the fabric's interface (a card below its VLAN or bond) counts
-the same traffic, and is no other. A launch whose traffic is seen elsewhere is not believed: MPI likes to take another way than it
-was told. Where nobody counted the traffic of a cell, or where it may have gone by a port that has no counters, its path is unknown,
-which is neither.
+a network layer the fabric's interface must have carried at least the payload, or for RDMA and MPI the RDMA port beside it; what any
+other carried must be no more than control traffic explains. A counter below the fabric's interface (a card below its VLAN or bond)
+counts the same traffic, and is no other. RDMA in software (rxe, siw) goes through the kernel: its ports count no bytes, its
+interface counts them all. A launch whose traffic is seen elsewhere is not believed: MPI likes to take another way than it was told.
+Where nobody counted the traffic of a cell, or where it may have gone by a port that has no counters, its path is unknown, which is
+neither.
 
 What the payload on that host is, depends on the pattern. Two ranks: what the samples imply. Turns: a message to and from each
 neighbour in each. Floods and matrices: the channels that begin or end on that host. MPI operations choose their own algorithm, so
@@ -20,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from fabricbench.model import Layer, Model
+from fabricbench.model import Layer, Model, RdmaDoor, RdmaEnd
 from fabricbench.patterns import PATTERNS, Family
 from fabricbench.quantity import format_bytes
 from fabricbench.record.lines import Cell, CellEnd, Header, InterfaceBytes, Quantity, is_rdma_port
@@ -46,7 +47,7 @@ MISSING_SHARE = 0.02
 """For messages that are counted as sent and were lost before the interface."""
 
 
-BYPASSING = (Layer.MPI,)
+BYPASSING = (Layer.RDMA, Layer.MPI)
 """Layers that may go by a port of an RDMA device: the kernel's counters of its network interface do not see that. What such a port
 carries while any other layer is measured is others' traffic."""
 
@@ -138,12 +139,12 @@ def _prove_cell(
 ) -> CellProof:
     what = f"test {cell.id} ({cell.layer} {cell.pattern} of {format_bytes(cell.message_bytes)})"
     own = interface if cell.layer is not Layer.MEMORY else None
+    ways = _ways(cell.layer, end.interfaces, own, fabric.rdma)
     others = {
         name: each.sent + each.received
         for name, each in end.interfaces.items()
-        if name != own and own not in each.above and (cell.layer in BYPASSING or not is_rdma_port(name))
+        if name not in ways and own not in each.above and (cell.layer in BYPASSING or not is_rdma_port(name))
     }
-    ways = _ways(cell.layer, end.interfaces, own)
     counted = {name: each for name, each in ways.items() if each.is_counted}
     carried = max(counted.values(), key=lambda one: one.sent + one.received, default=InterfaceBytes(sent=0, received=0))
     moved = max(end.measured * cell.bytes_per_sample, payload.total)
@@ -178,18 +179,28 @@ def _prove_cell(
     )
 
 
-def _ways(layer: Layer, counters: Mapping[str, InterfaceBytes], interface: str | None) -> dict[str, InterfaceBytes]:
+def _ways(
+    layer: Layer, counters: Mapping[str, InterfaceBytes], interface: str | None, rdma: RdmaEnd | None
+) -> dict[str, InterfaceBytes]:
     """Return the counters of each way onto the fabric: its interface, and for what may bypass the kernel its RDMA ports.
 
-    A card below the interface is no way: what goes over it and not over its VLAN is on another network.
+    These are the ports beside the interface, or the one that the testbed names. A card below the interface is no way: what goes
+    over it and not over its VLAN is on another network.
     """
     if interface is None:
         return {}
     return {
         name: each
         for name, each in counters.items()
-        if name == interface or (layer in BYPASSING and is_rdma_port(name) and interface in each.above)
+        if name == interface or (layer in BYPASSING and is_rdma_port(name) and _leads_to(name, each, interface, rdma))
     }
+
+
+def _leads_to(port: str, counter: InterfaceBytes, interface: str, rdma: RdmaEnd | None) -> bool:
+    if rdma is None or rdma.device is None:
+        return interface in counter.above
+    device, _, number = port.partition("/")
+    return device == rdma.device and rdma.port in (None, int(number))
 
 
 def _span_seconds(end: CellEnd) -> float:
@@ -223,6 +234,8 @@ def _of_pair(cell: Cell, end: CellEnd) -> Payload:
         there = int(cell.parameters.get(there, facts.parameters[there].default))
     moved = end.measured * cell.operations_per_sample * cell.messages_per_sample * cell.message_bytes
     lost = end.lost * cell.message_bytes
+    if cell.layer is Layer.RDMA and cell.parameters.get("door") == RdmaDoor.READ:
+        return Payload(either=moved)  # what is read crosses once, whoever asks for it
     back = moved * facts.messages_back
     # What comes back shows that what went there arrived; else some of it may have been lost before it was sent.
     sent = moved * there if back else max(0, moved * there - lost)

@@ -108,7 +108,7 @@ EVERY_PATTERN = Campaign(
     experiments=tuple(
         experiment(layers, pattern, sizes, 0.3)
         for pattern in POINT_TO_POINT
-        for layers, sizes in ((PACKET_LAYERS, (64, 1472)), (STREAM_LAYERS, (64, 64 * KIB)))
+        for layers, sizes in ((PACKET_LAYERS, (64, 1472)), ((*STREAM_LAYERS, Layer.RDMA), (64, 64 * KIB)))
     ),
 )
 
@@ -224,7 +224,7 @@ SECONDS_A_PAIR = 0.05
 SECONDS_A_STREAM = 0.25
 """Each way; a slow fabric's windows are 20 ms."""
 
-LAYERS = (Layer.TCP, Layer.MPI)
+LAYERS = (Layer.TCP, Layer.RDMA, Layer.MPI)
 
 
 def map_campaign(layer: str, blocks: int, hosts: int) -> Campaign:

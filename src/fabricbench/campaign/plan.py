@@ -106,7 +106,9 @@ class RunPlan(Model):
         return ProbePlan(
             launch_id=launch.launch_id,
             token=launch.token,
-            fabric=PlanFabric(name=fabric.name, interface=fabric.interface, subnet=fabric.subnet, mtu=fabric.mtu),
+            fabric=PlanFabric(
+                name=fabric.name, interface=fabric.interface, subnet=fabric.subnet, mtu=fabric.mtu, rdma=fabric.rdma
+            ),
             output=RECORDS_FILE,
             probes=tuple(
                 probe.model_copy(update={"messages_per_sample": window_messages(probe, fabric)}) for probe in cells
@@ -164,7 +166,7 @@ def plan_run(
         fabrics=testbed.fabrics,
         cells=(*_probes(cells), *_probes(workloads)),
         launches=tuple(order_blocks(_halves(cells, workloads, testbed), range(scaling.blocks), seed)),
-        notes=(*cell_plan.notes, *workload_plan.notes, *scaling.notes),
+        notes=(*campaign.notes, *cell_plan.notes, *workload_plan.notes, *scaling.notes),
         mpis=testbed.mpis,
     )
 

@@ -160,29 +160,37 @@ def _needed(plan: RunPlan | None, testbed: Testbed) -> Needed:
 
     What runs inside a container is in there, not on the node.
     """
-    programs = {}
+    programs: dict[str, str] = {}
+    higher_levels: set[str] = set()
     for mpi, names in _native_names(plan, testbed).items():
         build = programs_of(mpi)
-        for level in (level for name in names for level in built_for_levels(name, build) if not (mpi and mpi.inside)):
-            programs[str(native_file(level, build))] = f"{level} {__version__}"
+        for name in names if not (mpi and mpi.inside) else ():
+            own, *others = (str(native_file(level, build)) for level in built_for_levels(name, build))
+            programs |= dict.fromkeys((own, *others), f"{name} {__version__}")
+            higher_levels.update(others)
     return Needed(
         version=__version__,
         programs=programs,
         mpi=find_mpi().version if testbed.launcher.is_cluster and not testbed.mpis else None,
         builds=builds_of(programs),
         architecture=os.uname().machine,
+        higher_levels=frozenset(higher_levels),
     )
 
 
 def _native_names(plan: RunPlan | None, testbed: Testbed) -> dict[Mpi | None, list[str]]:
-    """Return the programs of ours that are started with each MPI; without a plan the measurer with each of the fabrics'."""
+    """Return the programs of ours that are started with each MPI; without a plan the measurer with each of the fabrics'.
+
+    An MPI that starts programs of others alone needs none of ours built with it.
+    """
     if plan is None:
         return {mpi_of(testbed.mpis, fabric): [PROBE] for fabric in testbed.fabrics}
     found: dict[Mpi | None, list[str]] = {}
     for launch in plan.launches:
-        names = found.setdefault(plan.mpi_of(launch.fabric), [PROBE])
-        workload = launch.workload
-        names += [name for name in (workload.native_programs if workload else ()) if name not in names]
+        wanted = launch.workload.native_programs if launch.workload else (PROBE,)
+        if wanted:
+            names = found.setdefault(plan.mpi_of(launch.fabric), [PROBE])
+            names += [name for name in wanted if name not in names]
     return found
 
 

@@ -6,6 +6,10 @@ of a UDP datagram in one frame of MTU 1500; powers of two show the curve between
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
+from fabricbench.campaign.applications_preset import NAME as APPLICATIONS
+from fabricbench.campaign.applications_preset import applications_campaign, find_applications
 from fabricbench.campaign.pattern_presets import (
     COLLECTIVES,
     CONGESTION,
@@ -22,9 +26,12 @@ from fabricbench.campaign.pattern_presets import (
     pingpongs,
     powers,
 )
+from fabricbench.campaign.rdma_preset import NAME as RDMA
+from fabricbench.campaign.rdma_preset import rdma_campaign
 from fabricbench.campaign.specification import Campaign, Congestor, Experiment
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Pattern
+from fabricbench.native import doors
 from fabricbench.workload.npb_adapter import NpbTable
 
 MEMORY_SECONDS = 0.02
@@ -177,12 +184,26 @@ NPB = Campaign(
 
 PRESETS = {
     campaign.name: campaign
-    for campaign in (QUICK, STANDARD, FULL, EVERY_PATTERN, COLLECTIVES, CONGESTION, MAP, ONE_WAY, NPB)
+    for campaign in (
+        QUICK,
+        STANDARD,
+        FULL,
+        EVERY_PATTERN,
+        COLLECTIVES,
+        CONGESTION,
+        MAP,
+        ONE_WAY,
+        rdma_campaign(),
+        NPB,
+        applications_campaign(),
+    )
 }
 
 
-def preset(name: str) -> Campaign:
-    """Return the preset of that name; UsageError lists the names."""
+def preset(name: str, doors: Callable[[], Mapping[str, tuple[str, ...]]] = doors) -> Campaign:
+    """Return the preset of that name; UsageError lists the names. `doors` tells which the measurer has into each layer."""
     if name not in PRESETS:
         raise UsageError(f"no preset {name!r}", hint=f"use {', '.join(PRESETS)}, or a TOML file")
-    return PRESETS[name]
+    if name == APPLICATIONS:
+        return applications_campaign(find_applications())
+    return rdma_campaign(doors().get(Layer.RDMA, ())) if name == RDMA else PRESETS[name]

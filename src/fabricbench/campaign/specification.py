@@ -17,7 +17,7 @@ parameters are checked against that table, and a list of values becomes a cell e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -27,12 +27,14 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from fabricbench.campaign.condition import Condition, check_conditions
 from fabricbench.configuration import did_you_mean, read_table, validated
 from fabricbench.model import Layer, Model, Pattern, Receive
-from fabricbench.patterns import PATTERNS, Family, Parameter
+from fabricbench.patterns import LAYER_PARAMETERS, PATTERNS, Family, Parameter
 from fabricbench.quantity import Bytes, Seconds, Share, parse_seconds
 from fabricbench.record.decision_table import DecisionTable, Weight
 from fabricbench.record.probe_plan import Stopping
 from fabricbench.workload.adapter import WorkloadTable
 from fabricbench.workload.farm import FarmTable
+from fabricbench.workload.hpcg import HpcgTable
+from fabricbench.workload.hpl import HplTable
 from fabricbench.workload.npb_adapter import NpbTable
 from fabricbench.workload.registry import AnyTable
 
@@ -45,9 +47,11 @@ OF_ANY_PATTERN = {"door": "a way into the layer", "memory": "a kind of memory th
 """Parameters that every pattern has, and what they name; the measurer knows which there are, and refuses others."""
 
 
-def check_parameters(pattern: Pattern, parameters: Sweep) -> None:
-    """Raise ValueError for a parameter that the pattern does not have, or a value that it cannot take."""
-    known = PATTERNS[pattern].parameters
+def check_parameters(pattern: Pattern, parameters: Sweep, layers: Iterable[Layer] = ()) -> None:
+    """Raise ValueError for a parameter that neither the pattern nor a layer has, or a value that it cannot take."""
+    known = dict(PATTERNS[pattern].parameters)
+    for layer in layers:
+        known |= LAYER_PARAMETERS.get(layer, {})
     for name, values in parameters.items():
         if name in OF_ANY_PATTERN:
             _check_names(name, values)
@@ -164,7 +168,7 @@ class Congestor(Model):
         _check_ranks(self.pattern, self.ranks)
         if isinstance(self.ranks, tuple) and 0 in self.ranks:
             raise ValueError("ranks: rank 0 directs the launch and cannot congest it")
-        check_parameters(self.pattern, self.parameters)
+        check_parameters(self.pattern, self.parameters, Layer if self.layer is None else (self.layer,))
         return self
 
 
@@ -228,7 +232,7 @@ class Experiment(Model):
                 raise ValueError(
                     f"parameters: {name} is none of {', '.join(self.layers)}; it is what layer {only_over} does"
                 )
-        check_parameters(self.pattern, self.parameters)
+        check_parameters(self.pattern, self.parameters, self.layers)
         return self
 
     @property
@@ -292,6 +296,8 @@ class Campaign(CampaignTable):
     workloads: tuple[AnyTable, ...] = ()
     decision: DecisionTable | None = None
     conditions: tuple[Condition, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What whoever made it left out, and why: the plan says so."""
 
     @model_validator(mode="before")
     @classmethod
@@ -317,12 +323,14 @@ class Campaign(CampaignTable):
 class CampaignFile(Model):
     """A campaign file: one `[campaign]`, an `[[experiment]]` or `[[workload]]` for each, perhaps `[decision]` and `[[condition]]`.
 
-    `[[npb]]` and `[[farm]]` are workloads of that kind.
+    `[[npb]]`, `[[hpl]]`, `[[hpcg]]` and `[[farm]]` are workloads of that kind.
     """
 
     campaign: CampaignTable
     experiment: tuple[Experiment, ...] = ()
     npb: tuple[NpbTable, ...] = ()
+    hpl: tuple[HplTable, ...] = ()
+    hpcg: tuple[HpcgTable, ...] = ()
     farm: tuple[FarmTable, ...] = ()
     workload: tuple[AnyTable, ...] = ()
     decision: DecisionTable | None = None
@@ -348,7 +356,7 @@ class CampaignFile(Model):
     @property
     def workloads(self) -> tuple[WorkloadTable, ...]:
         """All of them."""
-        return (*self.npb, *self.farm, *self.workload)
+        return (*self.npb, *self.hpl, *self.hpcg, *self.farm, *self.workload)
 
 
 def _check_weights(

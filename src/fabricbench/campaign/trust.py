@@ -114,9 +114,10 @@ def _commands(directory: RunDirectory, stored: StoredPlan) -> Iterator[str]:
     for launch in list(reversed(kinds.values()))[:MOST_COMMANDS]:
         with suppress(FabricbenchError):
             folder = directory.path / "launches" / launch.launch_id
-            program = start_of(launch, stored.plan).program(folder)
+            launcher = stored.venue.sketch()
             fabric, ranks = stored.plan.fabric(launch.fabric), stored.plan.ranks_of(launch)
-            yield f"{launch.launch_id} would start: {stored.venue.sketch().command(fabric, program, folder, ranks)}"
+            program = start_of(launch, stored.plan).program(folder, launcher.meeting_address(fabric))
+            yield f"{launch.launch_id} would start: {launcher.command(fabric, program, folder, ranks)}"
 
 
 def _seal(key: bytes, directory: RunDirectory) -> str:

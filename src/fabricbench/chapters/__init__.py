@@ -19,16 +19,20 @@ from fabricbench.chapters import (
     network_map,
     one_way,
     operations,
+    rdma,
     topologies,
+    workloads,
 )
 from fabricbench.chapters.chapter import Chapter
 from fabricbench.model import Model
 
 CHAPTERS: tuple[Chapter, ...] = (
+    workloads.CHAPTER,
     decision.CHAPTER,
     conditions.CHAPTER,
     topologies.CHAPTER,
     congestion.CHAPTER,
+    rdma.CHAPTER,
     operations.CHAPTER,
     one_way.CHAPTER,
     kernels.CHAPTER,

@@ -23,7 +23,7 @@ from fabricbench.analysis.findings import (
 )
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.measured import CellMeasured, Floats, Side, log_of, workload_of
-from fabricbench.chapters.chapter import Chapter, Found, Records
+from fabricbench.chapters.chapter import Chapter, Found, OnPage, Records
 from fabricbench.model import Pattern
 from fabricbench.quantity import SECONDS_OF
 from fabricbench.record.workload_cells import COMMUNICATION_SHARE, OF_FIGURE, FigureFound
@@ -121,6 +121,7 @@ CHAPTER = Chapter(
     method=METHOD,
     tables=application_tables,
     records=_records,
+    on_page=OnPage(is_open=False),
 )
 
 

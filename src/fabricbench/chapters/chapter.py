@@ -79,6 +79,8 @@ class Chapter:
     """Default: what was found under the chapter's name."""
     about: str = ""
     on_page: OnPage = field(default_factory=OnPage)
+    leads: bool = False
+    """Whether it stands right after the first screen, before the ladder of layers and the curves over message size."""
 
     def is_in(self, found: Found) -> bool:
         """Whether anything was found of what the chapter is about."""

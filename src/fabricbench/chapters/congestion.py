@@ -183,8 +183,10 @@ def congestor_words(congestor: CongestorFacts) -> str:
 
 
 def incasts(findings: Findings) -> list[Topology]:
-    """Return the incasts, the fabrics side by side."""
-    found = [one for one in findings.topologies if one.key.pattern is Pattern.INCAST]
+    """Return the incasts, the fabrics side by side; those over RDMA have a chapter of their own."""
+    found = [
+        one for one in findings.topologies if one.key.pattern is Pattern.INCAST and one.key.layer is not Layer.RDMA
+    ]
     return sorted(
         found, key=lambda one: (list(Layer).index(one.key.layer), one.key.receive, one.key.message_bytes, one.flows)
     )

@@ -13,7 +13,7 @@ import polars as pl
 
 from fabricbench.analysis.findings import CellKey, Findings, Interval
 from fabricbench.analysis.material import Material
-from fabricbench.analysis.measured import CellMeasured, Floats, Side, key_of
+from fabricbench.analysis.measured import CellMeasured, Floats, Side, key_of, unjudged
 from fabricbench.chapters.chapter import Chapter, Found, NamedTables, rows_of
 from fabricbench.model import Model, Pattern
 from fabricbench.published.farms import published_farm
@@ -89,15 +89,9 @@ def _of_side(side: Side, confidence: float) -> Iterator[FarmOnFabric]:
             values = json.loads(row["values"] or "{}")
             if (id(run), str(row["launch_id"])) in launches and DONE in values and JOBS in values:
                 told.setdefault(key_of(row), []).append(values)
-    cells = {_without_judge(key): cell for key, cell in side.cells.items()}
+    cells = {unjudged(key): cell for key, cell in side.cells.items()}
     for key, counts in told.items():
         yield _on_fabric(side, key, counts, cells.get(key), confidence)
-
-
-def _without_judge(key: CellKey) -> CellKey:
-    """Return a cell as a launch that failed names it: it does not tell what it is judged by."""
-    name = key.workload.model_copy(update={"judged_by": None}) if key.workload is not None else None
-    return key.model_copy(update={"workload": name})
 
 
 def _on_fabric(

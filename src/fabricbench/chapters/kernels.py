@@ -457,5 +457,10 @@ CHAPTER = Chapter(
     figures={"kernel-ratios": kernel_ratios, "kernel-split": kernel_split, "speed-up": speed_up},
     records=_records,
     # The figure has what the network is worth to each behind it.
-    on_page=OnPage(entry="Kernels", lines=kernel_lines, tables=lambda findings: kernel_tables(findings)[1:]),
+    on_page=OnPage(
+        entry="Kernels",
+        lines=kernel_lines,
+        tables=lambda findings: kernel_tables(findings)[1:],
+        is_open=False,  # what is worth to whom stands among all workloads
+    ),
 )

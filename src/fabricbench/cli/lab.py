@@ -15,9 +15,11 @@ from fabricbench.cli import completion
 from fabricbench.cli.output import say
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.lab import PRESETS, EmulatedFabric, Lab, LabStatus, crowding, drop_stale_labs, parse_each, running_labs
+from fabricbench.lab.agent import cpu_list
 from fabricbench.lab.fabric import FIGURES, KEYS
+from fabricbench.lab.topology import GUESTS_NOTE, Rdma
 from fabricbench.printable import PrintableConsole, printable
-from fabricbench.quantity import format_bit_s, format_bytes, format_seconds
+from fabricbench.quantity import count, format_bit_s, format_bytes, format_seconds
 
 lab_app = typer.Typer(
     name="lab",
@@ -60,15 +62,36 @@ def up(
             help="A preset, perhaps with overrides: `PRESET[:KEY=VALUE,...]`. Give it once for each fabric.",
         ),
     ] = None,
+    rdma: Annotated[
+        bool, typer.Option("--rdma", help="Give the nodes RDMA devices: soft RoCE over each fabric.")
+    ] = False,
+    rdma_kernel: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="The User-Mode Linux kernel of the nodes' guests; without it FABRICBENCH_UML names it."
+        ),
+    ] = None,
+    own_processors: Annotated[
+        bool | None,
+        typer.Option(
+            "--own-processors/--shared-processors",
+            help="Whether each node has processors of its own; without either: where there are enough.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Start a lab and leave it running."""
     _say_dropped()
     fabrics = parse_each(fabric or [])
     if not fabrics:
         raise UsageError("no fabric is asked for", hint=f"add --fabric with one of {', '.join(PRESETS)}")
-    lab = Lab.up(name, nodes, fabrics, owned=False)
+    if rdma_kernel is not None and not rdma:
+        raise UsageError("--rdma-kernel is for labs with RDMA", hint="add --rdma")
+    lab = Lab.up(name, nodes, fabrics, owned=False, rdma=rdma, rdma_kernel=rdma_kernel, own_cpus=own_processors)
     names = ", ".join(planned.fabric.name for planned in lab.topology.fabrics)
     _say(f"lab {name} is up: {nodes} nodes, emulated fabrics {names}")
+    if lab.topology.rdma is Rdma.GUESTS:
+        _say(GUESTS_NOTE)
     for crowded in crowding():
         _say(crowded)
     _say(
@@ -190,8 +213,15 @@ def _print_status(lab: LabStatus) -> None:
     nodes = Table(box=None)
     for heading in ("node", "control", *(f"{fabric.name} ({fabric.interface})" for fabric in lab.fabrics)):
         nodes.add_column(heading)
+    if lab.rdma is Rdma.GUESTS:
+        nodes.add_column("guest")
     for node in lab.nodes:
-        nodes.add_row(node.name, str(node.control_address), *(str(address) for address in node.addresses.values()))
+        nodes.add_row(
+            node.name,
+            str(node.control_address),
+            *(str(address) for address in node.addresses.values()),
+            *([f"process {node.guest_pid}" if node.guest_pid else "ended"] if lab.rdma is Rdma.GUESTS else []),
+        )
     switches = Table(box=None)
     for heading in ("switch", "state", "frames in", "out", "dropped", "lost", "late by (median, p99)"):
         switches.add_column(heading)
@@ -206,7 +236,7 @@ def _print_status(lab: LabStatus) -> None:
             str(sum(port.ring_lost_frames + port.unsent_frames for port in ports)),
             f"{format_seconds(late.p50 * 1e-9)}, {format_seconds(late.p99 * 1e-9)}" if late and late.count else "-",
         )
-    console.print(nodes, "", switches, "")
+    console.print(nodes, _processor_words(lab), "", switches, "", highlight=False)
     for fabric in lab.fabrics:
         asked = fabric.asked
         rate, delay = (
@@ -215,6 +245,13 @@ def _print_status(lab: LabStatus) -> None:
         )
         words = f"{rate}, {asked.switching.value}, {delay} a link, MTU {asked.mtu}{asked.link_words}"
         console.print(f"{fabric.name} is emulated: {words}")
+
+
+def _processor_words(lab: LabStatus) -> str:
+    """Return which processors programs on the nodes have: each its own, or all of them the same ones."""
+    if all(node.cpus for node in lab.nodes):
+        return "each node has its own: " + ", ".join(f"{node.name} on {cpu_list(node.cpus)}" for node in lab.nodes)
+    return f"all nodes share {count(len(lab.node_cpus), 'processor')}: {cpu_list(lab.node_cpus)}"
 
 
 def _console() -> PrintableConsole:

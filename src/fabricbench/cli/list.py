@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -17,7 +18,7 @@ from fabricbench.configuration import did_you_mean
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.native import doors
-from fabricbench.patterns import PATTERNS, Family, Parameter, Parameters, PatternFacts, why_impossible
+from fabricbench.patterns import LAYER_PARAMETERS, PATTERNS, Family, Parameter, Parameters, PatternFacts, why_impossible
 
 
 def register(app: typer.Typer) -> None:
@@ -51,6 +52,7 @@ LAYERS = {
     Layer.IP: "raw IP datagrams: what routing and fragmentation add",
     Layer.UDP: "UDP datagrams: what ports and sockets add",
     Layer.TCP: "TCP connections: what reliability and congestion control add",
+    Layer.RDMA: "RDMA verbs (InfiniBand, RoCE, iWARP): the adapter itself, past the kernel's stack",
     Layer.MPI: "MPI messages and operations, over the fabric under test",
 }
 
@@ -104,7 +106,7 @@ def as_data(name: str | None) -> str:
             "patterns": [_pattern_data(facts) for facts in PATTERNS.values()],
         }
     elif name == WORKLOADS_NAME:
-        data = {"workloads": _workload_data()}
+        data = {"workloads": _workload_data(), "applications": _application_data()}
     elif name == MPIS_NAME:
         data = {"mpis": _mpi_data()}
     else:
@@ -125,6 +127,39 @@ def _workloads() -> Iterator[str]:
             initial_indent=" " * (widest + 4),
             subsequent_indent=" " * (widest + 4),
         )
+    yield ""
+    yield 'Applications that come with fabricbench: kind = "command", application = "NAME"'
+    applications = _application_data()
+    widest = max(len(one["name"]) for one in applications)
+    for one in applications:
+        yield f"  {one['name']:{widest}}  {one['description']} ({one['licence']})"
+        state = f"not here: {', '.join(one['lacking'])}; {one['get']}" if one["lacking"] else f"here: {one['program']}"
+        yield fill(
+            f"{state}; parameters: {', '.join(f'{name}={value}' for name, value in one['parameters'].items())}",
+            WIDTH,
+            initial_indent=" " * (widest + 4),
+            subsequent_indent=" " * (widest + 4),
+        )
+
+
+def _application_data() -> list[dict[str, Any]]:
+    from fabricbench.workload.application import shipped  # noqa: PLC0415 - patterns are listed without loading what it needs
+    from fabricbench.workload.command import shipped_table  # noqa: PLC0415 - the same
+
+    return [
+        {
+            "name": one.name,
+            "description": one.description,
+            "licence": one.licence,
+            "program": shutil.which(one.first_program),
+            "needs": [one.first_program, *one.needs],
+            "lacking": list(one.lacking({name: values[0] for name, values in one.parameters.items()})),
+            "get": one.get,
+            "parameters": {name: values[0] for name, values in one.parameters.items()},
+            "figures": [f"{figure.name}, {figure.unit}, better {figure.better}" for figure in one.figure],
+        }
+        for one in map(shipped_table, shipped())
+    ]
 
 
 def _workload_data() -> list[dict[str, Any]]:
@@ -218,6 +253,8 @@ def _layer_detail(layer: Layer) -> Iterator[str]:
     yield ""
     if names := doors().get(layer):
         yield _entry("doors", ", ".join(names))
+    for name, parameter in LAYER_PARAMETERS.get(layer, {}).items():
+        yield _entry("parameter", _parameter(name, parameter))
     able = [pattern for pattern in Pattern if why_impossible(layer, pattern, {}) is None]
     yield _entry("can carry", ", ".join(able))
     reasons: dict[str, list[str]] = {}
@@ -316,6 +353,7 @@ def _layer_data(layer: Layer) -> dict[str, Any]:
         "layer": layer.value,
         "summary": LAYERS[layer],
         "doors": list(doors().get(layer, ())),
+        "parameters": {name: asdict(one) for name, one in LAYER_PARAMETERS.get(layer, {}).items()},
         "patterns": {pattern.value: why_impossible(layer, pattern, {}) for pattern in Pattern},
     }
 

@@ -38,7 +38,7 @@ def register(app: typer.Typer) -> None:
         nodes: NodesOption = None,
         seed: SeedOption = None,
         blocks: Annotated[int, typer.Option(min=2, help="With --testbed: launches on each fabric.")] = 3,
-        layer: Annotated[str, typer.Option(help="With --testbed: the layer to measure on, tcp or mpi.")] = "tcp",
+        layer: Annotated[str, typer.Option(help="With --testbed: the layer to measure on: tcp, rdma or mpi.")] = "tcp",
         margin: Annotated[str, typer.Option(help="The smallest slowness that matters: 5% or 0.05.")] = "5%",
         form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.TEXT,
         output: Annotated[Path | None, typer.Option("--output", "-o", help="A file instead of stdout.")] = None,

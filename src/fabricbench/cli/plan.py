@@ -103,10 +103,9 @@ def _commands(prepared: Prepared) -> dict[str, Command]:
     commands = {}
     for launch in plan.launches:
         directory = RUNDIR / "launches" / launch.launch_id
-        program = start_of(launch, plan).program(directory)
-        commands[launch.launch_id] = launcher.command(
-            plan.fabric(launch.fabric), program, directory, plan.ranks_of(launch)
-        )
+        fabric = plan.fabric(launch.fabric)
+        program = start_of(launch, plan).program(directory, launcher.meeting_address(fabric))
+        commands[launch.launch_id] = launcher.command(fabric, program, directory, plan.ranks_of(launch))
     return commands
 
 
@@ -258,7 +257,7 @@ def _launch_line(launch: LaunchPlan) -> str:
 
 WIDTH = 110
 
-MET = (Layer.TCP, Layer.MPI)
+MET = (Layer.TCP, Layer.RDMA, Layer.MPI)
 """Layers that users meet, which the one line of `run` is about."""
 
 UNKNOWN = "floods, what a congestor disturbs, matrices, kernels, layers that were not measured"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fabricbench.cli.output import write_output
+from fabricbench.record.provenance import Proof
 from fabricbench.table import as_text, table
 
 if TYPE_CHECKING:
@@ -58,7 +59,13 @@ def _row(run: PastRun) -> tuple[str, ...]:
     date = "-" if run.created is None else run.created.strftime("%Y-%m-%d %H:%M")
     blocks = "-" if run.blocks_planned is None else f"{run.blocks_done} of {run.blocks_planned}"
     named = (run.campaign, run.testbed, ", ".join(run.fabrics))
-    return (_shown(run.path), date, *(_shown(name) for name in named), blocks, run.state.value)
+    return (_shown(run.path), date, *(_shown(name) for name in named), blocks, _state(run))
+
+
+def _state(run: PastRun) -> str:
+    if not run.unproven:
+        return run.state.value
+    return f"{run.state.value}, {Proof.UNKNOWN.doubt}: {_shown(', '.join(run.unproven))}"
 
 
 def _shown(text: str | None) -> str:

@@ -1,9 +1,12 @@
-"""Runs one command so that nothing of it outlives the run: `python -I -S guard.py COMMAND...`.
+"""Runs one command so that nothing of it outlives the run: `python -I -S guard.py [--apart] COMMAND...`.
 
 An MPI starter makes sessions of its own, so killing a process group does not reach its ranks, and a run that is killed with SIGKILL
 kills nothing. The guard is told by the kernel when its parent dies, adopts whatever its command orphans, and ends all of it:
 when the parent dies, when it is asked to (SIGTERM or SIGINT), and after the command's own end. Only the standard library, and of
 that as little as can be, since it is started for each launch: about 15 ms.
+
+`--apart` is for a rank on a node where no guard of the launch is: its starter may kill it with SIGKILL, which reaches no process
+that made a session of its own. So the guard is a process in a session of its own, and what the starter knows only waits for it.
 """
 
 from __future__ import annotations
@@ -18,10 +21,15 @@ from types import FrameType
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 
+ENDING = (signal.SIGTERM, signal.SIGINT)
+"""What asks for the end."""
+
 GRACE_SECONDS = 1.0
 """How long processes have between SIGTERM and SIGKILL: a starter needs it to tell its ranks on other machines."""
 
 CANNOT_START = 127
+
+APART = "--apart"
 
 
 def descendants(root: int) -> list[int]:
@@ -59,18 +67,42 @@ def end_descendants() -> None:
         time.sleep(0.01)
 
 
-def main(command: list[str]) -> int:
+def main(arguments: list[str]) -> int:
     """Run the command and return its exit code, 128 + N for a signal N, as a shell does."""
-    for number in (signal.SIGTERM, signal.SIGINT):
+    if arguments[0] == APART:
+        return _apart(arguments[1:])
+    return _guard(arguments, os.getppid())
+
+
+def _apart(command: list[str]) -> int:
+    """Guard the command in a process apart; it ends with this one, however this one ends."""
+    parent, this = os.getppid(), os.getpid()
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != parent:
+        return 128 + signal.SIGTERM
+    # Until it is known whom to hand them on to.
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    child = os.fork()
+    if not child:
+        os.setsid()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+        os._exit(_guard(command, this))
+    for number in ENDING:
+        signal.signal(number, lambda _number, _frame: os.kill(child, signal.SIGTERM))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+    return _wait_for(child)
+
+
+def _guard(command: list[str], parent: int) -> int:
+    for number in ENDING:
         signal.signal(number, _end_everything)
     library = ctypes.CDLL(None, use_errno=True)
-    parent = os.getppid()
     library.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     library.prctl(PR_SET_CHILD_SUBREAPER, 1)
     if os.getppid() != parent:
         return 128 + signal.SIGTERM
     try:
-        child = os.posix_spawnp(command[0], command, os.environ, setsigdef=[signal.SIGTERM, signal.SIGINT])
+        child = os.posix_spawnp(command[0], command, os.environ, setsigdef=list(ENDING))
     except OSError as error:
         sys.stderr.write(f"{command[0]}: {error.strerror}\n")
         return CANNOT_START
@@ -88,7 +120,7 @@ def _wait_for(child: int) -> int:
 
 
 def _end_everything(number: int, _frame: FrameType | None) -> None:
-    for each in (signal.SIGTERM, signal.SIGINT):
+    for each in ENDING:
         signal.signal(each, signal.SIG_IGN)
     end_descendants()
     os._exit(128 + number)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from fabricbench.lab.process import ProcessIdentity
-from fabricbench.launch.launcher import Command, OnThisMachine
+from fabricbench.launch.launcher import Command, OnThisMachine, meeting_address
 from fabricbench.launch.mpi import MpiStarter
 from fabricbench.launch.starting import Placement
 from fabricbench.launch.watch import guarded
@@ -75,6 +75,10 @@ class LabLauncher(OnThisMachine):
         inside = guarded(self._starter.tokens(self._placement(ranks), fabric, program))
         tokens = self._lab.command_in(self._nodes[0], inside, working_directory=directory, environment={})
         return Command(tuple(tokens), directory)
+
+    def meeting_address(self, fabric: Fabric) -> str:
+        """Return the first node's address on the fabric."""
+        return meeting_address(next(node for node in self._lab.testbed().nodes if node.name == self._nodes[0]), fabric)
 
     def in_node(self, node: str, tokens: Sequence[str]) -> list[str]:
         """Return the tokens that run something in a node."""

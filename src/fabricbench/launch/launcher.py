@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from fabricbench.lab.process import ProcessIdentity
 from fabricbench.record.launch import CellLateness
-from fabricbench.testbed.model import Fabric, Lost
+from fabricbench.testbed.model import Fabric, Lost, Node
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,9 @@ class Launcher(Protocol):
 
     def command(self, fabric: Fabric, program: Sequence[str], directory: Path, ranks: int) -> Command:
         """Return what runs a program (tokens) with so many ranks on a fabric, in that directory, under the guard."""
+
+    def meeting_address(self, fabric: Fabric) -> str:
+        """Return where the other ranks of a launch find rank 0: its address on the fabric, else its node's name."""
 
     def in_node(self, node: str, tokens: Sequence[str]) -> list[str]:
         """Return the tokens that run something else on a node, an inventory say."""
@@ -62,6 +65,11 @@ class Launcher(Protocol):
 
     def lateness(self, fabric: Fabric, spans: Mapping[int, tuple[int, int]]) -> dict[int, CellLateness]:
         """Return how late the fabric's emulated switch was in each span (begin and end, ns since 1970); empty where it is real."""
+
+
+def meeting_address(node: Node, fabric: Fabric) -> str:
+    """Return where a node is found on a fabric: by its address, where the testbed tells it, else by its name."""
+    return str(node.addresses.get(fabric.name, node.name))
 
 
 class OnThisMachine:

@@ -24,6 +24,10 @@ class LocalLauncher(OnThisMachine, RealMachines):
         """Return what runs a program here."""
         return Command(guarded(self._starter.tokens(self._placement(fabric, ranks), fabric, program)), directory)
 
+    def meeting_address(self, _fabric: Fabric) -> str:
+        """Return this machine's address for itself."""
+        return "127.0.0.1"
+
     def in_node(self, _node: str, tokens: Sequence[str]) -> list[str]:
         """Return the tokens as they are: this machine is the node."""
         return list(tokens)

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from fabricbench.launch.asking import Answer, Limits, ask_all
-from fabricbench.launch.launcher import Command, RealMachines
+from fabricbench.launch.launcher import Command, RealMachines, meeting_address
 from fabricbench.launch.mpi import MpiStarter
 from fabricbench.launch.staging import Staging
 from fabricbench.launch.starting import Placement
@@ -37,6 +37,10 @@ class MachinesApart(RealMachines):
     def command(self, fabric: Fabric, program: Sequence[str], directory: Path, ranks: int) -> Command:
         """Return what runs a program over the nodes."""
         return Command(guarded(self._starter.tokens(self._placement(ranks), fabric, program)), directory)
+
+    def meeting_address(self, fabric: Fabric) -> str:
+        """Return the first node's address on the fabric, where the testbed tells it, else its name."""
+        return meeting_address(self._testbed.nodes[0], fabric)
 
     def conditions(self, fabric: Fabric) -> Mapping[str, str]:
         """Return how ranks are started."""

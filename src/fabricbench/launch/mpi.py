@@ -9,7 +9,6 @@ from __future__ import annotations
 import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -142,8 +141,7 @@ class MpiStarter:
         told = self._merged(placement, fabric)
         behind = [*self.installation.inside, *program]
         if told.by_node:
-            each = (name if what == ON_INTERFACE else f"{name}={what}" for name, what in told.by_node.items())
-            behind = [sys.executable, "-I", "-S", on_subnet.__file__, " ".join(each), where_of(fabric), *behind]
+            behind = on_subnet.wrapped(told.by_node, where_of(fabric), behind)
         pmi = self.library.SLURM_PMI
         environment = {**self.installation.set_variables, **told.environment}
         job = Job(tuple(behind), placement, environment, told.arguments, pmi, told.options)

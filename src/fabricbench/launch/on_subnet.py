@@ -1,10 +1,10 @@
 """Becomes a program, told what this node has on a fabric: `python -I -S on_subnet.py NAMES WHERE PROGRAM...`.
 
 WHERE is the fabric's interface, or its subnet where nodes name that differently. NAMES are environment variables, with spaces
-between them. The interface's name goes into NAME, into NAME=TEMPLATE what the template says of it: `{interface}`, its RDMA port
-as `{rdma}` (mlx5_0:1), `{device}` and `{port}`, or the way that is there, RDMA before TCP: `{way}` the port or the interface,
-`{tls}` for UCX, `{provider}` for libfabric. Only the standard library, and every descriptor stays open: starters talk to their
-ranks through one.
+between them. The interface's name goes into NAME, into NAME=TEMPLATE what the template says of it: `{interface}`, its first IPv4
+`{address}` there, its RDMA port as `{rdma}` (mlx5_0:1), `{device}` and `{port}`, or the way that is there, RDMA before TCP: `{way}`
+the port or the interface, `{tls}` for UCX, `{provider}` for libfabric. Only the standard library, and every descriptor stays
+open: starters talk to their ranks through one.
 """
 
 from __future__ import annotations
@@ -29,8 +29,16 @@ NO_INTERFACE = 78
 
 CANNOT_START = 127
 
+ADDRESS = "{address}"
+
 OF_RDMA = ("{rdma}", "{device}", "{port}")
 """What only an interface with an RDMA port has."""
+
+
+def wrapped(variables: dict[str, str], where: str, program: list[str]) -> list[str]:
+    """Return the tokens that run a program with these variables: name -> template, the interface's name alone where it is that."""
+    names = (name if template == "{interface}" else f"{name}={template}" for name, template in variables.items())
+    return [sys.executable, "-I", "-S", __file__, " ".join(names), where, *program]
 
 
 def addresses() -> list[tuple[str, IPv4Address]]:
@@ -73,12 +81,13 @@ def _word(path: Path) -> str:
         return ""
 
 
-def told(template: str, interface: str, port: tuple[str, str] | None) -> str:
+def told(template: str, interface: str, port: tuple[str, str] | None, address: str = "") -> str:
     """Return a template with what the interface has."""
     device, number = port or ("", "")
     rdma = f"{device}:{number}"
     return template.format(
         interface=interface,
+        address=address,
         rdma=rdma,
         device=device,
         port=number,
@@ -92,10 +101,9 @@ def main(arguments: list[str]) -> int:
     """Become the program; return only where that is not possible."""
     names, where, command = arguments[0], arguments[1], arguments[2:]
     node, found = os.uname().nodename, addresses()
-    interface: str | None = where
-    if "/" in where:
-        subnet = IPv4Network(where)
-        interface = next((name for name, address in found if address in subnet), None)
+    subnet = IPv4Network(where) if "/" in where else None
+    own = [(name, one) for name, one in found if (name == where if subnet is None else one in subnet)]
+    interface: str | None = where if subnet is None else own[0][0] if own else None
     if interface is None:
         there = ", ".join(f"{name} ({address})" for name, address in found) or "none"
         sys.stderr.write(f"{node} has no interface in {where}; it has {there}\n")
@@ -105,8 +113,11 @@ def main(arguments: list[str]) -> int:
     if port is None and any(place in names for place in OF_RDMA):
         sys.stderr.write(f'{node}: {interface} has no RDMA port; transport = "tcp" needs none\n')
         return NO_INTERFACE
+    if ADDRESS in names and not own:
+        sys.stderr.write(f"{node}: {interface} has no IPv4 address\n")
+        return NO_INTERFACE
     for name, _, template in (one.partition("=") for one in names.split(" ")):
-        os.environ[name] = told(template or "{interface}", interface, port)
+        os.environ[name] = told(template or "{interface}", interface, port, str(own[0][1]) if own else "")
     try:
         os.execvp(command[0], command)  # noqa: S606 - tokens, never a shell string
     except OSError as error:

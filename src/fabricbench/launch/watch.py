@@ -64,6 +64,11 @@ def guarded(tokens: tuple[str, ...] | list[str]) -> tuple[str, ...]:
     return (sys.executable, "-I", "-S", guard.__file__, *tokens)
 
 
+def guarded_apart(tokens: list[str]) -> list[str]:
+    """Return the tokens that a rank runs so that nothing of it stays behind on its node, whatever becomes of its starter."""
+    return [sys.executable, "-I", "-S", guard.__file__, guard.APART, *tokens]
+
+
 @dataclass(frozen=True)
 class Growth:
     """What tells that a command beyond its limit is slow and not hung: one of `paths` has grown within `silent_seconds`.

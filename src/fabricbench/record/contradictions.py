@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fabricbench.model import Layer, Metric, Pattern
+from fabricbench.model import ONE_SIDED_DOORS, Layer, Metric, Pattern
 from fabricbench.patterns import PATTERNS, Family
 from fabricbench.record.lines import Cell, CellEnd, CellFailed, Header
 from fabricbench.record.probe_plan import PlanProbe, ProbePlan
@@ -142,14 +142,15 @@ def _bytes_of_sample(cell: Cell) -> int | None:
         return None
     if PATTERNS[cell.pattern].is_stream:
         return cell.messages_per_sample * cell.message_bytes
+    answers = 0 if cell.layer is Layer.RDMA and cell.parameters.get("door") in ONE_SIDED_DOORS else 1
     if cell.pattern is Pattern.BURST:
         messages = cell.parameters.get("messages", PATTERNS[Pattern.BURST].parameters["messages"].default)
-        return (int(messages) + 1) * cell.message_bytes
+        return (int(messages) + answers) * cell.message_bytes
     facts = PATTERNS[cell.pattern]
     if facts.family is Family.LOCKSTEP:
         return cell.channels * cell.message_bytes if "channels" in cell.model_fields_set else None
     is_round_trip = facts.family in (Family.PAIR, Family.MATRIX) and facts.metric is Metric.ROUND_TRIP_TIME
-    return 2 * cell.message_bytes if is_round_trip else None
+    return (1 + answers) * cell.message_bytes if is_round_trip else None
 
 
 def _too_long(cell: Cell, end: CellEnd, measured: Measured) -> Iterator[str]:

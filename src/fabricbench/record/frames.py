@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 from fabricbench.model import Layer, Metric, Pattern, Receive
 from fabricbench.patterns import PATTERNS, Family, Parameters, metric_of
 from fabricbench.quantity import format_bytes
-from fabricbench.record.lines import Cell, InterfaceBytes, Phase, Quantity
+from fabricbench.record.lines import Cell, InterfaceBytes, Phase, PortState, Quantity
 from fabricbench.record.probe_plan import PlanCongestor, PlanProbe
 from fabricbench.record.reading import Batch, CellRecord, Numbers, Record, SignedNumbers
 
@@ -65,6 +65,7 @@ CELL_SCHEMA: Schema = {
     "begin_unix_ns": pl.Int64,
     "end_unix_ns": pl.Int64,
     "figure_of_merit": pl.Float64,
+    "port_state": pl.String,
 }
 OF_A_MEASURED_CELL = (
     "layer",
@@ -87,6 +88,7 @@ LATER_CELL_COLUMNS: dict[str, Any] = {
     "begin_unix_ns": None,
     "end_unix_ns": None,
     "figure_of_merit": None,
+    "port_state": "{}",
 }
 """What a run of an earlier version lacks, and what is meant where it does."""
 
@@ -183,6 +185,7 @@ def _cell_row(record: CellRecord, probe: PlanProbe | None) -> dict[str, Any]:
         failed = record.failed
         row |= {"layer": failed.layer, "pattern": failed.pattern, "message_bytes": failed.message_bytes}
         row |= {"failure_code": failed.code, "reason": failed.reason, "values": json.dumps(failed.values)}
+        row |= {"port_state": json.dumps(failed.port_state)}
     if record.cell is not None:
         row |= record.cell.model_dump(mode="json", include=set(CELL_SCHEMA) - AS_TEXT - {"cell"})
         row |= _as_text(record.cell)
@@ -193,11 +196,12 @@ def _cell_row(record: CellRecord, probe: PlanProbe | None) -> dict[str, Any]:
         row |= record.end.model_dump(mode="json", include=set(CELL_SCHEMA) - AS_TEXT - {"cell"})
         interfaces = {name: count.model_dump() for name, count in record.end.interfaces.items()}
         row |= {"interfaces": json.dumps(interfaces), "values": json.dumps(record.end.values)}
+        row |= {"port_state": json.dumps(record.end.port_state)}
         row |= {"figure_of_merit": record.end.values.get(FIGURE_OF_MERIT)}
     return row
 
 
-AS_TEXT = {"parameters", "interfaces", "values", "congestor"}
+AS_TEXT = {"parameters", "interfaces", "values", "port_state", "congestor"}
 """Columns that hold JSON."""
 
 
@@ -205,6 +209,7 @@ _JSON_COLUMNS: dict[str, TypeAdapter[Any]] = {
     "parameters": TypeAdapter(Parameters),
     "interfaces": TypeAdapter(dict[str, InterfaceBytes]),
     "values": TypeAdapter(dict[str, float]),
+    "port_state": TypeAdapter(PortState),
     "congestor": TypeAdapter(PlanCongestor),
 }
 

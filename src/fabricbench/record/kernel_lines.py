@@ -57,7 +57,7 @@ class KernelCheck(Model):
     """One number that the specification knows, beside the one found.
 
     `tolerance` is relative, 0 asks for the same number. `found` is None where it was no finite number; such a check
-    does not hold.
+    does not hold. Of a check that `is_limit` what was found must be less than `expected`.
     """
 
     name: str
@@ -65,6 +65,12 @@ class KernelCheck(Model):
     expected: float
     tolerance: float
     holds: bool
+    is_limit: bool = False
+
+    @property
+    def needed(self) -> str:
+        """What `found` had to be, in words."""
+        return f"less than {self.expected:g}" if self.is_limit else f"{self.expected} within {self.tolerance:g}"
 
 
 class CallTotal(Model):
@@ -112,7 +118,8 @@ class KernelRun(Model):
     """One repetition. `seconds` is that of the slowest rank over the part that the specification times.
 
     `operations` is the official count of `operation_unit`; `mops_total` are millions of them in a second. `fingerprint`
-    is of the bits of the result: the same program on as many ranks gives the same.
+    is of the bits of the result: the same program on as many ranks gives the same. `values` are further numbers of a kernel,
+    `facts` in words what it computed with (the BLAS).
     """
 
     type: Literal["kernel_run"] = "kernel_run"
@@ -128,6 +135,8 @@ class KernelRun(Model):
     checks: tuple[KernelCheck, ...] = ()
     fingerprint: str | None = None
     profile: KernelProfile | None = None
+    values: dict[str, float | None] = {}
+    facts: dict[str, str] = {}
 
 
 class KernelFooter(Model):

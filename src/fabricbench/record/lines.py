@@ -201,6 +201,10 @@ class InterfaceBytes(Model):
     is_counted: bool = True
 
 
+PortState = dict[str, dict[str, dict[str, Annotated[int, Field(ge=0)]]]]
+"""By host, by port of an RDMA device (`mlx5_0/1`) or network interface, by counter: how far it went up."""
+
+
 def is_rdma_port(name: str) -> bool:
     """Tell by the name of a counter whether it is a port's: Linux allows no slash in the name of a network interface."""
     return "/" in name
@@ -236,6 +240,11 @@ class CellEnd(Model):
     begin_unix_ns: int | None = None
     """When it was measured, warm-up included, by the clock of the host of ranks[0]; None of earlier versions."""
     end_unix_ns: int | None = None
+    port_state: PortState = {}
+    """What else changed at the fabric's RDMA ports and the network interfaces beside them, on the hosts of all its ranks, from
+    before its messages were verified until it was over; by the names of the kernel and the driver (`port_counters`). A port without
+    counters is one of which nothing changed; one that is missing could not be read; empty of fabrics without RDMA and of earlier
+    versions."""
 
 
 class CellFailed(Model):
@@ -250,6 +259,8 @@ class CellFailed(Model):
     reason: str
     values: dict[str, float] = {}
     """What was found before it failed, as of a cell's end."""
+    port_state: PortState = {}
+    """As of a cell's end."""
 
 
 class PairFailed(Model):

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from enum import StrEnum
 
-from fabricbench.patterns import PATTERNS, Family, Layer, Metric, Parameter, Pattern, PatternFacts
+from fabricbench.patterns import LAYER_PARAMETERS, PATTERNS, Family, Layer, Metric, Parameter, Pattern, PatternFacts
 
 HEAD = "// Made from src/fabricbench/patterns.py by `make docs`: change it there.\n"
 
@@ -53,8 +54,19 @@ def _table() -> str:
         f"inline constexpr std::array<PatternFacts, {len(PATTERNS)}> pattern_table{{{{",
         *(_row(facts) for facts in PATTERNS.values()),
         "}};\n",
+        _layer_parameters(),
     ]
     return "\n".join(parts)
+
+
+def _layer_parameters() -> str:
+    listed = [
+        f"    {_parameter(name, replace(parameter, only_over=layer))},\n"
+        for layer, known in LAYER_PARAMETERS.items()
+        for name, parameter in known.items()
+    ]
+    array = f"inline constexpr std::array<ParameterFacts, {len(listed)}>"
+    return f"{array} layer_parameters{{{{\n{''.join(listed)}}}}};\n"
 
 
 def _row(facts: PatternFacts) -> str:

@@ -27,7 +27,10 @@ class State(StrEnum):
 
 
 class PastRun(Model):
-    """A run as a list shows it; what a damaged manifest no longer tells is None. `reason` says what is damaged."""
+    """A run as a list shows it; what a damaged manifest no longer tells is None. `reason` says what is damaged.
+
+    `unproven` are the fabrics of which no counter shows that the traffic took them.
+    """
 
     path: str
     state: State
@@ -39,6 +42,7 @@ class PastRun(Model):
     blocks_planned: int | None = None
     launches_done: int | None = None
     launches_planned: int | None = None
+    unproven: tuple[str, ...] = ()
     reason: str | None = None
 
 
@@ -78,5 +82,6 @@ def _told(path: Path) -> PastRun:
         blocks_planned=len({launch.block for launch in manifest.planned}),
         launches_done=len(run.launches),
         launches_planned=len(manifest.planned),
+        unproven=run.unproven,
         reason=run.damaged[0].reason if run.damaged else None,
     )

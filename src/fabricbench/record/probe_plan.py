@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import Field, ValidationError
 
-from fabricbench.model import Layer, Model, Pattern, Receive
+from fabricbench.model import Layer, Model, Pattern, RdmaEnd, Receive
 from fabricbench.record.integrity import read_file
 
 PLAN_FILE = "plan.json"
@@ -17,12 +17,16 @@ PLAN_FILE = "plan.json"
 
 
 class PlanFabric(Model):
-    """The fabric under test as a rank finds it: by interface name or by subnet; neither for shared memory."""
+    """The fabric under test as a rank finds it: by interface name or by subnet; neither for shared memory.
+
+    `rdma` names the port that its RDMA traffic takes where that is not to be found from the interface.
+    """
 
     name: str
     interface: str | None = None
     subnet: IPv4Network | None = None
     mtu: int = Field(default=1500, ge=68)
+    rdma: RdmaEnd | None = None
 
 
 class Stopping(Model):

@@ -97,6 +97,8 @@ FILE_BEGINS, FILE_ENDS = "file ", " sha256"
 
 MPI_FACT = "MPI"
 """What `WorkloadPart.fixed` calls the MPI that a program ran with: the same on sides that ask for the same."""
+PROGRAM_FACT = "program sha256"
+"""What it calls the program itself."""
 
 
 def file_fact(argument: str) -> str:
@@ -296,7 +298,7 @@ def first_wrong_check(run: KernelRun) -> str:
     check = next((check for check in run.checks if not check.holds), None)
     if check is None:
         return "the program does not say which check failed"
-    return f"{check.name} is {check.found}, expected {check.expected} within {check.tolerance:g}"
+    return f"{check.name} is {check.found}, expected {check.needed}"
 
 
 def _bytes_sent(run: KernelRun) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from fabricbench import chapters
-from fabricbench.analysis.findings import MARKS, Findings, Grade
+from fabricbench.analysis.findings import MARKS, Findings, Grade, Proof
 from fabricbench.printable import printable
 from fabricbench.report.first_screen import (
     GRADE_SIGNS,
@@ -26,7 +26,7 @@ from fabricbench.report.tables import (
     inventory_table,
     ladder_table,
 )
-from fabricbench.report.words import NOTHING, facts_words, typographic
+from fabricbench.report.words import NOTHING, facts_words, typographic, unproven_fabrics
 from fabricbench.table import Table, markdown_lines, markdown_text, table
 
 
@@ -42,6 +42,10 @@ def _lines(findings: Findings) -> Iterable[str]:
         which = "" if len(names) == len(findings.fabrics) else f", {_text(', '.join(names))}"
         yield f"**{mark.value.capitalize()}**{which}: these {MARKS[mark].noun} are {MARKS[mark].remark}."
         yield ""
+    if unproven := unproven_fabrics(findings):
+        named = _text(", ".join(unproven))
+        yield f"**{Proof.UNKNOWN.doubt.capitalize()}**, {named}: no counter shows that the traffic took the fabric."
+        yield ""
     yield from _first_screen(build_screen(findings))
     yield "; ".join(f"{what}: {_text(value)}" for what, value in facts_words(findings))
     yield ""
@@ -50,6 +54,7 @@ def _lines(findings: Findings) -> Iterable[str]:
         yield from ("## Warnings", "", count_words(groups), "")
         yield from (f"- **{item.severity}**, {_text(item.subject)}: {_text(item.text)}" for item in groups)
         yield ""
+    yield from _chapters(findings, leading=True)
     for title, content in (
         ("Fabrics", fabric_table(findings)),
         ("The ladder of layers", ladder_table(findings)),
@@ -59,7 +64,7 @@ def _lines(findings: Findings) -> Iterable[str]:
     ):
         if content.rows:
             yield from (f"## {title}", "", *_table(content), "")
-    yield from _chapters(findings)
+    yield from _chapters(findings, leading=False)
     inventory = inventory_table(findings)
     if inventory.rows:
         yield from ("## Inventory", "", *_table(inventory), "")
@@ -129,9 +134,9 @@ def _pairs(screen: Screen) -> Iterable[str]:
         yield from ("Every pair:", "", *_table(table(("", "B : A", screen.ratio_head, "Verdict"), pairs, (2,))), "")
 
 
-def _chapters(findings: Findings) -> Iterable[str]:
-    """Yield each chapter that has anything to show: its sentences, then its tables."""
-    for chapter in chapters.CHAPTERS:
+def _chapters(findings: Findings, *, leading: bool) -> Iterable[str]:
+    """Yield each chapter that has anything to show, those that lead or the others: its sentences, then its tables."""
+    for chapter in (one for one in chapters.CHAPTERS if one.leads is leading):
         lines, shown = chapter.lines(findings), chapter.tables_with_rows(findings)
         if lines or shown:
             yield from (f"## {chapter.title}", "")

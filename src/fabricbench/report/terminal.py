@@ -90,8 +90,9 @@ def _report(findings: Findings, width: int) -> list[RenderableType]:
     parts: list[RenderableType] = [*screen_parts(findings, width, Extent.WHOLE), facts]
     if findings.warnings:
         parts += [warning_heading(findings), *warning_parts(grouped(findings.warnings))]
+    parts += _chapters(findings, width, leading=True)
     parts += [*_curves(findings, width), *_ladder(findings), *_sparklines(findings)]
-    parts += _chapters(findings, width)
+    parts += _chapters(findings, width, leading=False)
     if findings.crossovers:
         parts.append(_heading("Crossovers"))
         parts += [_indented(Text(crossover_words(item))) for item in findings.crossovers]
@@ -285,10 +286,10 @@ def _spark_table(findings: Findings, curves: dict[tuple[str, str], list[CellSumm
     return table
 
 
-def _chapters(findings: Findings, width: int) -> list[RenderableType]:
-    """Return what each chapter says in lines and tables."""
+def _chapters(findings: Findings, width: int, *, leading: bool) -> list[RenderableType]:
+    """Return what each chapter says in lines and tables: those that lead, or the others."""
     parts: list[RenderableType] = []
-    for chapter in chapters.CHAPTERS:
+    for chapter in (one for one in chapters.CHAPTERS if one.leads is leading):
         shown = chapter.tables_with_rows(findings)
         lines = chapter.lines(findings)
         if lines:

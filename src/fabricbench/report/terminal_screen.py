@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from fabricbench.analysis.findings import MARKS, Findings, Grade, Severity
+from fabricbench.analysis.findings import MARKS, Findings, Grade, Proof, Severity
 from fabricbench.report.first_screen import (
     LEVEL,
     Row,
@@ -25,7 +25,7 @@ from fabricbench.report.first_screen import (
     plain_times,
 )
 from fabricbench.report.palette import terminal_colour
-from fabricbench.report.words import NOTHING, typographic
+from fabricbench.report.words import NOTHING, typographic, unproven_fabrics
 
 GRADE_STYLES = {Grade.CLEAR: "green", Grade.DOUBTFUL: "bold yellow", Grade.OPEN: "dim", Grade.VOID: "bold red"}
 SEVERITY_STYLES = {Severity.INVALID: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
@@ -95,6 +95,9 @@ def _kicker(findings: Findings) -> Text:
     for mark, names in findings.marks.items():
         which = f" {MARKS[mark].noun}" if len(names) == len(findings.fabrics) else f" {', '.join(names)}"
         text.append("  ").append(mark.value.upper(), style="not dim reverse").append(which)
+    if unproven := unproven_fabrics(findings):
+        which = "" if len(unproven) == len(findings.fabrics) else f" {', '.join(unproven)}"
+        text.append("  ").append(Proof.UNKNOWN.doubt.upper(), style="not dim reverse").append(which)
     return text
 
 

@@ -15,6 +15,7 @@ from fabricbench.analysis.findings import (
     FabricFacts,
     Findings,
     Interval,
+    Proof,
     Verdict,
 )
 from fabricbench.model import Layer, Metric, Pattern, Receive
@@ -47,6 +48,7 @@ LAYER_WORDS = {
     Layer.IP: "raw IP datagrams",
     Layer.UDP: "UDP datagrams",
     Layer.TCP: "a TCP connection",
+    Layer.RDMA: "RDMA verbs",
     Layer.MPI: "MPI messages",
 }
 
@@ -332,8 +334,15 @@ def kind_words(fabric: FabricFacts) -> str:
 
 
 def badge_words(findings: Findings) -> list[str]:
-    """Return the badges that numbers carry: `emulated`, or `imported: b` where not all fabrics are."""
-    return [f"{mark.value}{_of(findings, names)}" for mark, names in findings.marks.items()]
+    """Return the badges that numbers carry: `emulated`, or `imported: b` and `path unproven: b` where not all fabrics are."""
+    marks = [f"{mark.value}{_of(findings, names)}" for mark, names in findings.marks.items()]
+    unproven = unproven_fabrics(findings)
+    return [*marks, *([f"{Proof.UNKNOWN.doubt}{_of(findings, unproven)}"] if unproven else [])]
+
+
+def unproven_fabrics(findings: Findings) -> list[str]:
+    """Return the fabrics of which no counter shows that the traffic took them."""
+    return [fabric.name for fabric in findings.fabrics if fabric.proof is Proof.UNKNOWN]
 
 
 def mark_sentences(findings: Findings) -> list[str]:

@@ -15,6 +15,7 @@ from textwrap import wrap
 
 from fabricbench.errors import EnvironmentLacks, FabricbenchError
 from fabricbench.model import Layer
+from fabricbench.patterns import USUAL_LAYERS
 from fabricbench.printable import one_line
 from fabricbench.quantity import count, write_bit_s
 from fabricbench.testbed.allocation import ALLOCATION
@@ -153,8 +154,12 @@ def _table(network: Network, origin: Origin) -> Iterator[str]:
         yield f"line_rate = {_text(write_bit_s(network.speed_bit_s))}"
     else:
         yield '# line_rate = "1Gbit/s"  # no driver tells it: `init --measure` does'
+    rdma = (Layer.RDMA,) if network.rdma else ()
+    has = [layer for layer in Layer if layer in (*USUAL_LAYERS, *rdma)]
+    if not origin.raw_refused and rdma:
+        yield f"layers = [{', '.join(map(_text, has))}]"
     if origin.raw_refused:
-        layers = [layer for layer in Layer if layer not in RAW]
+        layers = [layer for layer in has if layer not in RAW]
         lacking = f"frame and ip need CAP_NET_RAW, which {_where(origin.raw_refused)} lacks"
         yield f"layers = [{', '.join(map(_text, layers))}]  # {lacking}"
 

@@ -12,7 +12,8 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from fabricbench.model import Layer, Model
+from fabricbench.model import Layer, Model, RdmaEnd
+from fabricbench.patterns import USUAL_LAYERS
 from fabricbench.quantity import Bytes, Seconds
 from fabricbench.testbed.wire import Wire
 
@@ -137,6 +138,8 @@ class Node(Model):
 class Fabric(Model):
     """One interconnect as the nodes see it.
 
+    `rdma` names the device, port and GID that layer rdma takes; what it leaves out is found from the interface.
+
     `interface` (the same name on every node) or `subnet` tells the measurer which interface belongs to the fabric; a fabric with
     neither (shared memory) carries only memory and mpi. `mpi_environment` are variables of the ranks, `mpi_arguments` further
     arguments of their starter; `launch/starting.py` says how they are merged with what we set.
@@ -151,7 +154,8 @@ class Fabric(Model):
     subnet: IPv4Network | None = None
     mtu: Bytes = 1500
     wire: Wire | None = None
-    layers: tuple[Layer, ...] = tuple(Layer)
+    rdma: RdmaEnd | None = None
+    layers: tuple[Layer, ...] = USUAL_LAYERS
     mpi_environment: dict[Variable, Handed] = {}
     mpi_arguments: tuple[Handed, ...] = ()
     price_per_node: float | None = Field(default=None, ge=0, allow_inf_nan=False)

@@ -35,7 +35,8 @@ SAME_BUILD = "install the same build at the same path on every node"
 class Needed:
     """What must be on each node: the version of fabricbench, programs by path with what each prints as its version, the MPI.
 
-    `builds` are the SHA-256 of programs by path, as they are here, on processors of `architecture`.
+    `builds` are the SHA-256 of programs by path, as they are here, on processors of `architecture`. Those of `higher_levels` are
+    for processors that a node need not have: there the same file is enough, whether it runs or not.
     """
 
     version: str
@@ -43,6 +44,7 @@ class Needed:
     mpi: str | None = None
     builds: Mapping[str, str] = field(default_factory=dict)
     architecture: str = ""
+    higher_levels: frozenset[str] = frozenset()
 
 
 def judge(
@@ -109,6 +111,9 @@ def _installation(node: str, facts: NodeFacts, needed: Needed, mpi: str | None) 
         yield unlike("fabricbench", found, wanted, "install the same version at the same path on every node")
     for path, version in needed.programs.items():
         there = facts.programs.get(path, "nothing was told of it")
+        is_same_file = path in needed.builds and facts.builds.get(path) == needed.builds[path]
+        if path in needed.higher_levels and is_same_file:
+            continue
         if there != version:
             wanted = f"{version} at that path, as here"
             yield unlike("program", f"{path}: {there}", wanted, SAME_BUILD)

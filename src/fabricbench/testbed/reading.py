@@ -18,6 +18,7 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator, mo
 from fabricbench.configuration import read_table, usage_error, validated
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Model, Receive
+from fabricbench.patterns import USUAL_LAYERS
 from fabricbench.quantity import BitPerSecond
 from fabricbench.testbed.allocation import ALLOCATION, allocated_nodes
 from fabricbench.testbed.host import may_open_raw_socket
@@ -282,7 +283,7 @@ def local_testbed() -> Testbed:
     """
     name = platform.node()
     name = name if re.match(NODE_NAME, name) else "localhost"
-    layers = [layer for layer in Layer if layer not in (Layer.FRAME, Layer.IP) or may_open_raw_socket(layer)]
+    layers = [layer for layer in USUAL_LAYERS if layer not in (Layer.FRAME, Layer.IP) or may_open_raw_socket(layer)]
     loopback = Fabric(
         name="loopback",
         interface=LOOPBACK,
@@ -296,7 +297,7 @@ def local_testbed() -> Testbed:
         layers=(Layer.MEMORY, Layer.MPI),
         description="this machine's memory: MPI between processes of one node",
     )
-    missing = [layer for layer in Layer if layer not in layers]
+    missing = [layer for layer in USUAL_LAYERS if layer not in layers]
     notes = list(NOTES)
     if missing:
         notes.append(f"Layer {', '.join(missing)} is left out: this user may not open raw sockets (CAP_NET_RAW).")

@@ -2,7 +2,8 @@
 
 Pure. Sources: IEEE 802.3 (preamble 8, frame check 4, gap 12, smallest frame 64), RFC 894, RFC 791 (fragments carry multiples of
 8 bytes), RFC 793 with RFC 7323 time stamps (12 bytes), RFC 2225 and ITU-T I.363.5 (AAL5: 8-byte LLC/SNAP header, 8-byte
-trailer, cells of 48 bytes in 53).
+trailer, cells of 48 bytes in 53), InfiniBand Architecture Specification volume 1 with annex A17 (RoCE v2: transport header 12,
+invariant check 4, over UDP).
 """
 
 from __future__ import annotations
@@ -19,6 +20,12 @@ IP_HEADER_BYTES = 20
 UDP_HEADER_BYTES = 8
 TCP_HEADER_BYTES = 32
 """20 bytes and the time-stamp option, which Linux uses by default."""
+
+RDMA_HEADER_BYTES = 12 + 4
+"""Base transport header and invariant check of each packet; what an operation adds (RETH 16, immediate 4) is not counted."""
+
+RDMA_PATH_MTUS = (4096, 2048, 1024, 512, 256)
+"""What of a message goes into a packet."""
 
 
 class CellTax(Model):
@@ -53,7 +60,7 @@ class Wire(Model):
     def payload_rate_bit_s(self, layer: Layer, message_bytes: int, mtu: int) -> float | None:
         """Return the highest rate at which `layer` can move payload in messages of `message_bytes`; None for memory.
 
-        Datagram layers send each message in frames of its own; TCP, and MPI over it, are taken as filling each segment.
+        Datagram layers and RDMA send each message in frames of its own; TCP, and MPI over it, are taken as filling each segment.
         """
         if layer is Layer.MEMORY:
             return None
@@ -65,9 +72,11 @@ class Wire(Model):
 
 
 def datagram_frames(layer: Layer, message_bytes: int, mtu: int) -> list[int]:
-    """Return the frame sizes (Ethernet header included) that carry one message on the frame, ip or udp layer."""
+    """Return the frame sizes (Ethernet header included) that carry one message on the frame, ip, udp or rdma (RoCE v2) layer."""
     if layer is Layer.FRAME:
         return [message_bytes + ETHERNET_HEADER_BYTES]
+    if layer is Layer.RDMA:
+        return _rdma_frames(message_bytes, mtu)
     datagram = message_bytes + (UDP_HEADER_BYTES if layer is Layer.UDP else 0)
     fragment = mtu - IP_HEADER_BYTES
     if datagram > fragment:
@@ -76,3 +85,11 @@ def datagram_frames(layer: Layer, message_bytes: int, mtu: int) -> list[int]:
     if datagram % fragment or not sizes:
         sizes.append(datagram % fragment)
     return [size + IP_HEADER_BYTES + ETHERNET_HEADER_BYTES for size in sizes]
+
+
+def _rdma_frames(message_bytes: int, mtu: int) -> list[int]:
+    headers = IP_HEADER_BYTES + UDP_HEADER_BYTES + RDMA_HEADER_BYTES
+    packet = next((size for size in RDMA_PATH_MTUS if size + headers <= mtu), RDMA_PATH_MTUS[-1])
+    full, rest = divmod(message_bytes, packet)
+    sizes = [packet] * full + ([rest] if rest or not full else [])
+    return [size + headers + ETHERNET_HEADER_BYTES for size in sizes]

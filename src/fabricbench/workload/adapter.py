@@ -74,16 +74,22 @@ class LeftOut:
     is_all: bool
 
 
+NODE_OF_RANK_0 = "NODE_OF_RANK_0"
+"""Stands for where it is found before a launch takes place anywhere."""
+
+
 @dataclass(frozen=True)
 class Place:
     """Where a launch takes place: its directory, and the fabric that its MPI is told to use.
 
-    `build` is the folder of our programs that were built with that MPI, None: the package's own were.
+    `build` is the folder of our programs that were built with that MPI, None: the package's own were. `first` is where rank 0 is
+    found on that fabric, its address or its node's name.
     """
 
     directory: Path
     fabric: Fabric
     build: Path | None = None
+    first: str = NODE_OF_RANK_0
 
     @property
     def interface_options(self) -> list[str]:
@@ -122,6 +128,8 @@ class Start(Model, ABC):
 
     has_kinds: ClassVar[bool] = True
     pattern: ClassVar[Pattern] = Pattern.WORKLOAD
+    starts_others: ClassVar[bool] = False
+    """Whether its program may start further ones: each rank is then guarded on its node, so that none of them stays behind."""
     kind: str
     ranks: int = Field(ge=1)
     repetitions: int = Field(default=1, ge=1)
@@ -161,6 +169,10 @@ class Start(Model, ABC):
     @abstractmethod
     def tokens(self, place: Place) -> list[str]:
         """Return the tokens that each rank runs; EnvironmentLacks where there is no such program."""
+
+    def told_on_nodes(self) -> Mapping[str, str]:
+        """Return the variables of which each node knows the value: name -> template of `{interface}` and `{address}`."""
+        return {}
 
     def files(self) -> Mapping[str, str]:
         """Return the texts to be written into the launch's directory, by their names, before it starts."""

@@ -6,8 +6,12 @@ name = "hpl"
 command = ["xhpl"]                     # {ranks} ({rows} x {columns}), {nodes}, {directory}, {interface}, {input}, any parameter
 ranks = [4]                            # default "all"
 admits = "any number"                  # or "even numbers", "powers of two", "squares"
+needs = ["/opt/hpl/data"]              # further programs or files that there must be, and in `get` how to come by them
 expect_seconds = "60s"                 # generously: far beyond it a launch counts as hung
 environment = { OMP_NUM_THREADS = "1" }
+transport = "mpi"                      # who is told the fabric: or "gloo", "sockets", "pvm" (`transports`)
+work = "constant"                      # or "timed": it runs for a time, and tells rates only
+scaling = { n = "round(n * sqrt(ranks))" }   # weak (`scaling`); default "strong": the same input on any number of ranks
 
 [workload.parameters]                  # of lists every combination is a launch of its own, in every block on every fabric
 n = [1000, 2000]
@@ -18,10 +22,10 @@ n = [1000, 2000]
 [[workload.figure]]                    # the first one is the primary one: what fabrics are compared by
 name = "HPL"
 regex = 'WR.*\s(\S+)$'                # with one group, of each line
-unit = "GFLOP/s"                       # of a time: s, ms, us, ns, min or h
+unit = "GFLOP/s"                       # of a time: s, ms, us, ns, min or h, or "duration", written as 1m 2.5s
 better = "higher"                      # or "lower", which the primary figure may be only where it is a time
 select = "last"                        # of several matches; or first, max, min, mean, median, sum; default "only"
-file = "stdout"                        # or "stderr", or a file that the program writes beside its input
+file = "stdout"                        # or "stderr", or a file that the program writes beside its input (`*` in its name: the one)
 
 [workload.success]
 found = ['PASSED']                     # each must be somewhere in the output
@@ -34,7 +38,8 @@ regex = 'E = (\S+)'
 reference = -4.62
 relative = 1e-6                        # or absolute = 1e-9; without a reference it must be the same on every fabric
 
-`application = "hpl.toml"` takes all of it from a file beside the campaign; what stands beside `application` comes before what the
+`application = "hpl.toml"` takes all of it from a file beside the campaign, `application = "lammps-lj"` from one that comes with
+fabricbench (`fabricbench list workloads` names them); what stands beside `application` comes before what the
 file says. A figure of the name "communication" in % explains and is not compared: the share of the ranks' time in MPI.
 """
 
@@ -48,15 +53,15 @@ from math import isqrt
 from pathlib import Path
 from shlex import join, quote
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
+from pydantic import BeforeValidator, ValidationInfo, model_validator
 
 from fabricbench.configuration import did_you_mean, read_table
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.native import native_file
 from fabricbench.record.workload_cells import Figure
-from fabricbench.workload import counted
+from fabricbench.workload import counted, transports
 from fabricbench.workload.adapter import (
     Kind,
     LeftOut,
@@ -72,7 +77,9 @@ from fabricbench.workload.adapter import (
     named,
     seated,
 )
-from fabricbench.workload.application import Application, Reading, as_tuple
+from fabricbench.workload.application import PLACEHOLDER, Application, ParameterName, as_tuple, filled, shipped
+from fabricbench.workload.application_output import Reading
+from fabricbench.workload.scaling import names_of, value_of
 
 ADMITS: Mapping[str, Callable[[int], bool]] = MappingProxyType(
     {
@@ -84,16 +91,9 @@ ADMITS: Mapping[str, Callable[[int], bool]] = MappingProxyType(
 )
 """The numbers of ranks that a program may take."""
 
-PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
 BUILT_IN = ("ranks", "nodes", "rows", "columns", "directory", "interface", "input")
 
 Value = str | int | float
-ParameterName = Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")]
-
-
-def filled(text: str, values: Mapping[str, Value]) -> str:
-    """Return a text with its placeholders replaced; what is in braces and no name of ours stays as it is."""
-    return PLACEHOLDER.sub(lambda found: str(values.get(found[1], found[0])), text)
 
 
 def grid(ranks: int) -> tuple[int, int]:
@@ -105,6 +105,7 @@ def grid(ranks: int) -> tuple[int, int]:
 class CommandStart(Start):
     """One command on so many ranks with one value for each parameter."""
 
+    starts_others: ClassVar[bool] = True
     kind: Literal["command"] = "command"
     application: Application
     values: dict[str, Value] = {}
@@ -134,7 +135,7 @@ class CommandStart(Start):
     @property
     def figure(self) -> Figure:
         """The first one."""
-        return self.application.figure[0].figure
+        return self.application.figure_of(self.application.figure[0])
 
     def expected_seconds(self, line_rate_bit_s: float) -> float:
         """Return what the application expects, on whichever fabric."""
@@ -144,13 +145,22 @@ class CommandStart(Start):
     def tokens(self, place: Place) -> list[str]:
         """Return the command in the launch's directory, behind what counts the interfaces around it."""
         values = self._placeholders(place)
-        program, *arguments = (filled(token, values) for token in self.application.command)
+        build, (program, *arguments) = (
+            [filled(token, values) for token in tokens] for tokens in (self.application.build, self.application.command)
+        )
+        found = _found(self.application, build[0] if build else program, self.values, place.build)
         return counted.wrapped(
-            [str(_found(program, self.application.name, place.build)), *arguments],
+            [program if build else str(found), *arguments],
             place.directory / counted.AROUND,
             place.directory,
             self.environment(place),
+            build=build,
+            front=transports.front(self.application.transport, self.ranks, place),
         )
+
+    def told_on_nodes(self) -> Mapping[str, str]:
+        """Return what tells its transport the fabric."""
+        return transports.told_on_nodes(self.application.transport)
 
     def environment(self, place: Place) -> dict[str, str]:
         """Return the application's variables with their placeholders filled."""
@@ -182,7 +192,18 @@ class CommandStart(Start):
                 )
         if files:
             known["input"] = files[0]
-        return known | self.values
+        return known | self.values | self._scaled(known)
+
+    def _scaled(self, known: Mapping[str, Value]) -> dict[str, Value]:
+        """Return what the rules of weak scaling make of the parameters."""
+        rules = {} if isinstance(self.application.scaling, str) else self.application.scaling
+        return {name: value_of(rule, {**known, **self.values}) for name, rule in rules.items()}
+
+    @property
+    def native_programs(self) -> tuple[str, ...]:
+        """The command's program, if it is one of ours."""
+        program = self.application.command[0]
+        return (program,) if program.startswith("fabricbench-") else ()
 
     def is_well(self, exit_code: int | None) -> bool:
         """Tell by the exit codes that it may end with."""
@@ -197,19 +218,23 @@ class CommandStart(Start):
 
     def beyond(self) -> Iterator[str]:
         """Yield the command: any program at all."""
+        if self.application.build:
+            yield f"{self.title}: {join(self.application.build)}"
         yield f"{self.title}: {join(self.application.command)}"
         for name, text in self.application.environment.items():
             yield f"{self.title}: every rank gets {name}={quote(text)}"
 
 
-def _found(program: str, application: str, build: Path | None) -> Path:
+def _found(application: Application, program: str, values: Mapping[str, Value], build: Path | None) -> Path:
     found = shutil.which(program)
     if found is None and program.startswith("fabricbench-"):
         found = str(native_file(program, build))
-    if found is None:
+    lacking = (program,) if found is None else application.lacking(values)
+    if found is None or lacking:
+        where = "there" if "/" in lacking[0] else "on PATH"
         raise EnvironmentLacks(
-            f"application {application} needs {program}, which is not {'there' if '/' in program else 'on PATH'}",
-            hint="install it, or write its whole path as the first word of `command`",
+            f"application {application.name} needs {', '.join(lacking)}, which is not {where}",
+            hint=application.get or "install it, or write its whole path as the first word of `command`",
         )
     return Path(found).absolute()
 
@@ -263,15 +288,64 @@ class CommandTable(WorkloadTable, Application):
         return self
 
     @model_validator(mode="after")
+    def _success_demands_something(self) -> CommandTable:
+        if not self.success.found and not self.verify:
+            raise ValueError(
+                "success: nothing tells a good run from one that printed its figure and failed; needed `found`, what a good one "
+                "prints, or a number of its result in [[verify]]"
+            )
+        empty = next((one for one in (*self.success.found, *self.success.absent) if re.search(one, "")), None)
+        if empty is not None:
+            raise ValueError(
+                f"success: {empty!r} is found in any output, in an empty one as well; needed what only some have"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _what_is_built_is_carried_to_the_nodes(self) -> CommandTable:
+        if self.build and (
+            self.transport is not transports.Transport.PVM or not self.command[0].startswith("{directory}/")
+        ):
+            raise ValueError(
+                'build: is for transport = "pvm" and a command that begins with {directory}/, where it puts the program; '
+                "others must be on every node"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _rules_have_values(self) -> CommandTable:
+        for name, rule in {} if isinstance(self.scaling, str) else self.scaling.items():
+            known = [
+                "ranks",
+                "nodes",
+                *(one for one, values in self.parameters.items() if not any(isinstance(each, str) for each in values)),
+            ]
+            if name in BUILT_IN:
+                raise ValueError(f"scaling: {name} is a name of fabricbench's own; needed another one")
+            unknown = next((one for one in names_of(rule) if one not in known), None)
+            if unknown is not None:
+                raise ValueError(
+                    f"scaling: {rule!r} needs a number {unknown}{did_you_mean(unknown, known)}; there are {', '.join(known)}"
+                )
+        return self
+
+    @model_validator(mode="after")
     def _placeholders_have_values(self) -> CommandTable:
-        known = [*BUILT_IN, *self.parameters]
-        for text in (*self.command, *self.environment.values()):
+        rules = {} if isinstance(self.scaling, str) else self.scaling
+        known = list(dict.fromkeys([*BUILT_IN, *self.parameters, *rules]))
+        for text in (*self.build, *self.command, *self.environment.values()):
             for name in PLACEHOLDER.findall(text):
                 if name not in known or (name == "input" and not self.files):
                     guess = did_you_mean(name, [one for one in known if one != name])
                     why = "is the first of `files`, and there are none" if name == "input" else f"has no value{guess}"
                     raise ValueError(f"{{{name}}} {why}; there are {', '.join(one for one in known if one != name)}")
         used = {name for text in self.templates for name in PLACEHOLDER.findall(text)}
+        unused = next((name for name in rules if name not in used), None)
+        if unused is not None:
+            raise ValueError(
+                f"scaling: {unused} changes nothing: write {{{unused}}} into the command, a file or a variable"
+            )
+        used |= {name for rule in rules.values() for name in names_of(rule)}
         for name, values in self.parameters.items():
             if name in (*BUILT_IN, "workload", "figure", "unit"):
                 raise ValueError(f"parameters: {name} is a name of fabricbench's own; needed another one")
@@ -295,18 +369,35 @@ class CommandTable(WorkloadTable, Application):
         application = Application.model_validate({name: getattr(self, name) for name in Application.model_fields})
         for ranks in counts:
             for values in product(*self.parameters.values()):
-                yield CommandStart(
+                start = CommandStart(
                     application=application,
                     ranks=ranks,
                     values=dict(zip(self.parameters, values, strict=True)),
                     nodes=min(ranks, seats.number),
                 )
+                try:
+                    start.files()
+                except ValueError as error:
+                    raise UsageError(f"application {self.name} on {ranks} ranks: scaling: {error}") from None
+                yield start
+
+
+def shipped_table(name: str) -> CommandTable:
+    """Return one of the applications that come with fabricbench, as a campaign has it that names it and nothing else."""
+    return CommandTable.model_validate({"kind": "command", "application": name})
 
 
 def _beside_the_campaign(name: Any, info: ValidationInfo) -> Path:
-    """Return the path of an application file: beside the campaign that names it, else as it stands."""
+    """Return the path of an application file: of that name among ours, beside the campaign that names it, else as it stands."""
     if not isinstance(name, str) or not name:
         raise ValueError(f"application: found {name!r}, needed the path of a TOML file")
+    if name in shipped():
+        return shipped()[name]
+    if "/" not in name and not name.endswith(".toml"):
+        known = list(shipped())
+        raise ValueError(
+            f"application: found {name!r}{did_you_mean(name, known)}; needed one of {', '.join(known)}, or the path of a TOML file"
+        )
     folder = (info.context or {}).get("folder")
     beside = Path(folder) / Path(name).expanduser() if folder is not None else Path(name).expanduser()
     return beside if beside.exists() else Path(name).expanduser()

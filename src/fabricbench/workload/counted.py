@@ -1,12 +1,13 @@
 """Runs a program and writes down what happened around it.
 
-`python -I -S counted.py FILE [--in FOLDER] [--set A=B] [--inherited A=B] -- PROGRAM...`
+`python -I -S counted.py FILE [--in FOLDER] [--set A=B] [--inherited A=B] [--build JSON] [--front JSON] -- PROGRAM...`
 
 For MPI programs that know nothing of fabricbench: on rank 0 this counts what the network interfaces carry around the whole
 program, start and end included, and on every other rank it becomes the program. Before that it enters the directory where the
 launch's files lie (rank 0 must find it, others need not), sets variables, and writes to stdout a line of where each rank is and,
-on rank 0, one of the MPI library: stdout reaches rank 0's host from every node, files need not. Only the standard library, and
-every descriptor stays open: some MPI starters talk to their ranks through one.
+on rank 0, one of the MPI library: stdout reaches rank 0's host from every node, files need not. `--build` are tokens that make
+the program, on rank 0 and before anything is counted; `--front` are tokens in front of it, which start it in the end. Only the
+standard library, and every descriptor stays open: some MPI starters talk to their ranks through one.
 """
 
 from __future__ import annotations
@@ -48,6 +49,12 @@ RANK_VARIABLES = (
 """Where a starter tells a process its rank before MPI_Init; a batch job's own last, which is there beside another starter's."""
 
 PRELOAD = "LD_PRELOAD"
+
+RANK = "FABRICBENCH_RANK"
+"""What every program finds its rank in, whichever starter there is."""
+
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
+"""What programs and their libraries take their number of threads from."""
 
 CANNOT_START = 127
 
@@ -122,7 +129,13 @@ def _said(command: list[str]) -> str:
 
 
 def wrapped(
-    program: list[str], file: Path, directory: Path | None = None, environment: dict[str, str] | None = None
+    program: list[str],
+    file: Path,
+    directory: Path | None = None,
+    environment: dict[str, str] | None = None,
+    *,
+    build: list[str] | None = None,
+    front: list[str] | None = None,
 ) -> list[str]:
     """Return the tokens that run a program under this, as each rank runs them."""
     tokens = [sys.executable, "-I", "-S", __file__, str(file)]
@@ -130,6 +143,8 @@ def wrapped(
     inherited = {name: os.environ[name] for name in RANK_VARIABLES if name in os.environ}
     tokens += [token for name, value in inherited.items() for token in ("--inherited", f"{name}={value}")]
     tokens += [token for name, value in (environment or {}).items() for token in ("--set", f"{name}={value}")]
+    tokens += ["--build", json.dumps(build)] if build else []
+    tokens += ["--front", json.dumps(front)] if front else []
     return [*tokens, "--", *program]
 
 
@@ -219,6 +234,8 @@ class Around:
     program_sha256: str = ""
     arguments_sha256: tuple[str, ...] = ()
     """Of each argument that names a file which the program left as it was; empty of others."""
+    threads: str = ""
+    """The variables that told it how many threads to start: `OMP_NUM_THREADS=1`."""
 
 
 def read_around(path: Path) -> Around:
@@ -226,7 +243,7 @@ def read_around(path: Path) -> Around:
     try:
         found = Around(**json.loads(path.read_text()))
         numbers = (found.exit_code, found.started_unix_ns, found.finished_unix_ns)
-        texts = (found.program, found.program_sha256, *found.arguments_sha256)
+        texts = (found.program, found.program_sha256, found.threads, *found.arguments_sha256)
         counts = [count for each in found.interfaces.values() for count in (each["sent"], each["received"])]
     except (OSError, ValueError, TypeError, AttributeError, KeyError):
         return Around()
@@ -254,27 +271,47 @@ def _stamp(name: str) -> tuple[int, int] | None:
 
 @dataclass
 class _Asked:
-    """The command line: the file to write, the directory to be in, what to set, what was inherited, the program."""
+    """The command line: the file to write, the directory to be in, what to set, what was inherited, the program.
+
+    What makes the program and what stands in front of it are empty where nothing does.
+    """
 
     file: Path
     directory: str | None
     environment: dict[str, str]
     inherited: dict[str, str]
     command: list[str]
+    build: list[str]
+    front: list[str]
 
 
 def _asked(arguments: list[str]) -> _Asked:
     end = arguments.index("--")
     options, directory = arguments[1:end], None
     variables: dict[str, dict[str, str]] = {"--set": {}, "--inherited": {}}
+    tokens: dict[str, list[str]] = {"--build": [], "--front": []}
     for option, value in zip(options[::2], options[1::2], strict=True):
         if option == "--in":
             directory = value
+        elif option in tokens:
+            tokens[option] = json.loads(value)
         else:
             name, _, text = value.partition("=")
             variables[option][name] = text
     command = arguments[end + 1 :]
-    return _Asked(Path(arguments[0]), directory, variables["--set"], variables["--inherited"], command)
+    return _Asked(
+        Path(arguments[0]), directory, variables["--set"], variables["--inherited"], command, *tokens.values()
+    )
+
+
+def _built(tokens: list[str]) -> None:
+    """Make the program; OSError names what made nothing, and why."""
+    made = subprocess.run(
+        tokens, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False
+    )
+    sys.stderr.write(made.stderr)
+    if made.returncode != 0:
+        raise OSError(0, f"ended with {made.returncode}, so the program is not built", tokens[0])
 
 
 def main(arguments: list[str]) -> int:
@@ -287,8 +324,12 @@ def main(arguments: list[str]) -> int:
         if asked.directory is not None and (number == 0 or Path(asked.directory).is_dir()):
             os.chdir(asked.directory)
         set_variables(asked.environment)
+        os.environ[RANK] = str(number)
+        whole = [*asked.front, *command]
         if number != 0:
-            os.execvp(command[0], command)  # noqa: S606 - tokens, never a shell string
+            os.execvp(whole[0], whole)  # noqa: S606 - tokens, never a shell string
+        if asked.build:
+            _built(asked.build)
         write_line(f"{MPI_LINE}{mpi_library(command[0]) or ''}\n")
         program = shutil.which(command[0]) or command[0]
         stamps = [_stamp(name) for name in command[1:]]
@@ -297,9 +338,10 @@ def main(arguments: list[str]) -> int:
             "program": program,
             "program_sha256": _sha256(program),
             "started_unix_ns": time.time_ns(),
+            "threads": " ".join(f"{name}={os.environ[name]}" for name in THREADS if name in os.environ),
         }
         before = read_traffic()
-        child = os.posix_spawnp(command[0], command, os.environ)
+        child = os.posix_spawnp(whole[0], whole, os.environ)
         asked.file.with_name(BEGUN).touch()
     except OSError as error:
         sys.stderr.write(f"{error.filename or command[0]}: {error.strerror}\n")

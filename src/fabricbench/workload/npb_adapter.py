@@ -28,7 +28,7 @@ from fabricbench.native import native_file
 from fabricbench.record.kernel_lines import KernelRecord
 from fabricbench.record.launch import KERNEL_RECORDS
 from fabricbench.record.lines import InterfaceBytes
-from fabricbench.record.workload_cells import COMMUNICATION_SHARE, CheckFound, Figure, FigureFound, told_by_kernel
+from fabricbench.record.workload_cells import COMMUNICATION_SHARE, Figure, FigureFound, told_by_kernel
 from fabricbench.testbed.model import WITHOUT_NUL
 from fabricbench.workload import counted
 from fabricbench.workload.adapter import (
@@ -45,6 +45,7 @@ from fabricbench.workload.adapter import (
     read_output,
     seated,
 )
+from fabricbench.workload.kernel_program import checks_of, fixed_by
 from fabricbench.workload.npb import (
     BENCHMARKS,
     CLASSES,
@@ -225,7 +226,6 @@ class NpbTable(WorkloadTable):
 
 def _parsed(kernel: KernelRecord, interfaces: Mapping[str, InterfaceBytes] | None = None) -> Parsed:
     told = told_by_kernel(kernel, interfaces)
-    levels = kernel.header.processor_levels if kernel.header is not None else ()
     runs = kernel.runs if told.seconds and told.failed is None else []
     rates = {"Mop/s total": "mops_total", "Mop/s a process": "mops_per_process"}
     figures = [SECONDS.found(median(run.seconds for run in runs))] if runs else []
@@ -237,18 +237,9 @@ def _parsed(kernel: KernelRecord, interfaces: Mapping[str, InterfaceBytes] | Non
     return Parsed(
         told=told,
         figures=tuple(figures),
-        checks=tuple(
-            CheckFound(
-                name=check.name,
-                holds=check.holds,
-                found=f"{check.found}",
-                needed=f"{check.expected} within {check.tolerance:g}",
-            )
-            for run in kernel.runs[:1]
-            for check in run.checks
-        ),
+        checks=checks_of(kernel),
         communication_share=told.values.get(COMMUNICATION_SHARE),
-        fixed={"instruction set": ", ".join(dict.fromkeys(levels))} if levels else {},
+        fixed=fixed_by(kernel),
         kernel=kernel,
     )
 

@@ -10,13 +10,27 @@ from pydantic import BeforeValidator, SerializeAsAny, ValidationInfo
 from fabricbench.configuration import did_you_mean
 from fabricbench.workload.adapter import Start, Workload, WorkloadTable
 from fabricbench.workload.command import COMMAND
+from fabricbench.workload.elliptic import ELLIPTIC
 from fabricbench.workload.farm import FARM
+from fabricbench.workload.fft_convolution import FFT_CONVOLUTION
+from fabricbench.workload.hpcg import HPCG
+from fabricbench.workload.hpl import HPL
 from fabricbench.workload.npb_adapter import NPB
+from fabricbench.workload.shared_lu import SHARED_LU
+from fabricbench.workload.shared_raytrace import SHARED_RAYTRACE
+from fabricbench.workload.training_step import TRAINING_STEP
 
 WORKLOADS: dict[str, Workload] = {
     kind.name: kind
     for kind in (
         NPB,
+        HPL,
+        HPCG,
+        FFT_CONVOLUTION,
+        ELLIPTIC,
+        SHARED_LU,
+        SHARED_RAYTRACE,
+        TRAINING_STEP,
         FARM,
         COMMAND,
     )

@@ -33,6 +33,7 @@ CHECKS: tuple[Callable[[Material], Iterator[Caution]], ...] = (
     numbers.ratio_drifts,
     numbers.outlying_launches,
     numbers.losses,
+    numbers.one_sided_port_events,
     numbers.few_launches,
     machine.ladder_order,
     machine.slow_pairs,

@@ -10,8 +10,10 @@ import numpy as np
 
 from fabricbench.analysis.findings import Caution, CellKey, LadderStep, Replication, Severity
 from fabricbench.analysis.instrument import (
+    RECEIVED,
     TAIL_ONLY,
     Doubt,
+    counted_by_switch,
     doubt_of,
     impossible,
     impossible_launches,
@@ -26,7 +28,6 @@ from fabricbench.patterns import PATTERNS, Family
 from fabricbench.quantity import count, format_seconds
 from fabricbench.record.lines import RankInfo
 from fabricbench.record.provenance import Origin
-from fabricbench.record.store import StoredLaunch
 from fabricbench.statistics.ratios import MINIMUM_LAUNCHES
 from fabricbench.testbed.differences import find_differences
 
@@ -148,14 +149,14 @@ OWN_FAILURES = {
 """What the ports of an emulated switch count and no real switch would do, in words that follow `12 frames`."""
 
 ORDER = "out_of_order_frames"
-RECEIVED = "received_frames"
 FEW_OUT_OF_ORDER = 1e-4
 """Where nothing was lost, and fewer of all frames than this were delayed wrongly, that is worth a note and no warning."""
 
 
 def _emulators_own_failures(side: Side) -> Iterator[Caution]:
     """Tell of frames that the emulator lost or delayed wrongly by itself, which the emulated fabric would not have."""
-    counted = [_own_failures(launch, side.fabric.of_network) for launch in side.launches]
+    fields = (*OWN_FAILURES, RECEIVED)
+    counted = [counted_by_switch(launch, side.fabric.of_network, fields) for launch in side.launches]
     total = sum(counted, Counter[str]())
     received = total.pop(RECEIVED, 0)
     if not total:
@@ -173,29 +174,6 @@ def _emulators_own_failures(side: Side) -> Iterator[Caution]:
     )
     text = f"the emulated switch failed by itself in {launches}: {told}{of_all}. {slow}"
     yield warn(Severity.NOTE if is_order_of_few else Severity.WARNING, side.name, text)
-
-
-def _own_failures(launch: StoredLaunch, fabric: str) -> Counter[str]:
-    """Return what the fabric's switch counted of `OWN_FAILURES` during a launch, and received; nothing where that was not told."""
-    facts = launch.summary.facts
-    before, after = (_counted(status.get(fabric, status)) for status in (facts.switches_before, facts.switches_after))
-    return after - before if before is not None and after is not None else Counter()
-
-
-def _counted(status: Any) -> Counter[str] | None:
-    """Add up the ports in a switch's status, or in statuses by fabric, as `_lateness` finds them; None where there are none."""
-    if not isinstance(status, dict):
-        return None
-    ports = status.get("ports")
-    if isinstance(ports, list):
-        fields = (*OWN_FAILURES, RECEIVED)
-        told = [(field, port.get(field, 0)) for port in ports if isinstance(port, dict) for field in fields]
-        found: Counter[str] = Counter()
-        for field, number in told:
-            found[field] += number if isinstance(number, int) else 0
-        return found if ports else None
-    inner = [each for each in map(_counted, status.values()) if each is not None]
-    return sum(inner, Counter[str]()) if inner else None
 
 
 def beyond_the_wire(material: Material) -> Iterator[Caution]:

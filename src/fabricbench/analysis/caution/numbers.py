@@ -10,6 +10,7 @@ from shlex import quote
 import numpy as np
 from numpy.typing import NDArray
 
+from fabricbench.analysis.equal_work import differences
 from fabricbench.analysis.findings import Caution, Severity
 from fabricbench.analysis.gaps import find_gaps, wide
 from fabricbench.analysis.material import Material, Tally, name_of, note_shares, warn
@@ -19,8 +20,8 @@ from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.quantity import count, format_duration, with_ranges, without_numbers
 from fabricbench.record.manifest import WITHOUT, lost_by
 from fabricbench.record.outcome import LaunchOutcome
+from fabricbench.record.port_counters import PortEvent
 from fabricbench.record.provenance import Origin, Proof
-from fabricbench.record.workload_cells import MPI_FACT
 from fabricbench.statistics.correction import benjamini_hochberg
 from fabricbench.statistics.dependence import Trend, trend
 from fabricbench.statistics.order import median_interval
@@ -86,26 +87,9 @@ def unequal_work(material: Material) -> Iterator[Caution]:
 
     Of sides of the same runs: what differs between one before and one after is told as the change.
     """
-    facts: dict[tuple[tuple[str, ...], str, bool, str, str | None], dict[str, set[str]]] = {}
-    for side in material.sides:
-        runs = tuple(str(run.path) for run in side.runs)
-        for part in filter(None, (launch.summary.workload for launch in side.launches)):
-            for is_asked, noted in ((False, part.fixed), (True, part.definition)):
-                for what, fact in noted.items():
-                    asked_for = (
-                        side.fabric.mpi if what == MPI_FACT else None
-                    )  # sides that name another MPI are to have it
-                    facts.setdefault((runs, part.name, is_asked, what, asked_for), {}).setdefault(fact, set()).add(
-                        side.name
-                    )
-    for (_, name, _, what, _), found in facts.items():
-        if len(found) > 1:
-            told = "; ".join(f"{fact} on {enumeration(sorted(sides))}" for fact, sides in found.items())
-            yield warn(
-                Severity.WARNING,
-                name,
-                f"its {what} is not the same in all launches ({told}): more differs than the network",
-            )
+    for one in differences(material.sides):
+        text = f"its {one}: more differs than the network, so nothing of it is compared"
+        yield warn(Severity.WARNING, one.name, text)
 
 
 def missing_launches(material: Material) -> Iterator[Caution]:
@@ -234,6 +218,30 @@ def losses(material: Material) -> Iterator[Caution]:
                 side.name,
                 f"payloads arrived changed in {named(bad)}: do not trust this fabric's numbers",
             )
+
+
+def one_sided_port_events(material: Material) -> Iterator[Caution]:
+    """Tell where ports counted retransmissions or pauses on one of the compared fabrics, and none of them on another."""
+    for side in material.sides:
+        for event in (PortEvent.RETRANSMISSION, PortEvent.PAUSE):
+            counts: dict[str, int] = {}
+            quiet: dict[str, None] = {}
+            for key, cell in side.cells.items():
+                others = [other.name for other in material.sides if _had_none(other.cells.get(key), event)]
+                if others and (number := cell.happened(event)):
+                    counts[name_of(cell)] = counts.get(name_of(cell), 0) + number
+                    quiet |= dict.fromkeys(others)
+            if counts:
+                worst = max(counts, key=lambda name: counts[name])
+                text = (
+                    f"the ports counted {event}s in {count(len(counts), 'test')}, most in {worst} ({counts[worst]:,}), and none "
+                    f"of them on {enumeration(list(quiet))}: their ratios do not compare the links alone"
+                )
+                yield warn(Severity.WARNING, side.name, text)
+
+
+def _had_none(cell: CellMeasured | None, event: PortEvent) -> bool:
+    return cell is not None and cell.happened(event) == 0
 
 
 def few_launches(material: Material) -> Iterator[Caution]:

@@ -44,7 +44,7 @@ from fabricbench.report.words import (
     value_words,
 )
 
-MET_BY_USERS = ("tcp", "mpi", "rdma")
+MET_BY_USERS = (Layer.TCP, Layer.RDMA, Layer.MPI)
 """Layers whose curves stand open in a page; those below explain them and fold away."""
 LAUNCH_LOOK = {"size": 7, "opacity": 0.3, "clip": True}
 """Launches stand behind the medians, and do not stretch the axes where one of them is far off."""
@@ -79,7 +79,7 @@ def _curves(findings: Findings, metric: Metric, name: str, is_interactive: bool)
     if not panels:
         return None
     parts = [
-        "Medians over launches, a panel for each layer; tcp, mpi and rdma share their axes, and so do the layers below.",
+        "Medians over launches, a panel for each layer; tcp, rdma and mpi share their axes, and so do the layers below.",
         interval_note(findings),
         "Bands are the intervals; a hollow point has too few launches for one; two sizes alone have no line through them.",
     ]
@@ -193,7 +193,7 @@ def _panel(
         layers[-1]["params"] = zoom("x", "y")
     spec: Spec = {"data": {"values": rows}, "params": reader_params(findings), "layer": layers}
     variant = f" ({key.variant})" if key.variant else ""
-    title, is_folded = f"{key.layer}{variant}: {LAYER_WORDS[key.layer]}", key.layer.value not in MET_BY_USERS
+    title, is_folded = f"{key.layer}{variant}: {LAYER_WORDS[key.layer]}", key.layer not in MET_BY_USERS
     return Panel(title, spec, {"layer": key.layer.value}, is_folded=is_folded)
 
 

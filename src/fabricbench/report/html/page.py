@@ -74,6 +74,8 @@ class Section:
     tables: tuple[tuple[str, Table], ...] = ()
     is_open: bool = False
     """Whether it shows what was found; else it folds away."""
+    leads: bool = False
+    """Whether it stands right after the first screen."""
 
 
 @dataclass(frozen=True)
@@ -176,6 +178,7 @@ def _section(chapter: Chapter, findings: Findings, figures: dict[str, Figure]) -
         lines=(*lines, *own.lines(findings)),
         tables=tuple(tables),
         is_open=own.is_open,
+        leads=chapter.leads,
     )
 
 

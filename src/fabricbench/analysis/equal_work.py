@@ -1,0 +1,115 @@
+"""Whether two sides did the same work: times and rates of other work compare with nothing.
+
+Of sides of the same runs every fact of a workload must be one: its program and MPI (where the fabrics ask for the same), its files,
+its threads, the verified numbers of its result, what was asked for; and of each block where its ranks are. What differs between a
+run before and another after is told as the change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+import numpy as np
+
+from fabricbench.analysis.findings import CellKey, WorkloadName
+from fabricbench.analysis.measured import Side, workload_of
+from fabricbench.analysis.wording import enumeration
+from fabricbench.record.farm_lines import DONE, JOBS
+from fabricbench.record.lines import RankInfo
+from fabricbench.record.workload_cells import MPI_FACT, PROGRAM_FACT
+
+PLACEMENT = "placement"
+
+MOST_NAMED = 8
+"""Ranks whose nodes are named one by one."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A fact of a workload that is not the same in all launches: what it is on which sides."""
+
+    workload: WorkloadName
+    name: str
+    what: str
+    sides: dict[str, frozenset[str]]
+
+    def __str__(self) -> str:
+        """Return `program sha256 is not the same in all launches (a1 on A; b2 on B)`."""
+        told = "; ".join(f"{fact} on {enumeration(sorted(sides))}" for fact, sides in self.sides.items())
+        return f"{self.what} is not the same in all launches ({told})"
+
+
+def differences(sides: Sequence[Side]) -> Iterator[Difference]:
+    """Yield the facts that differ between launches of sides of the same runs."""
+    facts: dict[tuple[tuple[str, ...], WorkloadName, str, bool, str, str | None], dict[str, set[str]]] = {}
+    for side in sides:
+        runs = tuple(str(run.path) for run in side.runs)
+        for part in filter(None, (launch.summary.workload for launch in side.launches)):
+            for is_asked, noted in ((False, part.fixed), (True, part.definition)):
+                for what, fact in noted.items():
+                    # Sides that name another MPI are to have it, and programs that are built with it.
+                    asked_for = side.fabric.mpi if what in (MPI_FACT, PROGRAM_FACT) else None
+                    key = (runs, workload_of(part), part.name, is_asked, what, asked_for)
+                    facts.setdefault(key, {}).setdefault(fact, set()).add(side.name)
+    for (_, workload, name, _, what, _), found in facts.items():
+        if len(found) > 1:
+            yield Difference(workload, name, what, {fact: frozenset(names) for fact, names in found.items()})
+    yield from _other_places(sides)
+
+
+def _other_places(sides: Sequence[Side]) -> Iterator[Difference]:
+    """Yield a difference for each workload whose ranks are on other nodes, or have other processors, on one side of a block.
+
+    From block to block they may be elsewhere: a run goes on without nodes that fail.
+    """
+    found: dict[tuple[tuple[str, ...], WorkloadName, str, int], dict[str, set[str]]] = {}
+    for side in sides:
+        runs = tuple(str(run.path) for run in side.runs)
+        for launch in side.launches:
+            part, header = launch.summary.workload, launch.summary.header
+            if part is not None and header is not None and header.ranks:
+                key = (runs, workload_of(part), part.name, launch.block)
+                found.setdefault(key, {}).setdefault(_placed(header.ranks), set()).add(side.name)
+    told: set[WorkloadName] = set()
+    for (_, workload, name, _), places in found.items():
+        if len(places) > 1 and workload not in told:
+            told.add(workload)
+            yield Difference(workload, name, PLACEMENT, {fact: frozenset(names) for fact, names in places.items()})
+
+
+def _placed(ranks: Sequence[RankInfo]) -> str:
+    """Return where ranks are in words: `n0 n1, 2 processors each`. Which processors they are is another thing in each launch."""
+    hosts = [rank.host for rank in ranks]
+    if len(hosts) > MOST_NAMED:
+        mark = sha256(" ".join(hosts).encode()).hexdigest()[:6]
+        hosts = [*hosts[:MOST_NAMED], f"and {len(hosts) - MOST_NAMED} more ({mark})"]
+    processors = sorted({len(rank.cpus) for rank in ranks})
+    return f"{' '.join(hosts)}, {' or '.join(map(str, processors))} processor{'' if processors == [1] else 's'} each"
+
+
+def unequal_work(sides: Sequence[Side], keys: Sequence[CellKey]) -> tuple[str, ...]:
+    """Return in words what makes the work of these cells another one on one side than on another; nothing where it is the same."""
+    return (*_other_facts(sides, keys), *_fewer_jobs(sides, keys))
+
+
+def _other_facts(sides: Sequence[Side], keys: Sequence[CellKey]) -> tuple[str, ...]:
+    wanted = {key.workload for key in keys if key.workload is not None}
+    if not wanted:
+        return ()
+    told = [f"its {one}" for one in differences(sides) if one.workload in wanted]
+    return tuple(f"{one}: more differs than the network, so nothing is compared" for one in told)
+
+
+def _fewer_jobs(sides: Sequence[Side], keys: Sequence[CellKey]) -> tuple[str, ...]:
+    """Return in words that farms did not do as many jobs on all sides: a time for fewer jobs compares with no other."""
+    for key in keys:
+        told = [side.cells[key].values for side in sides]
+        if not all(DONE in values and JOBS in values for values in told):
+            continue
+        counts = [(int(np.nansum(values[DONE])), int(np.nansum(values[JOBS]))) for values in told]
+        if any(done * counts[0][1] != counts[0][0] * jobs for done, jobs in counts):
+            parts = [f"{done:,} of {jobs:,} on {side.name}" for side, (done, jobs) in zip(sides, counts, strict=True)]
+            return (f"jobs done are {enumeration(parts)}: times of unequal work are not compared",)
+    return ()

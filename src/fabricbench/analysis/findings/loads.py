@@ -1,0 +1,121 @@
+"""What the analysis found of all workloads together: kernels, Linpack, applications, farms, whatever they are judged by.
+
+All ratios are of how many times better, so that times and rates stand in one order. Times are in seconds, bytes are payload.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from fabricbench.analysis.findings.cells import Interval, Verdict, WorkloadName
+from fabricbench.model import Model
+from fabricbench.record.provenance import Origin
+
+
+class Agreement(StrEnum):
+    """How a measured ratio lies to the expected one: `within` where their intervals meet, or nearly, `unknown` without both.
+
+    Within is no equality: wide intervals meet as well.
+    """
+
+    WITHIN = "within"
+    LESS = "less"
+    MORE = "more"
+    UNKNOWN = "unknown"
+
+
+class LoadOnFabric(Model):
+    """A workload on one fabric: what it is judged by, and the time of one run (None where that is not known)."""
+
+    load: str
+    workload: WorkloadName
+    fabric: str
+    launches: int
+    figure: str
+    unit: str
+    level: Interval
+    seconds: Interval | None
+    communication_share: float | None
+
+
+class LoadExpectation(Model):
+    """What a workload's bytes and messages let expect: a prediction, from its runs on the faster fabric alone.
+
+    `payload_bytes` and `messages` are of the busiest host in one run, as far as they were counted; `network_seconds` is what they
+    take on the wire of each fabric, `expected_seconds` the run's time on the slower one if none of that is overlapped.
+    """
+
+    bytes_from: str
+    payload_bytes: float
+    messages: float | None
+    seconds_faster: float
+    network_seconds_faster: float
+    network_seconds_slower: float
+    expected_seconds_slower: float
+    ratio: Interval
+    agreement: Agreement
+    origin: Origin = Origin.PREDICTED
+
+
+class LoadRatio(Model):
+    """How many times better a workload is on the faster of two fabrics, on the most ranks that it was run on."""
+
+    load: str
+    workload: WorkloadName
+    slower: str
+    faster: str
+    ratio: float
+    low: float | None
+    high: float | None
+    verdict: Verdict
+    launches: int
+    """Pairs of launches."""
+    lead: Interval | None = None
+    """How many times the ratio of the next workload this one's is, paired by block; None for the last, and where nothing pairs."""
+    expectation: LoadExpectation | None = None
+    is_settled: bool = False
+    """Whether this workload and all before it gain more than all after it: every such two were told apart."""
+    void: str | None = None
+    """What makes the work on one fabric another one than on the other, so that this is no ratio to believe; None: nothing does."""
+    limits: tuple[str, ...] = ()
+    """What besides the fabric bounds this number, in words."""
+
+
+class LoadSpeedUp(Model):
+    """How many times the work of the fewest ranks is done in the same time, and the share of what so many ranks could do.
+
+    `is_weak`: the work grows with the ranks, so that the ideal is the same time.
+    """
+
+    load: str
+    workload: WorkloadName
+    fabric: str
+    ranks: int
+    nodes: int | None
+    fewest: int
+    is_weak: bool
+    times: Interval
+    efficiency: Interval
+
+
+class LoadPrice(Model):
+    """What the nodes that a workload ran on cost with a fabric, for each unit of the work that they do."""
+
+    load: str
+    workload: WorkloadName
+    fabric: str
+    nodes: int
+    currency: str
+    cost: float
+    per: str
+    price: Interval
+
+
+class PublishedBeside(Model):
+    """A published figure beside the measured one of the same kind of work."""
+
+    what: str
+    published: str
+    measured: str
+    condition: str
+    source: str

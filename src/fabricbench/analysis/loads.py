@@ -1,0 +1,324 @@
+"""All workloads together: what the network is worth to each, over ranks and nodes, and what their work costs.
+
+Ratios are those of the cells (`measured`, `comparing`): the same launches, pairs, verdicts, for times and rates alike. What is
+expected of them is `expectation`'s, what else bounds them `limits`'.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from statistics import fmean
+
+import numpy as np
+
+from fabricbench.analysis.comparing import Pairing
+from fabricbench.analysis.decide import system_cost
+from fabricbench.analysis.equal_work import unequal_work
+from fabricbench.analysis.expectation import (
+    Launches,
+    LoadLaunch,
+    expect,
+    launches_of,
+    network_of,
+    ratio_interval,
+    seconds_of,
+    traffic_of,
+)
+from fabricbench.analysis.findings import CellKey, Comparison, Interval, WorkloadName
+from fabricbench.analysis.findings.loads import LoadExpectation, LoadOnFabric, LoadPrice, LoadRatio, LoadSpeedUp
+from fabricbench.analysis.kernels import GRID, on_most_ranks, subject_of, work_of
+from fabricbench.analysis.limits import limits_of
+from fabricbench.analysis.material import Material
+from fabricbench.analysis.measured import CellMeasured, Floats, Side
+from fabricbench.analysis.node_sets import blocks_of
+from fabricbench.quantity import SECONDS_OF
+from fabricbench.record.decision_table import DecisionTable, prices_of
+from fabricbench.record.workload_cells import COMMUNICATION_SHARE
+from fabricbench.statistics.order import median_interval
+from fabricbench.statistics.ratios import paired_ratios
+
+OF_EACH_RANK = frozenset({"hpcg"})
+"""Workloads whose size is that of each rank: the work grows with the ranks, and their rate counts it."""
+OF_EACH_REPLICA = "training-step"
+"""The workload whose step has a batch of each of its replicas, the first number of its grid; its rate counts steps."""
+SCALING_RULE = "scaling "
+"""Begins what the definition of an application says that grows with its ranks (`workload.application`)."""
+NPB_FIGURE = "time"
+
+
+def named(key: CellKey) -> WorkloadName:
+    """Return which workload a cell is; ValueError if it is none."""
+    if key.workload is None:
+        raise ValueError(f"{key} is no workload")
+    return key.workload
+
+
+def name_of_load(key: CellKey | Comparison) -> str:
+    """Return what a workload is called: `IS.W on 4 ranks`, `hpl, n=2000, on 4 ranks (Gflop/s)`."""
+    return f"{work_of(key)}"
+
+
+OfSides = Mapping[str, Launches]
+"""The launches of workloads, by the name of their side."""
+
+
+def launches_of_all(material: Material) -> OfSides:
+    """Return the launches of every workload on every side."""
+    return {side.name: launches_of(side) for side in material.sides}
+
+
+def load_ratios(material: Material, launches: OfSides) -> list[LoadRatio]:
+    """Return what the network is worth to each workload, pair by pair, the one that gains most first."""
+    cells: dict[tuple[str, str], list[Comparison]] = defaultdict(list)
+    for cell in material.cells:
+        if cell.workload is not None and cell.workload.ranks > 1:
+            cells[cell.fabric_a, cell.fabric_b].append(cell)
+    found: list[LoadRatio] = []
+    for pairing in material.pairings:
+        of_pair = cells.get((pairing.a.name, pairing.b.name), [])
+        if of_pair:
+            found += _of_pair(material, pairing, of_pair, launches)
+    return found
+
+
+def _of_pair(material: Material, pairing: Pairing, cells: Sequence[Comparison], launches: OfSides) -> list[LoadRatio]:
+    keys = {_key_in(pairing, cell): cell for cell in cells}
+    most = on_most_ranks([key for key in keys if key is not None], blocks_of(material.sides))
+    void = {key: told for key in most for told in [unequal_work((pairing.a, pairing.b), (key,))] if told}
+    # Together they say which fabric is the slower one, so that all ratios have one sense; what is void says nothing.
+    is_b_faster = fmean(_gain(keys[key]) for key in most if key not in void) >= 0 if len(void) < len(most) else True
+    slower, faster = (pairing.a, pairing.b) if is_b_faster else (pairing.b, pairing.a)
+    ordered = sorted(most, key=lambda key: (key in void, -_gain(keys[key]) if is_b_faster else _gain(keys[key])))
+    logs = [None if key in void else _gains(pairing, key, is_b_faster=is_b_faster) for key in ordered]
+    joint = 1.0 - (1.0 - material.confidence) / max(len(logs) - len(void) - 1, 1)  # neighbours hold together
+    leads = [*(_lead(one, other, joint) for one, other in pairwise(logs)), None]
+    settled = [_parts(logs[:index], logs[index : len(logs) - len(void)], joint) for index in range(1, len(logs) + 1)]
+    made = []
+    for key, lead, is_settled in zip(ordered, leads, settled, strict=True):
+        cell = keys[key]
+        # Of a time b / a is how many times worse B is, of a rate how many times better.
+        measured = ratio_interval(cell, is_turned=cell.metric.is_time == is_b_faster)
+        expected = None if key in void else _expected(material, pairing, key, measured, launches, slower, faster)
+        placed = [(side, launches[side.name].get(key, ())) for side in (slower, faster)]
+        made.append(
+            LoadRatio(
+                load=name_of_load(key),
+                workload=named(key),
+                slower=slower.name,
+                faster=faster.name,
+                ratio=measured.value,
+                low=measured.low,
+                high=measured.high,
+                verdict=cell.verdict,
+                launches=cell.launches,
+                lead=lead,
+                expectation=expected,
+                is_settled=is_settled,
+                void="; ".join(void[key]) if key in void else None,
+                limits=tuple(limits_of(key, placed, cell.verdict, expected)),
+            )
+        )
+    return made
+
+
+def _expected(
+    material: Material,
+    pairing: Pairing,
+    key: CellKey,
+    measured: Interval,
+    launches: OfSides,
+    slower: Side,
+    faster: Side,
+) -> LoadExpectation | None:
+    """Return what bytes let expect of two networks in one run; of one network in two runs, or two conditions, they tell nothing."""
+    if not pairing.is_paired or slower.fabric.of_network == faster.fabric.of_network:
+        return None
+    runs = traffic_of(launches[faster.name].get(key, ()), faster.fabric)
+    return expect(runs, network_of(faster), network_of(slower), measured, material.margin, material.confidence)
+
+
+def _parts(before: Sequence[Floats | None], after: Sequence[Floats | None], confidence: float) -> bool:
+    """Whether each of `before` gains more than each of `after`: that neighbours do says nothing of one that scatters more.
+
+    The claim is of all of these pairs at once, so each is tested at the level of the whole (an intersection of tests).
+    """
+    found = [_lead(one, other, confidence) for one in before for other in after]
+    return bool(found) and all(lead is not None and lead.low is not None and lead.low > 1 for lead in found)
+
+
+def _key_in(pairing: Pairing, cell: Comparison) -> CellKey | None:
+    """Return the key of a compared cell, as both sides have it."""
+    fields = {name: getattr(cell, name) for name in CellKey.model_fields}
+    key = CellKey(**fields)
+    return key if key in pairing.a.cells and key in pairing.b.cells else None
+
+
+def _gain(cell: Comparison) -> float:
+    """Return the logarithm of how many times better B is."""
+    return float(-np.log(cell.ratio) if cell.metric.is_time else np.log(cell.ratio))
+
+
+def _gains(pairing: Pairing, key: CellKey, *, is_b_faster: bool) -> Floats | None:
+    """Return the logarithms of how many times better the faster fabric is, block by block; None where nothing pairs."""
+    if not pairing.is_paired or key not in pairing.keys:
+        return None
+    b_over_a = pairing.log_ratios(key)
+    return -b_over_a if key.metric.is_time == is_b_faster else b_over_a
+
+
+def _lead(one: Floats | None, other: Floats | None, confidence: float) -> Interval | None:
+    return None if one is None or other is None else _geometric_mean(one - other, confidence)
+
+
+def _geometric_mean(logs: Floats, confidence: float) -> Interval | None:
+    found = paired_ratios(logs[np.newaxis, :], confidence)
+    if not found.launches[0]:
+        return None
+    low, high = (None if np.isnan(end[0]) else float(end[0]) for end in (found.low, found.high))
+    return Interval(value=float(found.ratio[0]), low=low, high=high)
+
+
+def loads_on_fabrics(material: Material, launches: OfSides) -> list[LoadOnFabric]:
+    """Return every workload on every fabric: its figure of merit, the time of a run, its share of communication."""
+    found = []
+    for side in material.sides:
+        for key, cell in side.cells.items():
+            if key.workload is not None:
+                of_cell = launches[side.name].get(key, ())
+                found.append(_on_fabric(side, key, cell, of_cell, material.confidence))
+    order = list(dict.fromkeys(one.load for one in found))
+    return sorted(found, key=lambda one: order.index(one.load))
+
+
+def _on_fabric(
+    side: Side, key: CellKey, cell: CellMeasured, launches: Sequence[LoadLaunch], confidence: float
+) -> LoadOnFabric:
+    figure = next((part.figures[0] for one in launches if (part := one.launch.summary.workload) and part.figures), None)
+    unit = (figure.told_in or figure.unit) if figure is not None else "s"
+    values = cell.launch_values * 1e-9 if key.metric.is_time else cell.launch_values
+    times = seconds_of(launches)
+    shares = cell.values.get(COMMUNICATION_SHARE)
+    return LoadOnFabric(
+        load=name_of_load(key),
+        workload=named(key),
+        fabric=side.name,
+        launches=int(np.count_nonzero(~np.isnan(values))),
+        figure=figure.name if figure is not None else NPB_FIGURE,
+        unit=unit,
+        level=_median(values / SECONDS_OF.get(unit, 1.0), confidence),
+        seconds=_median(np.array(times), confidence) if times else None,
+        communication_share=None if shares is None or np.isnan(shares).all() else float(np.nanmean(shares)),
+    )
+
+
+def _median(values: Floats, confidence: float) -> Interval:
+    found = median_interval(values, confidence)
+    return Interval(value=found.value, low=found.low, high=found.high)
+
+
+def load_speed_ups(material: Material, launches: OfSides) -> list[LoadSpeedUp]:
+    """Return how every workload that was run on several numbers of ranks does more on more of them."""
+    found = [one for side in material.sides for one in _speed_ups(side, launches[side.name], material.confidence)]
+    order = list(dict.fromkeys(one.load for one in found))
+    return sorted(found, key=lambda one: order.index(one.load))
+
+
+def _speed_ups(side: Side, launches: Launches, confidence: float) -> Iterable[LoadSpeedUp]:
+    subjects: dict[object, list[CellKey]] = defaultdict(list)
+    for key in side.cells:
+        if key.workload is not None:
+            subjects[subject_of(key)].append(key)
+    for keys in subjects.values():
+        base, *others = sorted(keys, key=lambda one: named(one).ranks)
+        fewest = named(base).ranks
+        has_rule = any(_has_scaling_rule(one) for one in launches.get(base, ()))
+        for key in others:
+            ranks = named(key).ranks
+            if ranks == fewest:
+                continue  # another arrangement of as many ranks
+            growth = growth_of_work(named(base), named(key), has_rule=has_rule)
+            logs = side.cells[key].log_values - side.cells[base].log_values
+            logs = (-logs if key.metric.is_time else logs) + np.log(growth if _counts_no_work(key) else 1.0)
+            times = _geometric_mean(logs, confidence)
+            efficiency = _geometric_mean(logs - np.log(ranks / fewest), confidence)
+            if times is not None and efficiency is not None:
+                yield LoadSpeedUp(
+                    load=name_of_load(key),
+                    workload=named(key),
+                    fabric=side.name,
+                    ranks=ranks,
+                    nodes=nodes_of(launches.get(key, ())),
+                    fewest=fewest,
+                    is_weak=growth > 1,
+                    times=times,
+                    efficiency=efficiency,
+                )
+
+
+def growth_of_work(base: WorkloadName, more: WorkloadName, *, has_rule: bool = False) -> float:
+    """Return how many times the work of `base` the same workload does on more ranks; `has_rule`: it grows as they do."""
+    if has_rule or base.name in OF_EACH_RANK:
+        return more.ranks / base.ranks
+    if base.name == OF_EACH_REPLICA:
+        few, many = (int(str(one.own[GRID]).partition("x")[0]) for one in (base, more))
+        return many / few
+    return 1.0
+
+
+def _counts_no_work(key: CellKey) -> bool:
+    """Whether a figure is of one run, however large: a time, or a rate of runs."""
+    return key.metric.is_time or named(key).name == OF_EACH_REPLICA
+
+
+def _has_scaling_rule(one: LoadLaunch) -> bool:
+    part = one.launch.summary.workload
+    return part is not None and any(what.startswith(SCALING_RULE) for what in part.definition)
+
+
+def nodes_of(launches: Sequence[LoadLaunch]) -> int | None:
+    """Return on how many hosts a workload ran; None where no launch tells."""
+    headers = [one.launch.summary.header for one in launches]
+    hosts = [len({info.host for info in one.ranks}) for one in headers if one is not None and one.ranks]
+    return max(hosts, default=None)
+
+
+def load_prices(material: Material, launches: OfSides) -> list[LoadPrice]:
+    """Return what the work of each workload on its most ranks costs on each fabric: a unit of a rate, or a run an hour of a time.
+
+    Nothing where there is no price of a node: a fabric alone does no work.
+    """
+    table = material.decision
+    if table is None or table.node_price is None or any(one.run is not material.sides[0].run for one in material.sides):
+        return []
+    found = [
+        one
+        for side in material.sides
+        for key in on_most_ranks(side.cells, blocks_of(material.sides))
+        for one in _prices(material, side, side.cells[key], nodes_of(launches[side.name].get(key, ())), table)
+    ]
+    order = list(dict.fromkeys(one.load for one in found))
+    return sorted(found, key=lambda one: order.index(one.load))
+
+
+def _prices(
+    material: Material, side: Side, cell: CellMeasured, nodes: int | None, table: DecisionTable
+) -> Iterable[LoadPrice]:
+    prices, currency = prices_of(table, [one.fabric for one in material.sides])
+    cost = system_cost(prices[side.name], nodes, table) if nodes and side.name in prices else None
+    if cost is None:
+        return
+    is_time = cell.key.metric.is_time
+    # Of a time: what stands idle for an hour while one run of it is done.
+    work = cell.launch_values / 3600e9 if is_time else 1.0 / cell.launch_values
+    yield LoadPrice(
+        load=name_of_load(cell.key),
+        workload=named(cell.key),
+        fabric=side.name,
+        nodes=nodes or 0,
+        currency=currency,
+        cost=cost.total,
+        per="run an hour" if is_time else named(cell.key).unit,
+        price=_median(cost.total * work, material.confidence),
+    )

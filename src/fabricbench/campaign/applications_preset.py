@@ -1,0 +1,86 @@
+"""The campaign `applications`: what the networks are worth to real loads, as many of them as there are on this machine.
+
+Our own loads need nothing and run everywhere: kernels of NPB with few large messages (FT, IS), many small ones (CG, MG) and
+next to none (EP), the control, Linpack, HPCG, a convolution by Fourier transforms, an elliptic equation, LU and ray tracing over
+shared memory, and steps of training. Of the applications that come with fabricbench those are taken whose programs and input are
+here and built for the MPI that starts them; what is missing, the plan says, with where to get it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from fabricbench.campaign.specification import Campaign
+from fabricbench.launch.linked import why_of_other_mpi
+from fabricbench.launch.mpi import find_starter
+from fabricbench.workload.application import shipped
+from fabricbench.workload.command import CommandTable, shipped_table
+from fabricbench.workload.elliptic import EllipticTable
+from fabricbench.workload.fft_convolution import FftConvolutionTable
+from fabricbench.workload.hpcg import HpcgTable
+from fabricbench.workload.hpl import HplTable
+from fabricbench.workload.npb_adapter import NpbTable
+from fabricbench.workload.shared_lu import SharedLuTable
+from fabricbench.workload.shared_raytrace import SharedRaytraceTable
+from fabricbench.workload.training_step import TrainingStepTable
+
+NAME = "applications"
+
+KERNELS = ("ep", "is", "ft", "cg", "mg")
+
+EQUATIONS = 2000
+"""Of Linpack: 32 MB, a second of one processor."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """The applications that can be run here, and in words those that cannot."""
+
+    tables: tuple[CommandTable, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+def applications_campaign(found: Found | None = None) -> Campaign:
+    """Return the campaign for what was found; of None it has our own loads alone."""
+    found = Found() if found is None else found
+    return Campaign(
+        name=NAME,
+        description="real loads: kernels of NPB and of our own, Linpack, HPCG, and the applications that are on this machine",
+        blocks=6,
+        unfit="leave out",
+        notes=found.missing,
+        workloads=(
+            NpbTable(benchmarks=KERNELS, classes=("W",)),
+            HplTable(n=(EQUATIONS,)),
+            HpcgTable(),
+            FftConvolutionTable(),
+            EllipticTable(),
+            SharedLuTable(),
+            SharedRaytraceTable(),
+            TrainingStepTable(),
+            *found.tables,
+        ),
+    )
+
+
+def find_applications(names: Iterable[str] | None = None, library: Callable[[], str] | None = None) -> Found:
+    """Return which of the applications that come with fabricbench are here; `library` names the MPI that starts them."""
+    tables, missing = [], []
+    for name in shipped() if names is None else names:
+        one = shipped_table(name)
+        lacking = one.lacking({key: values[0] for key, values in one.parameters.items()})
+        program = shutil.which(one.first_program)
+        if lacking or program is None:
+            missing.append(f"application {name} is left out: {', '.join(lacking)} is not here; {one.get}")
+        elif why := why_of_other_mpi(Path(program), (library or _usual_library)()):
+            missing.append(f"application {name} is left out: {why}")
+        else:
+            tables.append(one)
+    return Found(tuple(tables), tuple(missing))
+
+
+def _usual_library() -> str:
+    return find_starter().library.NAME

@@ -1,0 +1,210 @@
+"""Reads what one launch of an application left: figures of merit, success, numbers to be verified.
+
+Whatever is missing in an output is the reason of a failed cell, never an exception.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import MappingProxyType
+
+from fabricbench.record.workload_cells import (
+    COMMUNICATION_SHARE,
+    MPI_FACT,
+    OF_FIGURE,
+    PROGRAM_FACT,
+    CheckFound,
+    Failed,
+    FigureFound,
+    file_fact,
+)
+from fabricbench.workload import counted
+from fabricbench.workload.adapter import Output, Parsed, program_lines, read_output, told_around, told_outside
+from fabricbench.workload.application import COMMUNICATION, DURATION, Application
+
+TAIL_LINES, MOST_OF_A_LINE = 6, 100
+"""Of the output, shown where nothing was found in it."""
+
+OF_FABRIC = re.compile(r"\{(interface|directory)\}")
+"""In an argument: another file on each fabric, or in each launch."""
+
+WHOLE_PERCENT = 100
+
+PART_OF_DURATION = re.compile(r"(\d+(?:\.\d*)?)\s*([dhms])\s*")
+SECONDS_OF_PART = MappingProxyType({"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0})
+
+THREADS_FACT = "threads"
+"""What `WorkloadPart.fixed` calls the variables that tell programs and their libraries how many threads to start."""
+
+
+class Reading:
+    """Reads what one launch of an application left."""
+
+    def __init__(self, application: Application, ranks: int, output: Output, around: counted.Around) -> None:
+        self._application = application
+        self._ranks = ranks
+        self._output = output
+        self._around = around
+        self._texts: dict[str, str] = {}
+        self._told = told_around(read_output(output.stdout))
+
+    def parsed(self) -> Parsed:
+        """Return all of it; whatever is missing is the reason of a failed cell, never an exception."""
+        checks = [*self._successes(), *self._verified()]
+        figures, problems = self._figures()
+        wrong = next((one for one in checks if not one.holds), None)
+        failed, code = None, self._around.exit_code
+        if code is not None and code not in self._application.success.exit_codes:
+            failed = Failed(f"it ended with exit code {code}{self._tail()}", is_wrong=False)
+        elif wrong is not None:
+            failed = Failed(f"wrong result: {wrong.name}: found {wrong.found}, needed {wrong.needed}{self._tail()}")
+        elif problems:
+            failed = Failed(f"{problems[0]}{self._tail()}", is_wrong=False)
+        share = next((one.value / WHOLE_PERCENT for one in figures if one.name == COMMUNICATION), None)
+        values = {f"{OF_FIGURE}{one.name}": one.value for one in figures[1:] if one.name != COMMUNICATION}
+        primary = self._application.figure_of(self._application.figure[0])
+        told = told_outside(
+            self._application.name,
+            self._ranks,
+            self._output,
+            primary,
+            figures[0].value if figures and figures[0].name == primary.name else None,
+            failed=failed,
+            values=values | ({} if share is None else {COMMUNICATION_SHARE: share}),
+        )
+        return Parsed(
+            told=told,
+            figures=tuple(figures) if told.failed is None else (),
+            checks=tuple(checks),
+            communication_share=share,
+            fixed=self._fixed(),
+        )
+
+    def _figures(self) -> tuple[list[FigureFound], list[str]]:
+        found, problems = [], []
+        for one in self._application.figure:
+            number = _duration if one.unit == DURATION else _number
+            matches, problem = self._numbers(one.name, one.regex, one.file, number, is_only=one.select == "only")
+            value = one.value(matches) if problem is None else math.nan
+            if problem is None and one is self._application.figure[0] and (why := one.figure.why_not(value)):
+                problem = f"figure {one.name!r} is {why}"
+            if problem is None and one.name == COMMUNICATION and not 0 <= value <= WHOLE_PERCENT:
+                problem = f"figure {one.name!r} is {value:g} %, needed a share of the ranks' time, 0 to 100 %"
+            if problem is None and not math.isfinite(value):
+                problem = f"figure {one.name!r}: its {one.select} is no finite number"
+            if problem is None:
+                found.append(self._application.figure_of(one).found(value))
+            else:
+                problems.append(problem)
+        return found, problems
+
+    def _numbers(
+        self, name: str, regex: str, file: str, read: Callable[[str], float | None], *, is_only: bool
+    ) -> tuple[list[float], str | None]:
+        """Return the numbers that a regular expression finds, as `read` reads them, and what is wrong with them."""
+        texts = self._matches(regex, file)
+        searched = f"figure {name!r}: {regex!r} in {file}"
+        if not texts:
+            return [], f"{searched} matched nothing{self._absent(file)}"
+        if is_only and len(texts) > 1:
+            alone = "; as many as ranks: was the program built for another MPI than the one that started it?"
+            return [], (
+                f"{searched} matched {len(texts)} times; say by select which counts (first, last, max, mean ...)"
+                f"{alone if len(texts) == self._ranks else ''}"
+            )
+        numbers = [read(text) for text in texts]
+        bad = next((text for text, number in zip(texts, numbers, strict=True) if number is None), None)
+        if bad is not None:
+            return [], f"{searched} matched {bad!r}, which is no finite number"
+        return [number for number in numbers if number is not None], None
+
+    def _successes(self) -> Iterator[CheckFound]:
+        success = self._application.success
+        text = self._text(success.file)
+        for regex in success.found:
+            there = re.search(regex, text, re.MULTILINE)
+            found = repr(there[0]) if there else f"nothing in {success.file}{self._absent(success.file)}"
+            yield CheckFound(name="success", holds=there is not None, found=found, needed=repr(regex))
+        for regex in success.absent:
+            there = re.search(regex, text, re.MULTILINE)
+            is_there = self._path(success.file).is_file()
+            found = repr(there[0]) if there else "nothing" if is_there else f"no file {success.file}"
+            holds = is_there and there is None
+            yield CheckFound(name="success", holds=holds, found=found, needed=f"no {regex!r} in {success.file}")
+
+    def _verified(self) -> Iterator[CheckFound]:
+        for one in self._application.verify:
+            numbers, problem = self._numbers(one.name, one.regex, one.file, _number, is_only=False)
+            needed = "the same number on every fabric"
+            if one.reference is not None:
+                of_size = f", or {one.absolute:g} of any size" if one.absolute else ""
+                needed = f"{one.reference:.12g} within {one.relative:g}{of_size}"
+            holds = problem is None and all(
+                one.reference is None
+                or abs(number - one.reference) <= max(one.relative * abs(one.reference), one.absolute)
+                for number in numbers
+            )
+            found = problem or ", ".join(f"{number:.12g}" for number in numbers)
+            yield CheckFound(name=one.name, holds=holds, found=found, needed=needed)
+
+    def _fixed(self) -> dict[str, str]:
+        """Return what must be the same on all fabrics: the program, its MPI, and numbers of the result without a reference."""
+        facts = {
+            PROGRAM_FACT: self._around.program_sha256,
+            MPI_FACT: self._told.mpi_library or "",
+            THREADS_FACT: self._around.threads,
+            **self._application.judged_by,
+        }
+        of_arguments = zip(self._application.command[1:], self._around.arguments_sha256, strict=False)
+        facts |= {file_fact(text): digest for text, digest in of_arguments if not OF_FABRIC.search(text)}
+        for one in self._application.verify:
+            if one.reference is None:
+                name = f"number {one.name}" if one.name in facts else one.name
+                facts[name] = " ".join(self._matches(one.regex, one.file))
+        return {what: fact for what, fact in facts.items() if fact}
+
+    def _matches(self, regex: str, file: str) -> list[str]:
+        """Return what the group of a regular expression holds, of each match: nothing where the group took no part."""
+        return [found[1] or "" for found in re.finditer(regex, self._text(file), re.MULTILINE)]
+
+    def _text(self, file: str) -> str:
+        """Return a file's text, of stdout what the program itself wrote; empty where there is none."""
+        path = self._path(file)
+        if file not in self._texts:
+            self._texts[file] = self._told.own if path == self._output.stdout else read_output(path)
+        return self._texts[file]
+
+    def _path(self, file: str) -> Path:
+        """Return where a file lies, of a name with `*` the one that matches it. One of another place is none of the launch's."""
+        logs = {"stdout": self._output.stdout, "stderr": self._output.stderr}
+        alike = sorted(self._output.directory.glob(Path(file).name)) if "*" in file else []
+        return alike[0] if len(alike) == 1 else logs.get(file, self._output.directory / Path(file).name)
+
+    def _absent(self, file: str) -> str:
+        return "" if self._text(file) or file == "stdout" else ", which is empty or not there"
+
+    def _tail(self) -> str:
+        """Return the last lines that the program wrote, for people to read behind a reason."""
+        lines = [line[:MOST_OF_A_LINE] for line in program_lines(self._text("stdout"))[-TAIL_LINES:]]
+        return f"; stdout ends: {' | '.join(lines)}" if lines else "; stdout is empty"
+
+
+def _number(text: str) -> float | None:
+    """Return a number as C and Fortran print it (`1.0D+03`); None for what is none."""
+    try:
+        found = float(text.replace("D", "E").replace("d", "e"))
+    except ValueError:
+        return None
+    return found if math.isfinite(found) else None
+
+
+def _duration(text: str) -> float | None:
+    """Return the seconds of `1m 2.50s`; None for what is no such time. A plain number is none: nobody says of what."""
+    rest = text.strip()
+    parts = PART_OF_DURATION.findall(rest)
+    if not parts or PART_OF_DURATION.sub("", rest):
+        return None
+    return math.fsum(float(number) * SECONDS_OF_PART[unit] for number, unit in parts)

@@ -1,0 +1,164 @@
+"""What workloads share that are programs of ours on the frame of kernels (`native/kernel/frame`) and are judged by a rate.
+
+Such a program takes its parameters as options of the same names, writes its record into the launch's directory, and ends with one
+exit code for what is verified and another for a wrong result, which is no failed launch: it ran, and its cell says so.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from statistics import median
+from typing import Any, ClassVar
+
+from pydantic import AfterValidator, BeforeValidator
+
+from fabricbench.model import Metric
+from fabricbench.native import native_file
+from fabricbench.record.kernel_lines import KernelRecord, KernelRun, read_kernel_record
+from fabricbench.record.launch import KERNEL_RECORDS
+from fabricbench.record.workload_cells import (
+    COMMUNICATION_SHARE,
+    OF_FIGURE,
+    CheckFound,
+    Figure,
+    FigureFound,
+    told_by_kernel,
+)
+from fabricbench.workload.adapter import Output, Parameters, Parsed, Place, Start, launch_name, named
+
+VERIFIED, WRONG = 0, 1
+"""Exit codes after which a record is whole."""
+
+TIME = Figure(name="time", unit="s", better="lower")
+
+
+class KernelProgramStart(Start):
+    """One launch of a program on the frame of kernels, judged by a rate."""
+
+    program: ClassVar[str]
+    rate: ClassVar[Figure]
+
+    @property
+    @abstractmethod
+    def values(self) -> dict[str, str | int | float]:
+        """What tells its cell apart besides the ranks."""
+
+    @abstractmethod
+    def options(self, place: Place) -> Mapping[str, object]:
+        """Return what the program is told besides its repetitions and its record: an option without its dashes, and a value."""
+
+    def figures(self, runs: list[KernelRun]) -> Iterator[FigureFound]:
+        """Yield the medians over its runs, all of them verified: the rate, which programs call `gflops`, first, and the time."""
+        yield self.rate.found(median(run.values.get("gflops") or 0.0 for run in runs))
+        yield TIME.found(median(run.seconds for run in runs))
+
+    def facts(self, runs: list[KernelRun]) -> Iterator[tuple[str, float]]:
+        """Yield further values of its runs that its cell keeps."""
+        del runs
+        yield from ()
+
+    @property
+    def name(self) -> str:
+        """Its kind, its values and its ranks: `hpl-n2000-nb192-grid2x2.4`."""
+        return launch_name(self.kind, self.values, self.ranks)
+
+    @property
+    def parameters(self) -> Parameters:
+        """Its kind, its values, and what rate it is judged by."""
+        return named(self.kind, self.figure, self.values)
+
+    @property
+    def figure(self) -> Figure:
+        """Its rate."""
+        return self.rate
+
+    def tokens(self, place: Place) -> list[str]:
+        """Return its tokens: the record goes into the launch's directory."""
+        record = place.directory / KERNEL_RECORDS
+        options = {**self.options(place), "repeat": self.repetitions, "output": record}
+        words = (word for name, value in options.items() for word in (f"--{name}", str(value)))
+        return [str(native_file(self.program, place.build)), *words, *place.interface_options]
+
+    def is_well(self, exit_code: int | None) -> bool:
+        """Tell whether it ran to its end, whatever its result."""
+        return exit_code in (VERIFIED, WRONG)
+
+    def outputs(self, output: Output) -> tuple[Path, ...]:
+        """Return its record."""
+        return (output.directory / KERNEL_RECORDS,)
+
+    def parse(self, output: Output) -> Parsed | None:
+        """Return its record: its figures, and of a wrong result the reason."""
+        path = output.directory / KERNEL_RECORDS
+        return self._parsed(read_kernel_record(path)) if path.exists() else None
+
+    @property
+    def native_programs(self) -> tuple[str, ...]:
+        """The one that it is."""
+        return (self.program,)
+
+    def _parsed(self, kernel: KernelRecord) -> Parsed:
+        told = told_by_kernel(kernel)
+        runs = kernel.runs if told.seconds and told.failed is None else []
+        figures = list(self.figures(runs)) if runs else []
+        told = replace(
+            told,
+            metric=Metric.WORK_RATE,
+            rate=figures[0].value if figures else None,
+            # Of a rate this is how long the program ran: one sample, however often it was repeated.
+            seconds=(sum(told.seconds),) if told.seconds else (),
+            bytes_of_sample=told.bytes_of_sample * len(told.seconds),
+            values={
+                **told.values,
+                **{f"{OF_FIGURE}{figure.name}": figure.value for figure in figures[1:]},
+                **dict(self.facts(runs) if runs else ()),
+            },
+        )
+        return Parsed(
+            told=told,
+            figures=tuple(figures),
+            checks=checks_of(kernel),
+            communication_share=told.values.get(COMMUNICATION_SHARE),
+            fixed=fixed_by(kernel),
+            kernel=kernel,
+        )
+
+
+def checks_of(kernel: KernelRecord) -> tuple[CheckFound, ...]:
+    """Return the checks of a record's first run."""
+    return tuple(
+        CheckFound(name=check.name, holds=check.holds, found=f"{check.found}", needed=check.needed)
+        for run in kernel.runs[:1]
+        for check in run.checks
+    )
+
+
+def fixed_by(kernel: KernelRecord) -> dict[str, str]:
+    """Return what is to be the same on all fabrics: the instruction set, and what the program computed with."""
+    levels = kernel.header.processor_levels if kernel.header is not None else ()
+    facts = kernel.runs[0].facts if kernel.runs else {}
+    return {**({"instruction set": ", ".join(dict.fromkeys(levels))} if levels else {}), **facts}
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list | tuple) else (value,)
+
+
+def _each_once(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    if not values:
+        raise ValueError("found nothing, needed at least one value")
+    return tuple(dict.fromkeys(values))
+
+
+ONE_OR_MORE = BeforeValidator(_as_tuple)
+EACH_ONCE = AfterValidator(_each_once)
+"""What people write for a parameter of which every value is a cell: one value or a list, in `Annotated[tuple[X, ...], ...]`."""
+
+
+def boxes(nx: tuple[int, ...], ny: tuple[int, ...] | None, nz: tuple[int, ...] | None) -> list[tuple[int, int, int]]:
+    """Return every combination of sides; where y or z are not told, they are as long as x."""
+    return [(x, y, z) for x in nx for y, z in product(ny or (x,), nz or (x,))]

@@ -1,0 +1,36 @@
+"""What workloads over our shared memory (`native/kernel/shared/memory.hpp`) have in common: pages, and what one costs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from fabricbench.quantity import parse_bytes
+from fabricbench.workload.kernel_program import EACH_ONCE, ONE_OR_MORE
+
+USUAL_PAGE_BYTES, LEAST_PAGE_BYTES, MOST_PAGE_BYTES = 4096, 256, 1 << 20
+
+SET_UP_SECONDS = 2.0
+PAGE_SECONDS = 1e-3
+"""For a page to be asked for and answered, by a rank that may be computing and shares its processor."""
+
+
+def _power_of_two(page_bytes: int) -> int:
+    if page_bytes & (page_bytes - 1):
+        raise ValueError(f"found {page_bytes}, needed a power of two; take {1 << page_bytes.bit_length()}")
+    return page_bytes
+
+
+PageBytes = Annotated[
+    int,
+    Field(ge=LEAST_PAGE_BYTES, le=MOST_PAGE_BYTES),
+    BeforeValidator(parse_bytes),
+    AfterValidator(_power_of_two),
+]
+Pages = Annotated[tuple[PageBytes, ...], ONE_OR_MORE, EACH_ONCE]
+
+
+def fetching_seconds(pages: float, page_bytes: int, ranks: int, line_rate_bit_s: float) -> float:
+    """Return how long a rank waits for so many pages at most, while all others want as many from one home."""
+    return pages * (PAGE_SECONDS + 8 * page_bytes * (ranks - 1) / line_rate_bit_s) if ranks > 1 else 0.0

@@ -1,0 +1,62 @@
+"""Who carries what a program's ranks say to each other, and how that is told the fabric under test.
+
+Every program's ranks are started by the MPI starter, one on a node and around again. What differs is who is told the fabric:
+
+    mpi      the MPI library that starts them, by what the testbed and the library's own file say
+    gloo     gloo (torch.distributed): GLOO_SOCKET_IFNAME, the interface on each node
+    sockets  the program itself: its own address on the fabric, those of all ranks and a port (`meeting` says in which variables)
+    pvm      PVM, of which a machine is made on those addresses (`pvm_machine`); the program runs on rank 0 and starts the others
+
+NCCL and UCX have variables of their own, in an application's `environment`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+
+from fabricbench.errors import EnvironmentLacks
+from fabricbench.workload import meeting, pvm_machine
+from fabricbench.workload.adapter import Place
+
+
+class Transport(StrEnum):
+    """Who carries what ranks say to each other."""
+
+    MPI = "mpi"
+    GLOO = "gloo"
+    SOCKETS = "sockets"
+    PVM = "pvm"
+
+
+_ADDRESSED = MappingProxyType({"FABRICBENCH_ADDRESS": "{address}", "FABRICBENCH_INTERFACE": "{interface}"})
+
+_TOLD: Mapping[Transport, Mapping[str, str]] = MappingProxyType(
+    {
+        Transport.MPI: MappingProxyType({}),
+        Transport.GLOO: MappingProxyType({"GLOO_SOCKET_IFNAME": "{interface}"}),
+        Transport.SOCKETS: _ADDRESSED,
+        Transport.PVM: _ADDRESSED,
+    }
+)
+
+
+def told_on_nodes(transport: Transport) -> Mapping[str, str]:
+    """Return the variables that tell each rank what its node has on the fabric: name -> template."""
+    return _TOLD[transport]
+
+
+def front(transport: Transport, ranks: int, place: Place) -> list[str]:
+    """Return the tokens in front of a program; EnvironmentLacks where the fabric has no interface that it could be told."""
+    if transport is not Transport.MPI and not place.fabric.has_interface:
+        raise EnvironmentLacks(
+            f"fabric {place.fabric.name} has no interface, and transport {transport} is to be told one",
+            hint="run it on fabrics with an interface or a subnet",
+        )
+    if transport not in (Transport.SOCKETS, Transport.PVM):
+        return []
+    is_pvm = transport is Transport.PVM
+    meet = meeting.front(ranks, place.first, str(place.directory), keep=is_pvm)
+    return [*meet, *((sys.executable, "-I", "-S", pvm_machine.__file__) if is_pvm else ())]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from fabricbench.model import Layer
+from fabricbench.patterns import USUAL_LAYERS
 from fabricbench.record.store import Run
 from fabricbench.testbed.model import Testbed
 from support.synthetic_run import (
@@ -21,7 +22,7 @@ from support.synthetic_run import (
 )
 
 RATES = {"slow": 100e6, "fast": 1280e6}
-NETWORK = [layer for layer in Layer if layer is not Layer.MEMORY]
+NETWORK = [layer for layer in USUAL_LAYERS if layer is not Layer.MEMORY]
 
 MakeRun = Callable[..., Run]
 

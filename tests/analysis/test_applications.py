@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from fabricbench.lab import parse_fabrics
 from fabricbench.lab.topology import plan_lab
 from fabricbench.record.export import sample_scans, summary_frame
 from fabricbench.record.launch import LaunchFacts, write_launch
+from fabricbench.record.lines import RankInfo
 from fabricbench.record.manifest import Manifest, PlannedLaunch, write_manifest
 from fabricbench.record.store import Run
 from fabricbench.record.workload_cells import Failed, LaunchOfWorkload, Told, WorkloadPart, record_of
@@ -49,6 +50,7 @@ LU = {
         {"name": "LU", "regex": "(x)", "unit": "MFLOP/s", "better": "higher"},
         {"name": "solve", "regex": "(x)", "unit": "ms", "better": "lower"},
     ],
+    "success": {"found": ["x"]},
 }
 
 
@@ -58,6 +60,8 @@ def application_run(
     wrong_on: str = "",
     energies: tuple[str, str] = ("1", "1"),
     fixed: Mapping[str, str] = {},
+    fixed_on: Mapping[str, Mapping[str, str]] = {},
+    placed: Callable[[str, int], tuple[RankInfo, ...]] = lambda _fabric, _block: (),
     sizes: tuple[int, ...] = (800,),
     of_it: float = 1.0,
     is_of_earlier_version: bool = False,
@@ -67,7 +71,8 @@ def application_run(
 ) -> Run:
     """Blocks on two fabrics: 400 and 800 MFLOP/s, a solution in 0.3 and 0.1 s, half the time in MPI, one percent of noise.
 
-    At n = 800, that is: the rate grows with it. `of_it` is the share of all rates that is reached.
+    At n = 800, that is: the rate grows with it. `of_it` is the share of all rates that is reached, `fixed_on` what must not differ
+    on each fabric, `placed` where the ranks of a block are on one.
     """
     testbed = plan_lab("four", 4, parse_fabrics("fast-ethernet,myrinet"), [0, 1]).testbed()
     weighed = {"decision": {"weight": [{"workload": "lu"}]}}
@@ -94,6 +99,7 @@ def application_run(
             seconds=(5.0,),
             rate=rate if start.figure.better == "higher" else None,
             metric=start.figure.metric,
+            ranks=placed(launch.fabric, launch.block),
             values={"figure.solve": solve, "communication_share": 0.5},
             failed=Failed("wrong result: residual") if launch.fabric == wrong_on else None,
             started_unix_ns=launch.block * 10**10,
@@ -112,7 +118,7 @@ def application_run(
                 ranks=start.ranks,
                 parameters=start.parameters,
                 figures=(start.figure.found(rate), solved.found(solve)) if told.failed is None else (),
-                fixed={"energy": energies[is_slow], **fixed},
+                fixed={"energy": energies[is_slow], **fixed, **fixed_on.get(launch.fabric, {})},
                 definition={} if is_of_earlier_version else dict(start.definition),
             ),
         )
@@ -248,6 +254,8 @@ def test_csv_says_of_every_fabric_that_a_row_names_that_it_is_emulated(findings:
         "comparisons": ("origin_a", "origin_b"),
         "applications": ("origin",),
         "application-ratios": ("origin_worse", "origin_better"),
+        "workloads": ("origin",),
+        "workload-ratios": ("origin_slower", "origin_faster"),
     }
     for name, text in findings_csv(findings).items():
         assert {row[column] for row in rows_of(text) for column in columns[name]} == {"emulated"}, name
@@ -270,6 +278,60 @@ def test_work_that_was_not_the_same_on_all_fabrics_is_a_warning(tmp_path: Path):
         or "its energy is not the same in all launches (-4.63 on fast-ethernet; -4.62 on myrinet)" in one.text
         for one in found.warnings
     )
+
+
+FACTS = ("program sha256", "MPI", "threads", "file in.dat sha256", "energy", "success and verification")
+
+
+def test_what_did_other_work_on_one_fabric_is_not_compared_and_it_is_said_why(tmp_path: Path):
+    facts = {fabric: dict.fromkeys(FACTS, fabric) for fabric in ("myrinet", "fast-ethernet")}
+    found = analyse([application_run(tmp_path / "run", fixed_on=facts)])
+    told = [
+        one.text for one in found.warnings if "more differs than the network, so nothing of it is compared" in one.text
+    ]
+    assert sorted(text.removeprefix("its ").split(" is not the same")[0] for text in told) == sorted(FACTS)
+    assert all(one.verdict is None or one.verdict.leader is None for one in found.cells)
+
+
+def on(*hosts: str, processors: int = 1) -> tuple[RankInfo, ...]:
+    cpus = tuple(range(processors))
+    return tuple(RankInfo(rank=rank, host=host, pid=1, cpus=cpus) for rank, host in enumerate(hosts))
+
+
+USUAL = on("n0", "n1", "n2", "n3")
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (on("n0", "n1", "n2", "n2"), "n0 n1 n2 n2, 1 processor each on fast-ethernet"),
+        (on("n0", "n1", "n2", "n3", processors=4), "n0 n1 n2 n3, 4 processors each on fast-ethernet"),
+    ],
+)
+def test_ranks_that_are_elsewhere_on_one_fabric_are_not_compared(
+    tmp_path: Path, other: tuple[RankInfo, ...], said: str
+):
+    run = application_run(tmp_path / "run", placed=lambda fabric, _: USUAL if fabric == "myrinet" else other)
+    found = analyse([run])
+    (text,) = [one.text for one in found.warnings if "its placement is not the same in all launches" in one.text]
+    assert said in text
+    assert all(one.verdict is None or one.verdict.leader is None for one in found.cells)
+
+
+def test_ranks_that_are_elsewhere_from_one_block_on_are_compared_within_each(tmp_path: Path):
+    """A run goes on without a node that fails."""
+    later = on("n0", "n2", "n3", "n0")
+    found = analyse(
+        [application_run(tmp_path / "run", placed=lambda _, block: USUAL if block < BLOCKS // 2 else later)]
+    )
+    assert not any("placement" in one.text for one in found.warnings)
+    assert [one.verdict for one in found.cells] == [Verdict.B_FASTER]
+
+
+def test_cells_on_different_numbers_of_ranks_are_never_paired(tmp_path: Path):
+    found = analyse([application_run(tmp_path / "run", ranks=[2, 4])])
+    assert len(found.cells) == 2
+    assert {one.workload.ranks for one in found.cells if one.workload is not None} == {2, 4}
 
 
 THREADS = {"environment": {"OMP_NUM_THREADS": "8", "NET": "{interface}"}}

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from fabricbench.analysis.findings import Comparison
-from fabricbench.model import Layer, Metric
+from fabricbench.model import Metric
+from fabricbench.patterns import USUAL_LAYERS
 from support.calling import Call
 from support.synthetic_run import Noise
 
@@ -63,7 +64,7 @@ def test_compare_text_tells_no_difference_from_too_few_samples(make_run: MakeRun
 def test_compare_markdown_has_a_table_for_each_layer(make_run: MakeRun, fabricbench: Call):
     _, out, _ = fabricbench("compare", make_run(two(1.1)).path, "--format", "markdown", "--margin", "3%")
     assert out.startswith("# one or other?")
-    assert out.count("### ") == len(Layer)
+    assert out.count("### ") == len(USUAL_LAYERS)
     assert "A faster: one" in out
 
 

@@ -12,7 +12,7 @@ from scipy import special
 from fabricbench.analysis.comparing import places, ranks
 from fabricbench.analysis.decide import find_decision
 from fabricbench.analysis.findings import BreakEven, BreakEvenKind, DecisionFindings
-from fabricbench.analysis.measured import read_sides
+from fabricbench.analysis.sides import read_sides
 from fabricbench.analysis.weighing import usual_tests
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Pattern, Receive

@@ -194,7 +194,7 @@ def test_a_farm_that_never_did_a_job_is_told(tmp_path: Path):
 def test_another_mpi_is_told_only_where_sides_ask_for_the_same(asked: tuple[str | None, str | None]):
     def side(name: str, mpi: str | None, library: str) -> SimpleNamespace:
         part = WorkloadPart(kind="farm", name="speech.3", ranks=3, fixed={"MPI": library})
-        launch = SimpleNamespace(summary=SimpleNamespace(workload=part))
+        launch = SimpleNamespace(summary=SimpleNamespace(workload=part, header=None))
         return SimpleNamespace(name=name, fabric=SimpleNamespace(mpi=mpi), launches=[launch], runs=())
 
     sides = [side("a", asked[0], "Open MPI"), side("b", asked[1], "MPICH")]

@@ -10,7 +10,7 @@ import pytest
 
 from fabricbench.analysis import analyse
 from fabricbench.analysis.gaps import find_gaps, mispaired_blocks, wide
-from fabricbench.analysis.measured import read_sides
+from fabricbench.analysis.sides import read_sides
 from fabricbench.record.store import Run
 
 from .conftest import MakeRun, two

@@ -10,7 +10,8 @@ import pytest
 from fabricbench.analysis import Findings, analyse
 from fabricbench.analysis.findings import CellKey, CellSummary, Grade, Severity
 from fabricbench.analysis.instrument import doubt_of, impossible, lateness_of
-from fabricbench.analysis.measured import Side, read_sides
+from fabricbench.analysis.measured import Side
+from fabricbench.analysis.sides import read_sides
 from fabricbench.model import Layer, Pattern
 from fabricbench.record.launch import CellLateness, LaunchFacts, write_launch
 from fabricbench.record.lines import RankInfo

@@ -12,7 +12,7 @@ import pytest
 from fabricbench.analysis import analyse
 from fabricbench.analysis.findings import Findings, Verdict
 from fabricbench.analysis.kernels import kernel_of, reference_run
-from fabricbench.analysis.measured import read_sides
+from fabricbench.analysis.sides import read_sides
 from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.specification import campaign_of
 from fabricbench.chapters.kernels import kernel_lines, sensitivity_table, study_table

@@ -9,8 +9,8 @@ import pytest
 from fabricbench.analysis import analyse
 from fabricbench.analysis.findings import CellKey, Findings, Verdict, WorkloadName, is_basic, on_all_nodes
 from fabricbench.analysis.kernels import on_most_ranks
-from fabricbench.analysis.measured import read_sides
 from fabricbench.analysis.node_sets import on_leading_nodes
+from fabricbench.analysis.sides import read_sides
 from fabricbench.analysis.weighing import weigh
 from fabricbench.model import Layer, Metric, Pattern, Receive
 from fabricbench.record.decision_table import DecisionTable, Weight

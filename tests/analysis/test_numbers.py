@@ -12,7 +12,7 @@ import pytest
 from fabricbench.analysis import analyse
 from fabricbench.analysis.comparing import adjusted_with_control
 from fabricbench.analysis.findings import Verdict
-from fabricbench.analysis.measured import read_sides
+from fabricbench.analysis.sides import read_sides
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Metric, Pattern, Receive
 from fabricbench.record.reading import Batch

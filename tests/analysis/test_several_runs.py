@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fabricbench.analysis.channels import read_sharing
-from fabricbench.analysis.measured import read_sides
+from fabricbench.analysis.sides import read_sides
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Pattern
 from support.synthetic_run import SyntheticCell, ladder_cells, write_synthetic_run

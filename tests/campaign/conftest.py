@@ -26,6 +26,13 @@ def testbed() -> Testbed:
 
 
 @pytest.fixture
+def rdma_testbed(testbed: Testbed) -> Testbed:
+    """The same, and both fabrics have RDMA."""
+    fabrics = tuple(fabric.model_copy(update={"layers": tuple(Layer)}) for fabric in testbed.fabrics)
+    return testbed.model_copy(update={"fabrics": fabrics})
+
+
+@pytest.fixture
 def local_testbed() -> Testbed:
     """One node, its loopback and its shared memory."""
     return Testbed(

@@ -13,7 +13,7 @@ from fabricbench.campaign.specification import Campaign, Congestor, Experiment
 from fabricbench.campaign.venue import OwnLab
 from fabricbench.lab import lab_support, parse_fabrics
 from fabricbench.model import Layer, Metric, Pattern
-from fabricbench.patterns import PATTERNS, Family, why_impossible
+from fabricbench.patterns import PATTERNS, USUAL_LAYERS, Family, why_impossible
 from fabricbench.record.store import Run
 
 pytestmark = [pytest.mark.lab, pytest.mark.mpi]
@@ -33,7 +33,7 @@ def measure(directory: Path, experiments: tuple[Experiment, ...], fabrics: str =
 
 
 def carried(pattern: Pattern) -> tuple[Layer, ...]:
-    return tuple(layer for layer in Layer if why_impossible(layer, pattern, {}) is None)
+    return tuple(layer for layer in USUAL_LAYERS if why_impossible(layer, pattern, {}) is None)
 
 
 @pytest.mark.timeout(240)

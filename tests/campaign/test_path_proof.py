@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from fabricbench.campaign.path_proof import prove_path
-from fabricbench.model import Layer, Pattern, Receive
+from fabricbench.model import Layer, Pattern, RdmaDoor, RdmaEnd, Receive
+from fabricbench.patterns import NETWORK as NETWORK_LAYERS
 from fabricbench.patterns import metric_of
 from fabricbench.record.kernel_lines import KernelFooter, KernelHeader, KernelProfile, KernelRecord, KernelRun
 from fabricbench.record.lines import (
@@ -41,6 +42,7 @@ def record(
     channels: Sequence[ChannelNumbers] = (),
     in_use: int = 1,
     congestor: PlanCongestor | None = None,
+    door: RdmaDoor | None = None,
     **interfaces: tuple[int, int] | InterfaceBytes,
 ) -> Record:
     cell = Cell(
@@ -54,6 +56,7 @@ def record(
         bytes_per_sample=SIZE,
         channels=in_use,
         congestor=congestor,
+        parameters={"door": door} if door is not None else {},
     )
     end = CellEnd(
         cell=3,
@@ -101,7 +104,7 @@ def violations(found: Record) -> tuple[str, ...]:
     return prove_path(found, NETWORK).violations
 
 
-@pytest.mark.parametrize("layer", [Layer.FRAME, Layer.IP, Layer.UDP, Layer.TCP, Layer.MPI])
+@pytest.mark.parametrize("layer", list(NETWORK_LAYERS))
 def test_a_cell_whose_payload_went_over_the_fabric_is_proven(layer: Layer):
     proof = prove_path(
         record(layer, Pattern.PINGPONG, eth1=(PAYLOAD + 60_000, PAYLOAD + 60_000), ctl0=(900, 900)), NETWORK
@@ -156,10 +159,15 @@ def under(*above: str, carried: int = PAYLOAD, is_counted: bool = True) -> Inter
     return InterfaceBytes(sent=carried, received=carried, above=above, is_counted=is_counted)
 
 
-def test_what_a_port_of_an_rdma_device_carried_for_mpi_is_on_its_fabric():
-    """MPI over verbs: the kernel's counters of ib0 see nothing of it."""
+VERBS = pytest.mark.parametrize("layer", [Layer.RDMA, Layer.MPI])
+"""Verbs by themselves, and MPI over them."""
+
+
+@VERBS
+def test_what_a_port_of_an_rdma_device_carried_is_on_its_fabric(layer: Layer):
+    """The kernel's counters of ib0 see nothing of it."""
     port = {"mlx5_0/1": under("eth1")}
-    proof = prove_path(record(Layer.MPI, Pattern.PINGPONG, eth1=(2000, 2000), **port), NETWORK)
+    proof = prove_path(record(layer, Pattern.PINGPONG, eth1=(2000, 2000), **port), NETWORK)
     assert (proof.verdict, proof.cells[0].fabric_sent, proof.cells[0].other_bytes) == (Proof.PROVEN, PAYLOAD, 0)
 
 
@@ -184,19 +192,57 @@ def test_a_socket_does_not_go_by_a_port_of_an_rdma_device():
     assert prove_path(record(Layer.TCP, Pattern.PINGPONG, eth1=(0, 0), **port), NETWORK).verdict is Proof.REFUTED
 
 
-def test_another_devices_port_is_another_way():
+@VERBS
+def test_another_devices_port_is_another_way(layer: Layer):
     port = {"mlx5_1/1": under("eth7")}
-    (violation,) = prove_path(record(Layer.MPI, Pattern.PINGPONG, eth1=(PAYLOAD, PAYLOAD), **port), NETWORK).violations
+    (violation,) = prove_path(record(layer, Pattern.PINGPONG, eth1=(PAYLOAD, PAYLOAD), **port), NETWORK).violations
     assert "mlx5_1/1 carried 2048000 B" in violation
 
 
-def test_where_the_payload_may_have_gone_by_a_port_without_counters_the_path_is_unknown():
+@VERBS
+def test_where_the_payload_may_have_gone_by_a_port_without_counters_the_path_is_unknown(layer: Layer):
     port = {"mlx5_0/1": under("eth1", carried=0, is_counted=False)}
-    proof = prove_path(record(Layer.MPI, Pattern.PINGPONG, eth1=(0, 0), **port), NETWORK)
+    proof = prove_path(record(layer, Pattern.PINGPONG, eth1=(0, 0), **port), NETWORK)
     assert (proof.verdict, proof.violations) == (Proof.UNKNOWN, ())
     assert "eth1 did not carry it, and what mlx5_0/1 carries cannot be counted" in proof.unknown[0]
-    by_interface = record(Layer.MPI, Pattern.PINGPONG, eth1=(PAYLOAD, PAYLOAD), **port)
+    by_interface = record(layer, Pattern.PINGPONG, eth1=(PAYLOAD, PAYLOAD), **port)
     assert prove_path(by_interface, NETWORK).verdict is Proof.PROVEN
+
+
+def test_soft_roce_is_proven_by_the_interface_below_which_it_goes():
+    """Two fabrics, a soft device on each: neither port counts bytes, both interfaces do."""
+    ports = {"rxe0/1": under("eth0", carried=0, is_counted=False), "rxe1/1": under("eth1", carried=0, is_counted=False)}
+    right = record(Layer.RDMA, Pattern.PINGPONG, eth0=(900, 900), eth1=(2 * PAYLOAD, 2 * PAYLOAD), **ports)
+    assert prove_path(right, NETWORK).verdict is Proof.PROVEN
+    wrong = record(Layer.RDMA, Pattern.PINGPONG, eth0=(2 * PAYLOAD, 2 * PAYLOAD), eth1=(900, 900), **ports)
+    (violation,) = prove_path(wrong, NETWORK).violations
+    assert "eth0 carried 4096000 B" in violation
+
+
+@VERBS
+def test_the_port_that_the_testbed_names_is_the_way_and_no_other(layer: Layer):
+    """A device with two ports, of which only the second is on the fabric, whatever lies beside them."""
+    named = NETWORK.model_copy(update={"rdma": RdmaEnd(device="mlx5_0", port=2)})
+    right = record(
+        layer, Pattern.PINGPONG, eth1=(0, 0), **{"mlx5_0/2": under("ib7"), "mlx5_0/1": under("ib6", carried=0)}
+    )
+    assert prove_path(right, named).verdict is Proof.PROVEN
+    wrong = record(
+        layer, Pattern.PINGPONG, eth1=(0, 0), **{"mlx5_0/1": under("ib6"), "mlx5_0/2": under("ib7", carried=0)}
+    )
+    found = prove_path(wrong, named).violations
+    assert "mlx5_0/1 carried 2048000 B" in found[0]
+    assert "eth1, mlx5_0/2 sent 0 B" in found[1]
+    device = NETWORK.model_copy(update={"rdma": RdmaEnd(device="mlx5_0")})
+    assert prove_path(wrong, device).verdict is Proof.PROVEN
+
+
+def test_what_is_read_crosses_once():
+    port = {"mlx5_0/1": InterfaceBytes(sent=30 * SAMPLES, received=PAYLOAD, above=("eth1",))}
+    read = record(Layer.RDMA, Pattern.PINGPONG, door=RdmaDoor.READ, eth1=(0, 0), **port)
+    assert prove_path(read, NETWORK).verdict is Proof.PROVEN
+    sent = record(Layer.RDMA, Pattern.PINGPONG, door=RdmaDoor.SEND, eth1=(0, 0), **port)
+    assert "sent 30000 B, but the payload is 1024000 B" in prove_path(sent, NETWORK).violations[0]
 
 
 def test_a_counter_that_was_reset_proves_nothing():

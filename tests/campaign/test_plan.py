@@ -14,6 +14,7 @@ from fabricbench.campaign.specification import Campaign, Experiment
 from fabricbench.campaign.venue import find_venue
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Pattern, Receive
+from fabricbench.patterns import USUAL_LAYERS
 from fabricbench.quantity import format_duration
 from fabricbench.testbed.model import Node, Testbed
 from fabricbench.testbed.wire import Wire
@@ -75,8 +76,8 @@ def test_each_launch_has_a_token_of_its_own(testbed: Testbed):
 
 
 @pytest.mark.parametrize("name", list(PRESETS))
-def test_a_preset_fits_any_fabric_and_what_is_compared_exists_on_both(name: str, testbed: Testbed):
-    plan = plan_run(PRESETS[name], testbed, seed=1)
+def test_a_preset_fits_any_fabric_and_what_is_compared_exists_on_both(name: str, rdma_testbed: Testbed):
+    plan = plan_run(PRESETS[name], rdma_testbed, seed=1)
     slow, fast = (
         {cell for launch in plan.launches if launch.fabric == fabric for cell in launch.cells}
         for fabric in ("slow", "fast")
@@ -98,7 +99,7 @@ def test_a_preset_measures_on_a_fabric_the_layers_that_it_has(local_testbed: Tes
         }
         for fabric in local_testbed.fabrics
     }
-    assert layers == {"loopback": set(Layer), "shared-memory": {Layer.MEMORY, Layer.MPI}}
+    assert layers == {"loopback": set(USUAL_LAYERS), "shared-memory": {Layer.MEMORY, Layer.MPI}}
 
 
 @pytest.mark.parametrize(
@@ -176,7 +177,7 @@ def test_a_budget_is_kept(budget: float, name: str):
             "name": "t",
             "launcher": "ssh",
             "nodes": [{"name": "a"}, {"name": "b"}],
-            "fabrics": [{"name": "x", "interface": "x0"}, {"name": "y", "interface": "y0"}],
+            "fabrics": [{"name": name, "interface": f"{name}0", "layers": list(Layer)} for name in ("x", "y")],
         }
     )
     try:

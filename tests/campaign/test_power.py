@@ -18,6 +18,7 @@ from fabricbench.campaign.venue import find_venue
 from fabricbench.cli.plan import found_note, gate_lines, power_lines
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Pattern
+from fabricbench.patterns import USUAL_LAYERS
 from fabricbench.record.frames import variant
 from fabricbench.record.store import Run
 from fabricbench.statistics import decision
@@ -124,7 +125,7 @@ def test_a_plan_says_of_each_kind_what_it_finds_and_of_what_nothing_is_known(sta
         assert found.faster > found.ahead > 0
         assert found.faster > found.faster_among_all > MARGIN
         assert found.equivalent_blocks is None or found.equivalent_blocks >= decision.EQUIVALENT_LAUNCHES
-    assert {layer for found in power.found for layer in found.layers} == set(Layer) - {Layer.MEMORY}
+    assert {layer for found in power.found for layer in found.layers} == set(USUAL_LAYERS) - {Layer.MEMORY}
     few = power_of(plan_run(QUICK, find_venue("lab:fast-ethernet,myrinet", 4).testbed(), seed=1, blocks=2), LAB, MARGIN)
     assert {found.faster for found in few.found} == {None}, "two blocks find nothing, whatever the difference"
 

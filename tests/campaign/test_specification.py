@@ -10,7 +10,7 @@ from fabricbench.campaign.presets import PRESETS, preset
 from fabricbench.campaign.specification import Campaign, Experiment, campaign_of, read_campaign
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Pattern, Receive
-from fabricbench.patterns import PATTERNS, Family
+from fabricbench.patterns import NETWORK, PATTERNS, USUAL_LAYERS, Family
 from fabricbench.record.probe_plan import Stopping
 from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
 
@@ -125,7 +125,7 @@ def test_there_are_examples():
 def test_a_preset_for_an_answer_measures_all_six_layers_and_shares_a_small_size_for_the_ladder(name: str):
     campaign = preset(name)
     pingpong = [each for each in campaign.experiments if each.pattern is Pattern.PINGPONG]
-    for layer in Layer:
+    for layer in USUAL_LAYERS:
         assert any(layer in each.layers and 64 in each.message_bytes for each in pingpong), layer
         assert any(layer in each.layers for each in campaign.experiments if each.pattern is Pattern.STREAM), layer
 
@@ -147,7 +147,7 @@ def test_between_them_the_presets_measure_every_pattern_and_operation():
     assert families["collectives"] == {Family.OPERATION}
     assert families["map"] == {Family.MATRIX}
     layers = {layer for each in preset("patterns").experiments for layer in each.layers}
-    assert layers == set(Layer) - {Layer.MEMORY}
+    assert layers == set(NETWORK)
 
 
 def test_a_preset_that_is_none_is_refused_with_the_names_of_those_there_are():

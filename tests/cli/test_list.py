@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
@@ -40,9 +41,11 @@ def test_a_pattern_in_detail_tells_its_channels_parameters_and_why_a_layer_canno
     text = listed("chaos")
     assert "n (n - 1) x flows among n ranks; the mean logical-channel throughput is the throughput over this" in text
     assert "flows = 1 (1 to 256): parallel connections" in text
-    assert "layers     frame, ip, udp, tcp, mpi" in text
+    assert "layers     frame, ip, udp, tcp, rdma, mpi" in text
     assert "not over   memory: one rank alone: there is nobody to exchange with" in text
-    assert "not over   memory, frame, ip, udp, tcp: an operation of MPI: only layer mpi has it" in listed("alltoall")
+    assert "not over   memory, frame, ip, udp, tcp, rdma: an operation of MPI: only layer mpi has it" in listed(
+        "alltoall"
+    )
 
 
 def test_a_kernel_in_detail_may_run_alone_and_takes_any_path_as_its_program():
@@ -53,7 +56,7 @@ def test_a_kernel_in_detail_may_run_alone_and_takes_any_path_as_its_program():
 
 def test_the_kinds_of_workload_are_listed_with_their_keys():
     text = listed("workloads")
-    assert "npb      the eight kernels" in text
+    assert re.search(r"^  npb +the eight kernels", text, re.MULTILINE)
     assert "keys: benchmarks, class, ranks, repetitions, program" in text
     kinds = json.loads(listed("workloads", "--json"))["workloads"]
     assert [one["kind"] for one in kinds] == list(WORKLOADS)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fabricbench.analysis.measured import read_sides
+from fabricbench.analysis.sides import read_sides
 from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.run import start_run
 from fabricbench.campaign.specification import Campaign, Experiment

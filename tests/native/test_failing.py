@@ -203,7 +203,7 @@ def test_a_killed_rank_ends_the_launch_and_finished_cells_stay(tmp_path: Path):
     [
         (["--version"], 0, "fabricbench-probe "),
         (["--help"], 0, "Usage: mpiexec"),
-        (["--list"], 0, "layers: memory frame ip udp tcp mpi"),
+        (["--list"], 0, "layers: memory frame ip udp tcp rdma mpi"),
         ([], 2, "one plan is needed"),
         (["--what"], 2, "unknown option"),
     ],

@@ -27,7 +27,7 @@ from fabricbench.launch.starting import yield_library
 from fabricbench.launch.watch import run_watched
 from fabricbench.model import Layer, Pattern
 from fabricbench.native import native_file
-from fabricbench.patterns import PATTERNS, Family, PatternFacts, why_impossible
+from fabricbench.patterns import PATTERNS, USUAL_LAYERS, Family, PatternFacts, why_impossible
 from fabricbench.record.lines import LINE_ADAPTER, CellFailed
 from fabricbench.record.probe_plan import PLAN_FILE, PlanFabric, PlanProbe, ProbePlan, Stopping, options_of, plan_beside
 from fabricbench.record.reading import read_record
@@ -211,7 +211,7 @@ def test_a_fault_of_one_rank_ends_the_launch_and_is_reported(
 @pytest.mark.timeout(LIMIT_S + 30)
 @pytest.mark.usefixtures("sanitized")
 def test_every_pattern_through_every_door_over_the_loopback(tmp_path: Path):
-    probes = cells(list(Layer) if IS_ROOT else OPEN_LAYERS)
+    probes = cells(list(USUAL_LAYERS) if IS_ROOT else OPEN_LAYERS)
     check_measured(LocalLauncher(find_starter(), yield_library()), LOOPBACK, probes, tmp_path)
 
 
@@ -245,7 +245,7 @@ def test_a_farm_of_jobs_that_are_done_that_fail_and_that_take_too_long(tmp_path:
 def test_every_pattern_between_nodes_of_a_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The same cells through the emulated switch; operations of MPI alone are the same as over the loopback."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    probes = cells([layer for layer in Layer if layer is not Layer.MEMORY], NOT_ONLY_MPI)
+    probes = cells([layer for layer in USUAL_LAYERS if layer is not Layer.MEMORY], NOT_ONLY_MPI)
     with lab_of(RANKS) as lab:
         launcher = LabLauncher(lab, find_starter(), yield_library())
         outcome = check_measured(launcher, lab.testbed().fabrics[0], probes, tmp_path)

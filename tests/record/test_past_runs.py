@@ -21,7 +21,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number, (name, missing) in enumerate([("old", []), ("deep/new", ["b01-slow"]), ("hurt", [])]):
         path = top / name
         path.mkdir(parents=True)
-        write_synthetic_run(path, cells=cells, blocks=2, missing=missing)
+        write_synthetic_run(path, cells=cells, blocks=2, missing=missing, unproven=["fast"] if name == "old" else [])
         manifest = read_manifest(path)
         write_manifest(path, manifest.model_copy(update={"created": manifest.created + timedelta(days=number)}))
     (top / "hurt" / MANIFEST).write_text("{")
@@ -39,6 +39,11 @@ def test_runs_are_listed_newest_first_with_what_is_there_of_them(folder: Path):
     assert found[2].reason is not None
 
 
+def test_fabrics_whose_path_nobody_proved_are_told(folder: Path):
+    new, old, _ = past_runs(folder)
+    assert (new.unproven, old.unproven) == ((), ("fast",))
+
+
 def test_a_folder_that_is_not_there_is_told(tmp_path: Path):
     with pytest.raises(UsageError, match="there is no folder"):
         past_runs(tmp_path / "nowhere")
@@ -50,5 +55,6 @@ def test_the_command_lists_them_for_people_and_for_programs(folder: Path):
         return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60, cwd=folder).stdout
 
     assert [line.split()[0] for line in told().splitlines()[2:5]] == ["deep/new", "old", "hurt"]
+    assert told().splitlines()[3].endswith("complete, path unproven: fast")
     assert [run["state"] for run in json.loads(told("--format", "json"))] == ["incomplete", "complete", "damaged"]
     assert told("site").startswith("no runs in ")

@@ -151,6 +151,10 @@ def test_the_fixture_of_the_patterns_is_read_whole():
     assert channels[1][0].time_ns.tolist() == [-120, 21000]
     assert [channel.bytes.tolist() for channel in channels[0] if channel.bytes is not None] == [[262144], [196608]]
     assert record.cells[3].batches[1].missed == (1,)
+    states = [cell.end.port_state for cell in record.cells if cell.end is not None]
+    assert states[:4] == [{}] * 4
+    assert states[4]["n0"] == {"mlx5_0/1": {"packet_seq_err": 2, "np_cnp_sent": 1}, "eth0": {"rx_prio3_pause": 7}}
+    assert states[4]["n1"] == {"mlx5_0/1": {}}
 
 
 def test_a_channel_of_a_cell_that_is_not_open_costs_no_other():

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from fabricbench.analysis.measured import read_sides
+from fabricbench.analysis.sides import read_sides
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Pattern
 from fabricbench.record.export import summary_frame

@@ -10,7 +10,7 @@ import pytest
 
 import support.synthetic_run as synthetic
 from fabricbench.analysis import analyse
-from fabricbench.analysis.measured import read_sides
+from fabricbench.analysis.sides import read_sides
 from fabricbench.model import Layer, Pattern
 from fabricbench.record.export import summary_frame
 from fabricbench.record.reading import Batch

@@ -21,6 +21,7 @@ from support.example_findings import (
     small_findings,
     three_fabric_findings,
 )
+from support.example_rdma import rdma_cells, rdma_findings
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
@@ -62,6 +63,15 @@ def test_every_figure_is_drawn_and_the_console_is_silent(
     seen = browser.open(written(findings, tmp_path), width=1280)
     assert seen.console == []
     assert int(seen.attribute("plots")) == plots(findings)
+    assert seen.attribute("overflow") == "0"
+
+
+def test_the_figures_of_rdma_are_drawn_and_none_is_empty(browser: Browser, tmp_path: Path):
+    findings = rdma_findings(tmp_path / "run", rdma_cells(queue_pairs=(1, 4)))
+    seen = browser.open(written(findings, tmp_path), width=1280)
+    assert seen.console == []
+    assert int(seen.attribute("plots")) == plots(findings)
+    assert min(drawn_marks(seen)) > 0
     assert seen.attribute("overflow") == "0"
 
 

@@ -32,6 +32,7 @@ from support.example_findings import (
     small_findings,
     three_fabric_findings,
 )
+from support.example_rdma import OF_RDMA, rdma_cells, rdma_findings
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +40,15 @@ def conditions(tmp_path_factory: pytest.TempPathFactory) -> Findings:
     return findings_in_conditions(tmp_path_factory.mktemp("conditions") / "run")
 
 
+@pytest.fixture(scope="module")
+def of_rdma(tmp_path_factory: pytest.TempPathFactory) -> Findings:
+    return rdma_findings(tmp_path_factory.mktemp("rdma") / "run", rdma_cells(queue_pairs=(1, 4)))
+
+
 @pytest.mark.parametrize("name", builders())
-def test_a_figure_is_valid_vega_lite_and_an_altair_chart(name: str, conditions: Findings):
-    chart = draw(name, conditions if name in OF_CONDITIONS else small_findings())
+def test_a_figure_is_valid_vega_lite_and_an_altair_chart(name: str, conditions: Findings, of_rdma: Findings):
+    findings = conditions if name in OF_CONDITIONS else of_rdma if name in OF_RDMA else small_findings()
+    chart = draw(name, findings)
     assert isinstance(chart, alt.ConcatChart)
     assert chart.to_dict(validate=True)["concat"]
 
@@ -50,7 +57,7 @@ def test_a_figure_is_valid_vega_lite_and_an_altair_chart(name: str, conditions: 
 def test_every_figure_is_there_with_its_table_and_caption(make: Callable[[], Findings]):
     findings = make()
     figures = present(findings, is_interactive=True)
-    assert list(figures) == [name for name in builders() if name not in OF_CONDITIONS]
+    assert list(figures) == [name for name in builders() if name not in OF_CONDITIONS | OF_RDMA]
     for figure in figures.values():
         assert figure.panels
         assert figure.table.rows
@@ -228,7 +235,7 @@ def is_of_findings(field: FieldInfo) -> bool:
 def test_findings_without_any_cell_have_no_figures_and_still_a_report():
     bare = small_findings().model_copy(
         update=dict.fromkeys((name for name, field in Findings.model_fields.items() if is_of_findings(field)), ())
-        | {"kernels": None}
+        | {"kernels": None, "chapters": {}}
     )
     assert present(bare) == {}
     for name in ("html", "markdown", "json", "text"):

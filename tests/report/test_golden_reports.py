@@ -63,6 +63,9 @@ def test_what_is_no_comparison_has_a_table_of_its_own_at_full_precision():
     tables = {name: list(csv.DictReader(io.StringIO(text))) for name, text in findings_csv(findings).items()}
     assert list(tables) == [
         "comparisons",
+        "workloads",
+        "workload-ratios",
+        "workload-speed-up",
         "topologies",
         "congestion",
         "operations",

@@ -76,7 +76,7 @@ def test_an_ending_that_no_format_has_is_refused(tmp_path: Path):
 def test_csv_has_its_other_tables_beside_it(tmp_path: Path):
     result = report(tmp_path, "-o", tmp_path / "a.csv")
     names = [Path(line).name for line in result.stdout.split()]
-    assert names[:3] == ["a.csv", "a-topologies.csv", "a-congestion.csv"]
+    assert names[:3] == ["a.csv", "a-workloads.csv", "a-workload-ratios.csv"]
     assert sorted(names) == sorted(path.name for path in tmp_path.iterdir())
     assert (tmp_path / "a-one-way.csv").read_text().startswith("fabric,layer,pattern")
     piped = report(tmp_path, "--format", "csv", "-o", "-")

@@ -134,6 +134,23 @@ def test_another_build_of_the_same_version_is_refused_and_names_the_nodes():
     )
 
 
+def test_a_build_for_a_level_that_a_processor_lacks_need_not_run_there_but_be_the_same():
+    level = "/opt/kernel-x86-64-v4"
+    needed = Needed(
+        version="1.2.3",
+        programs={"/opt/probe": "probe 1.2.3", level: "kernel 1.2.3"},
+        builds={level: "a" * 64},
+        architecture="x86_64",
+        higher_levels=frozenset({level}),
+    )
+    told_there = {"programs": {"/opt/probe": "probe 1.2.3", level: "ended with -4: no reason given"}}
+    same = facts(1, **told_there, builds={level: "a" * 64}, architecture="x86_64")
+    other = facts(2, **told_there, builds={level: "b" * 64}, architecture="x86_64")
+    assert found(SLOW, nodes={"n1": same}, needed=needed).refusal() is None
+    errors = told(found(SLOW, nodes={"n1": same, "n2": other}, needed=needed).errors)
+    assert next(line for line in errors if level in line).startswith("  n2: found /opt/kernel-x86-64-v4: ended with -4")
+
+
 def test_builds_for_other_processors_are_compared_by_their_version_alone_which_is_said():
     needed = Needed(version="1.2.3", programs=NEEDED.programs, builds={"/opt/probe": "a" * 64}, architecture="x86_64")
     arm = facts(1, builds={"/opt/probe": "b" * 64}, architecture="aarch64")

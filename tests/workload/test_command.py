@@ -15,12 +15,15 @@ from fabricbench.campaign.run_directory import RunDirectory
 from fabricbench.campaign.specification import Campaign, read_campaign
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.workload.adapter import Output, Parsed, Place
-from fabricbench.workload.command import CommandStart, CommandTable, filled, grid
+from fabricbench.workload.application import filled, shipped
+from fabricbench.workload.command import CommandStart, CommandTable, grid, shipped_table
 from fabricbench.workload.counted import AROUND, BEGUN, MPI_LINE, rank_line
-from support.applications import EXAMPLES, RATE, TIME, campaign, lab_of, parsed, start, starts, table
+from fabricbench.workload.registry import WORKLOADS
+from support.applications import EXAMPLES, PRINTED, RATE, TIME, campaign, lab_of, parsed, start, starts, table
 from support.fake_launcher import FakeLauncher
 
 OUTPUTS = Path(__file__).parent / "outputs"
+VERIFIED = {"name": "value", "regex": r"^time (\S+)$"}
 
 
 def test_every_combination_of_parameters_and_ranks_is_a_launch_of_its_own():
@@ -74,12 +77,15 @@ def test_input_files_are_written_into_the_directory_of_the_launch(tmp_path: Path
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ({"kind": "comand"}, "kind: found 'comand', needed one of npb, farm, command; did you mean 'command'"),
-        ({"kind": ["npb"]}, r"kind: found \['npb'\], needed one of npb, farm, command"),
+        (
+            {"kind": "comand"},
+            f"kind: found 'comand', needed one of {', '.join(WORKLOADS)}; did you mean 'command'",
+        ),
+        ({"kind": ["npb"]}, rf"kind: found \['npb'\], needed one of {', '.join(WORKLOADS)}"),
         ({"command": ["echo", "{n}"], "parameters": 3}, "parameters: found 3, needed a table"),
         ({"command": ["echo", "{n}"], "parameters": {"n": [1, "1"]}}, "each once"),
         ({"figure": [{**TIME, "file": "out/log.txt"}]}, "file: found 'out/log.txt', needed stdout, stderr or the name"),
-        ({"success": {"file": ".."}}, r"file: found '\.\.'"),
+        ({"success": {**PRINTED, "file": ".."}}, r"file: found '\.\.'"),
         ({"figur": []}, r"workload\[1\].figur: unknown key; did you mean 'figure'"),
         ({"figure": []}, "at least one entry"),
         ({"figure": [{**TIME, "regex": "(a"}]}, "is no regular expression"),
@@ -94,6 +100,28 @@ def test_input_files_are_written_into_the_directory_of_the_launch(tmp_path: Path
         ({"figure": [{**RATE, "unit": "seconds"}]}, "has the unit 'seconds'; needed of a time one of ns, us"),
         ({"figure": [{**RATE, "unit": "usec"}]}, "has the unit 'usec'"),
         ({"success": {"exit_codes": []}}, "exit_codes: found .*, needed at least one entry"),
+        ({"success": {}}, "nothing tells a good run from one that printed its figure and failed"),
+        ({"success": {"absent": ["FAILED"]}}, "needed `found`, what a good one prints"),
+        ({"success": {"found": ["(PASSED)?"]}}, "is found in any output, in an empty one as well"),
+        ({"success": {"found": ["PASSED"], "absent": ["x*"]}}, r"'x\*' is found in any output"),
+        (
+            {"work": "timed"},
+            r"'time' is a time \(s\), and the work is timed: it lasts as long everywhere; needed a rate",
+        ),
+        ({"work": "timed", "figure": [RATE, TIME]}, "'time' is a time"),
+        ({"work": "time-boxed"}, "work: found 'time-boxed', needed one of constant, timed"),
+        ({"transport": "pmv"}, "transport: found 'pmv', needed one of mpi, gloo, sockets, pvm"),
+        ({"build": ["cc"]}, 'build: is for transport = "pvm" and a command that begins with {directory}/'),
+        ({"scaling": "weak"}, "scaling"),
+        ({"scaling": {"n": "ranks +"}}, "'ranks \\+' is no rule; write one such as"),
+        ({"scaling": {"n": "open('x')"}}, r"open\('x'\) is no number, name"),
+        ({"scaling": {"n": "rank * 2"}}, "needs a number rank; did you mean 'ranks'"),
+        ({"scaling": {"n": "2 * ranks"}}, r"scaling: n changes nothing: write \{n\}"),
+        ({"scaling": {"ranks": "2"}}, "scaling: ranks is a name of fabricbench's own"),
+        (
+            {"command": ["echo", "{n}"], "scaling": {"n": "1 / (ranks - 4)"}},
+            "tiny on 4 ranks: scaling: .* has no value: .*division",
+        ),
         ({"parameters": {"n": [1]}}, "n changes nothing"),
         ({"command": ["echo", "{n}"], "parameters": {"n": [1, 1]}}, "each once"),
         ({"files": {"../x": ""}}, r"files\.\.\./x"),
@@ -147,7 +175,7 @@ def test_a_program_that_is_not_there_is_said_before_anything_is_started():
 def test_an_application_file_lies_beside_the_campaign_and_what_stands_there_comes_first(tmp_path: Path):
     (tmp_path / "app.toml").write_text(
         'name = "shared"\ncommand = ["echo", "{n}", "{m}"]\nparameters = { n = 1, m = 2 }\n'
-        "[[figure]]\nname = 't'\nregex = '(x)'\nunit = 's'\nbetter = 'lower'\n"
+        "[[figure]]\nname = 't'\nregex = '(x)'\nunit = 's'\nbetter = 'lower'\n[success]\nfound = 'x'\n"
     )
     (tmp_path / "campaign.toml").write_text(
         '[campaign]\n[[workload]]\nkind = "command"\napplication = "app.toml"\nparameters = { n = [3, 4] }\nranks = 2\n'
@@ -186,7 +214,7 @@ def test_of_several_matches_the_table_says_which_counts(tmp_path: Path, select: 
     ("stdout", "said"),
     [
         ("nothing here\n", "in stdout matched nothing; stdout ends: nothing here"),
-        ("", "matched nothing; stdout is empty"),
+        ("other 1\n", "matched nothing; stdout ends: other 1"),
         (
             "time 1\ntime 2\n",
             "matched 2 times; say by select which counts (first, last, max, mean ...); as many as ranks",
@@ -240,7 +268,7 @@ def test_a_figure_that_is_no_number_any_more_is_a_failed_cell(
 def test_a_number_to_be_verified_that_took_no_part_in_its_match_does_not_hold(tmp_path: Path):
     one = start(verify=[{"name": "energy", "regex": r"^E=(?:(\d+)|none)$"}])
     found = parsed(tmp_path, one, "time 1\nE=none\n")
-    assert [check.holds for check in found.checks] == [False]
+    assert [check.holds for check in found.checks] == [True, False]
 
 
 class Careless(CommandStart):
@@ -305,7 +333,7 @@ def test_a_number_near_zero_is_verified_by_its_absolute_distance(tmp_path: Path)
 
 
 def test_what_must_be_absent_of_a_file_that_is_not_there_is_not_shown_to_be(tmp_path: Path):
-    one = start(success={"absent": ["FAILED"], "file": "result.txt"})
+    one = start(success={"absent": ["FAILED"], "file": "result.txt"}, verify=[VERIFIED])
     failed = parsed(tmp_path, one, "time 1\n").told.failed
     assert failed is not None
     assert "found no file result.txt, needed no 'FAILED' in result.txt" in failed.reason
@@ -340,7 +368,9 @@ def test_another_exit_code_than_those_allowed_makes_no_value(tmp_path: Path):
     failed = parsed(tmp_path, start(), "time 1\nABORT\n", exit_code=3).told.failed
     assert failed is not None
     assert failed.reason == "it ended with exit code 3; stdout ends: time 1 | ABORT"
-    assert parsed(tmp_path, start(success={"exit_codes": [0, 3]}), "time 1\n", exit_code=3).told.failed is None
+    assert (
+        parsed(tmp_path, start(success={**PRINTED, "exit_codes": [0, 3]}), "time 1\n", exit_code=3).told.failed is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -401,14 +431,19 @@ def test_an_output_of_a_file_is_read_there_and_a_program_that_nobody_saw_end_lef
         ("scalapack-lu", 361.185, "MFLOP/s", None),
         ("lammps-lj", 5.96824, "s", 0.9469),
         ("hpcc", 0.000650959, "TFLOP/s", None),
+        ("qe-au4", 6.62, "s", None),
+        ("hpcg-official", 0.486761, "GFLOP/s", None),
+        ("pvm-pingpong", 22.344, "MB/s", None),
+        ("gromacs", 5.467, "ns/day", None),
     ],
 )
 def test_the_applications_that_are_shipped_read_what_the_programs_print(
     tmp_path: Path, name: str, value: float, unit: str, share: float | None
 ):
-    (one,) = starts({"kind": "command", "application": str(EXAMPLES / f"applications/{name}.toml"), "ranks": [4]})
+    one = starts({"kind": "command", "application": name, "ranks": [4]})[-1]
     text = (OUTPUTS / f"{name}.txt").read_text()
-    found = parsed(tmp_path, one, text, hpccoutf_txt=text)
+    (tmp_path / "HPCG-Benchmark_3.1_2026-11-22_15-30-36.txt").write_text(text)
+    found = parsed(tmp_path, one, text, hpccoutf_txt=text, md_log=text)
     assert found.told.failed is None, found.told.failed
     assert (found.figures[0].value, found.figures[0].unit) == (pytest.approx(value), unit)
     assert found.communication_share == (None if share is None else pytest.approx(share))
@@ -416,6 +451,51 @@ def test_the_applications_that_are_shipped_read_what_the_programs_print(
 
 
 def test_every_application_and_the_campaign_of_them_can_be_planned():
-    for path in (EXAMPLES / "applications").glob("*.toml"):
-        assert starts({"kind": "command", "application": str(path), "ranks": [4]})
+    for name in shipped():
+        found = starts({"kind": "command", "application": name, "ranks": [4]})
+        assert all(one.name.startswith(name) for one in found)
+        assert found[0].application.get
+        assert found[0].application.licence
     assert len(plan_run(read_campaign(EXAMPLES / "campaign-applications.toml"), lab_of(), seed=1).cells) == 3
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"),
+    [("6.62s", 6.62), ("1m 2.50s", 62.5), ("1h23m", 4980), ("1d 2h 3m 4s", 93784), ("0.5h", 1800), ("2m", 120)],
+)
+def test_a_duration_is_the_sum_of_its_parts(tmp_path: Path, written: str, seconds: float):
+    one = start(figure=[{**TIME, "regex": "^took (.*) in all$", "unit": "duration"}])
+    found = parsed(tmp_path, one, f"took {written} in all\n")
+    assert (found.figures[0].value, found.figures[0].unit) == (pytest.approx(seconds), "s")
+
+
+@pytest.mark.parametrize("written", ["6.62", "1m x", "soon", "1:02", "-3s"])
+def test_what_is_no_duration_is_said(tmp_path: Path, written: str):
+    one = start(figure=[{**TIME, "regex": "^took (.*) in all$", "unit": "duration"}])
+    failed = parsed(tmp_path, one, f"took {written} in all\n").told.failed
+    assert failed is not None
+    assert f"matched {written!r}, which is no finite number" in failed.reason
+
+
+def test_of_a_name_with_an_asterisk_the_one_file_is_read_and_of_two_none(tmp_path: Path):
+    one = start(figure=[{**TIME, "file": "result-*.txt"}])
+    (tmp_path / "result-1.txt").write_text("time 4\n")
+    assert parsed(tmp_path, one, "fine\n").told.seconds == (4.0,)
+    (tmp_path / "result-2.txt").write_text("time 5\n")
+    failed = parsed(tmp_path, one, "fine\n").told.failed
+    assert failed is not None
+    assert "in result-*.txt matched nothing, which is empty or not there" in failed.reason
+
+
+def test_a_name_that_is_neither_ours_nor_a_file_is_answered_with_those_that_are():
+    with pytest.raises(UsageError, match=r"application: found 'lamps-lj'.*lammps-lj.*or the path of a TOML file"):
+        starts({"kind": "command", "application": "lamps-lj"})
+
+
+def test_what_an_application_lacks_is_said_with_where_it_is_to_be_had(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    gromacs = shipped_table("gromacs")
+    assert gromacs.lacking({"tpr": tmp_path / "no.tpr"}) == ("gmx_mpi", str(tmp_path / "no.tpr"))
+    (tmp_path / "w.tpr").touch()
+    (tmp_path / "gmx_mpi").touch(0o755)
+    assert gromacs.lacking({"tpr": tmp_path / "w.tpr"}) == ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,9 @@ from fabricbench.record.store import Run
 from fabricbench.record.workload_cells import WorkloadPart
 from fabricbench.report.formats import FORMATS, Format
 from fabricbench.testbed.reading import local_testbed
-from support.applications import EXAMPLES, TIME, campaign, table
-from support.debian import linpack
+from support.applications import TIME, campaign, table
+from support.debian import linpack, torch
+from support.lammps import lammps
 
 
 @pytest.mark.mpi
@@ -147,31 +149,47 @@ def test_an_application_with_a_wrong_result_is_a_failed_cell_and_the_run_goes_on
     assert all(launch.summary.is_finished for launch in run.launches)
 
 
+WITH_TORCH = {"command": ["python-torch", "{directory}/ddp.py", "{directory}/meeting"], "needs": ["python-torch"]}
+
+
 @pytest.mark.lab
 @pytest.mark.mpi
-def test_debians_linpack_runs_as_the_example_describes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(
+    ("asked", "put", "figure"),
+    [
+        ({"application": "lammps-lj", "parameters": {"scale": [0.25], "steps": [40]}}, lammps, ("loop time", "s")),
+        ({"application": "scalapack-lu", "parameters": {"n": [200]}}, linpack, ("LU", "MFLOP/s")),
+        ({"application": "torch-ddp", "parameters": {"width": [64]}, **WITH_TORCH}, torch, ("training", "step/s")),
+    ],
+    ids=["lammps", "linpack", "torch"],
+)
+def test_an_application_runs_over_four_nodes_on_two_fabrics_and_does_the_same_work(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    asked: dict[str, Any],
+    put: Callable[[Path], str | None],
+    figure: tuple[str, str],
+):
     if lab_support().mode == "none":
         pytest.skip(f"no lab can be had here: {lab_support().reason}")
     version = subprocess.run(
         [build_info().mpiexec, "--version"], capture_output=True, text=True, timeout=20, check=False
     )
     if "HYDRA" not in version.stdout:
-        pytest.skip("the Linpack of Debian that is tried is for MPICH, and MPI is another one")
+        pytest.skip("the programs that are tried are for MPICH, and MPI is another one")
     (folder := tmp_path / "bin").mkdir()
-    if missing := linpack(folder):
+    if missing := put(folder):
         pytest.skip(missing)
     monkeypatch.setenv("PATH", str(folder), prepend=":")
-    application = str(EXAMPLES / "applications/scalapack-lu.toml")
-    asked = {"kind": "command", "application": application, "ranks": [2], "parameters": {"n": [200]}}
-    venue = OwnLab(nodes=2, fabrics=tuple(parse_fabrics("fast-ethernet,myrinet")))
-    run = measure(tmp_path / "run", venue, asked)
+    venue = OwnLab(nodes=4, fabrics=tuple(parse_fabrics("fast-ethernet,myrinet")))
+    run = measure(tmp_path / "run", venue, {"kind": "command", "ranks": [4], **asked})
     cells = run.cells()
     assert set(cells["status"]) == {"done"}, cells["reason"].to_list()
     assert {launch.proof for launch in run.launches} == {"proven"}, [
         one.summary.facts.path_proof for one in run.launches
     ]
-    figures = [
-        one.summary.workload.figures[0] for one in run.launches if isinstance(one.summary.workload, WorkloadPart)
-    ]
-    assert [(one.name, one.unit) for one in figures] == [("LU", "MFLOP/s")] * 4
-    assert all(one.value > 0 for one in figures)
+    told = [one.summary.workload for one in run.launches if isinstance(one.summary.workload, WorkloadPart)]
+    assert [(one.figures[0].name, one.figures[0].unit) for one in told] == [figure] * 4
+    assert all(one.figures[0].value > 0 for one in told)
+    assert len({tuple(one.fixed.items()) for one in told}) == 1
+    assert all(check.holds for one in told for check in one.checks)

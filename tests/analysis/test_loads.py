@@ -1,0 +1,443 @@
+"""What is said of workloads together, in runs whose truth is known: computing, what bytes take on each wire, 1 % of noise."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fabricbench.analysis import analyse
+from fabricbench.analysis.expectation import Network, RunTraffic, agreement_of, expect, expected_log_ratios, payload_of
+from fabricbench.analysis.findings import Findings, Interval, Verdict, WorkloadName
+from fabricbench.analysis.findings.loads import Agreement, LoadOnFabric, LoadPrice, LoadRatio, LoadSpeedUp
+from fabricbench.analysis.limits import sharing
+from fabricbench.analysis.loads import growth_of_work
+from fabricbench.campaign.plan import plan_run
+from fabricbench.campaign.specification import campaign_of
+from fabricbench.chapters.chapter import rows_of
+from fabricbench.chapters.workloads import (
+    expectation_table,
+    ratio_table,
+    speed_up_table,
+    workload_lines,
+    workload_tables,
+)
+from fabricbench.lab import parse_fabrics
+from fabricbench.lab.topology import plan_lab
+from fabricbench.record.decision_table import DecisionTable
+from fabricbench.record.kernel_lines import (
+    KernelFooter,
+    KernelHeader,
+    KernelProfile,
+    KernelRecord,
+    KernelRun,
+    MessageSizes,
+)
+from fabricbench.record.launch import KernelPart, LaunchFacts, write_launch
+from fabricbench.record.lines import InterfaceBytes, RankInfo
+from fabricbench.record.manifest import Manifest, PlannedLaunch, write_manifest
+from fabricbench.record.store import Run
+from fabricbench.record.workload_cells import LaunchOfWorkload, WorkloadPart, as_record, record_of
+from fabricbench.report.comma_separated import findings_csv
+from fabricbench.report.formats import FORMATS, Format
+from fabricbench.testbed.model import Fabric
+from fabricbench.testbed.wire import Wire
+from fabricbench.workload.hpcg import HpcgStart
+from fabricbench.workload.hpl import HplStart
+from fabricbench.workload.npb_adapter import KernelStart
+
+BLOCKS = 8
+WIRES = {"fast-ethernet": 94.1e6, "myrinet": 1.28e9 * 8948 / 9038}
+"""Payload that each wire carries, as `Wire` has it."""
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Seconds of computing on all ranks together, payload of each rank, and the share of its network time that is hidden."""
+
+    computing: float
+    payload: float
+    hidden: float = 0.0
+
+    def seconds(self, fabric: str, ranks: int, payload_bit_s: Mapping[str, float] = WIRES) -> float:
+        network = 0.0 if ranks == 1 else 8 * self.payload / payload_bit_s[fabric]
+        return self.computing / ranks + (1 - self.hidden) * network
+
+
+def workload(name: str, ranks: int, **own: str) -> WorkloadName:
+    return WorkloadName(ranks=ranks, parameters=(("workload", name), *own.items()))
+
+
+KERNELS = {"FT": Truth(0.4, 2e7), "EP": Truth(8.0, 100.0), "CG": Truth(4.0, 2e7, hidden=0.9)}
+LINPACK = Truth(4.0, 5e6)
+GRIDS = Truth(4.0, 1e6)
+
+
+def record_of_kernel(
+    name: str, ranks: int, truth: Truth, seconds: float, rate: float | None, cpus: int
+) -> KernelRecord:
+    spent = 0.0 if ranks == 1 else max(seconds - truth.computing / ranks, 0.0)
+    payload = 0 if ranks == 1 else round(truth.payload)
+    profile = KernelProfile(
+        compute_seconds=(seconds - spent,) * ranks,
+        mpi_seconds=(spent,) * ranks,
+        bytes_sent=(payload,) * ranks,
+        calls=(),
+        message_sizes=(MessageSizes(from_bytes=1, to_bytes=1, number=10 * ranks),),
+    )
+    run = KernelRun(
+        repetition=0,
+        size="1",
+        iterations=1,
+        seconds=seconds,
+        operation_unit="floating point",
+        mops_total=rate,
+        mops_per_process=None,
+        verified=True,
+        profile=profile,
+        values={"gflops": (rate or 0) / 1e3, "flops_per_hz": 2.0, "residual": 1e-9},
+    )
+    header = KernelHeader(
+        program=name,
+        program_version="0",
+        kernel=name.lower(),
+        rank_count=ranks,
+        ranks=tuple(RankInfo(rank=rank, host=f"n{rank}", pid=1, cpus=(rank % cpus,)) for rank in range(ranks)),
+        started_unix_ns=1,
+    )
+    return KernelRecord(header=header, runs=[run], footer=KernelFooter(runs=1, verified=1))
+
+
+def run_of_workloads(
+    path: Path, *, cpus: int = 4, dropped: int = 0, program_of: Mapping[str, str] | None = None
+) -> Run:
+    """NPB of class W, Linpack and HPCG on one, two and four ranks of two fabrics; `program_of`: what Linpack's hash is on each."""
+    testbed = plan_lab("four", 4, parse_fabrics("fast-ethernet,myrinet"), [0, 1]).testbed()
+    asked = {
+        "campaign": {"blocks": BLOCKS},
+        "npb": [{"benchmarks": list(KERNELS), "ranks": [1, 4]}],
+        "workload": [
+            {"kind": "hpl", "n": 1000, "ranks": [1, 2, 4]},
+            {"kind": "hpcg", "nx": 16, "ranks": [1, 4]},
+        ],
+    }
+    plan = plan_run(campaign_of(asked, "all.toml"), testbed, seed=1)
+    random = np.random.default_rng(5)
+    planned = tuple(PlannedLaunch(**one.model_dump(include=set(PlannedLaunch.model_fields))) for one in plan.launches)
+    path.mkdir()
+    write_manifest(path, Manifest(campaign_name="all", testbed=testbed, seed=1, planned=planned))
+    for launch in plan.launches:
+        start = launch.workload
+        assert start is not None
+        of_launch = LaunchOfWorkload(launch.launch_id, launch.fabric, plan.cells[launch.cells[0]])
+        noise, ranks = float(np.exp(random.normal(0.0, 0.01))), start.ranks
+        directory = path / "launches" / launch.launch_id
+        directory.mkdir(parents=True)
+        port = {"interface": "p", "received_frames": 1000, "dropped_frames": 0}
+        facts = LaunchFacts(
+            block=launch.block,
+            position=launch.position,
+            switches_before={launch.fabric: {"ports": [port]}},
+            switches_after={launch.fabric: {"ports": [{**port, "received_frames": 3000, "dropped_frames": dropped}]}},
+        )
+        if isinstance(start, HplStart | HpcgStart):
+            truth = LINPACK if isinstance(start, HplStart) else GRIDS
+            work = 1.0 if isinstance(start, HplStart) else ranks
+            # A grid on each rank is computed in the time of one on one rank.
+            seconds = Truth(truth.computing * work, truth.payload).seconds(launch.fabric, ranks) * noise
+            whole = Truth(truth.computing * work, truth.payload)
+            record = record_of_kernel(start.kind, ranks, whole, seconds, 1e3 * work / seconds, cpus)
+            parsed = start._parsed(record)
+            write_launch(
+                directory,
+                record_of(parsed.told, of_launch),
+                facts=facts,
+                kernel=KernelPart(header=record.header, runs=tuple(record.runs)),
+                workload=WorkloadPart(
+                    kind=start.kind,
+                    name=start.name,
+                    ranks=ranks,
+                    parameters=start.parameters,
+                    figures=parsed.figures,
+                    fixed={"program sha256": program_of[launch.fabric]} if program_of and start.kind == "hpl" else {},
+                ),
+            )
+            continue
+        assert isinstance(start, KernelStart)
+        truth = KERNELS[start.benchmark]
+        record = record_of_kernel(start.benchmark, ranks, truth, truth.seconds(launch.fabric, ranks) * noise, 1e3, cpus)
+        write_launch(
+            directory,
+            as_record(record, of_launch),
+            facts=facts,
+            kernel=KernelPart(header=record.header, runs=tuple(record.runs)),
+        )
+    return Run.open(path)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return run_of_workloads(tmp_path_factory.mktemp("loads") / "run")
+
+
+@pytest.fixture(scope="module")
+def findings(run: Run) -> Findings:
+    prices = {"fast-ethernet": {"per_node": 50.0}, "myrinet": {"per_node": 1050.0}}
+    return analyse(
+        [run], decision=DecisionTable.model_validate({"node_price": 950.0, "currency": "EUR", "price": prices})
+    )
+
+
+def ratios(findings: Findings) -> dict[str, LoadRatio]:
+    return {name_of(one): one for one in rows_of(findings, "workload-ratios", LoadRatio)}
+
+
+def name_of(one: LoadRatio) -> str:
+    return one.workload.name or one.load.partition(".")[0]
+
+
+def test_all_workloads_stand_in_one_order_whatever_they_are_judged_by(findings: Findings):
+    found = list(ratios(findings).values())
+    assert [name_of(one) for one in found] == ["FT", "hpl", "CG", "hpcg", "EP"]
+    assert {(one.slower, one.faster) for one in found} == {("fast-ethernet", "myrinet")}
+    assert all(one.ratio >= following.ratio for one, following in pairwise(found))
+    assert found[0].is_settled
+    assert found[-1].lead is None
+
+
+def test_a_bulk_load_comes_near_the_ratio_of_rates_and_one_that_only_computes_is_at_one(findings: Findings):
+    found = ratios(findings)
+    rates = WIRES["myrinet"] / WIRES["fast-ethernet"]
+    for name in ("FT", "EP"):
+        truth = KERNELS[name].seconds("fast-ethernet", 4) / KERNELS[name].seconds("myrinet", 4)
+        assert found[name].ratio == pytest.approx(truth, rel=0.03)
+    assert 0.5 * rates < found["FT"].ratio < rates
+    low, high = found["EP"].low, found["EP"].high
+    assert low is not None
+    assert high is not None
+    assert low < 1 < high
+    assert found["FT"].verdict is Verdict.B_FASTER
+
+
+def test_what_bytes_let_expect_is_met_where_nothing_is_overlapped_and_is_too_much_where_all_is(findings: Findings):
+    found = ratios(findings)
+    readings = {name: one.expectation.agreement for name, one in found.items() if one.expectation is not None}
+    assert readings == {
+        "FT": Agreement.WITHIN,
+        "CG": Agreement.LESS,
+        "EP": Agreement.WITHIN,
+        "hpl": Agreement.WITHIN,
+        "hpcg": Agreement.WITHIN,
+    }
+    told = found["FT"].expectation
+    assert told is not None
+    assert told.origin == "predicted"
+    assert told.payload_bytes == pytest.approx(2e7)
+    assert told.network_seconds_slower == pytest.approx(8 * 2e7 / WIRES["fast-ethernet"], rel=0.01)
+    assert told.network_seconds_faster == pytest.approx(8 * 2e7 / WIRES["myrinet"], rel=0.01)
+    assert told.expected_seconds_slower == pytest.approx(KERNELS["FT"].seconds("fast-ethernet", 4), rel=0.03)
+    assert told.messages is None  # nothing here tells what a message takes
+
+
+def test_the_ratio_of_times_is_one_plus_what_the_slower_wire_takes_more():
+    fast, slow = Network(8e9, 1e-6), Network(8e8, 1e-5)
+    run = RunTraffic(seconds=2.0, payload_bytes=1e9, messages=1e5, bytes_from="")
+    # On the wires 1 and 10 s, and messages 0.1 and 1 s.
+    assert np.exp(expected_log_ratios([run], fast, slow))[0] == pytest.approx((2.0 - 1.1 + 11.0) / 2.0)
+    assert np.exp(expected_log_ratios([run], slow, slow))[0] == pytest.approx(1.0)
+    alone = RunTraffic(seconds=2.0, payload_bytes=0, messages=None, bytes_from="")
+    assert np.exp(expected_log_ratios([alone], fast, slow))[0] == pytest.approx(1.0)
+    bulk = RunTraffic(seconds=1.0, payload_bytes=1e9, messages=0, bytes_from="")
+    assert np.exp(expected_log_ratios([bulk], fast, slow))[0] == pytest.approx(10.0)
+
+
+def test_messages_count_where_both_fabrics_tell_what_one_takes():
+    runs = [
+        RunTraffic(seconds=1.0 + 0.01 * number, payload_bytes=0, messages=1e4, bytes_from="") for number in range(6)
+    ]
+    measured = Interval(value=2.0, low=1.9, high=2.1)
+    told = expect(runs, Network(1e9, 1e-5), Network(1e9, 1.1e-4), measured, 0.02, 0.95)
+    assert told is not None
+    assert (told.messages, told.agreement) == (1e4, Agreement.WITHIN)
+    assert told.ratio.value == pytest.approx(2.0, rel=0.03)
+    assert (told.network_seconds_faster, told.network_seconds_slower) == pytest.approx((0.1, 1.1))
+    silent = expect(runs, Network(1.1e9, None), Network(1e9, 1.1e-4), measured, 0.02, 0.95)
+    assert silent is not None
+    assert (silent.messages, silent.ratio.value) == (None, pytest.approx(1.0))
+    alike = expect(runs, Network(1e9, None), Network(1e9, 1.1e-4), measured, 0.02, 0.95)
+    assert alike is None  # of wires alike, and messages untold, bytes say nothing
+    assert expect(runs, None, Network(1e9, None), measured, 0.02, 0.95) is None
+    assert expect([], Network(1e9, None), Network(1e9, None), measured, 0.02, 0.95) is None
+
+
+def test_a_run_that_would_take_less_than_nothing_has_no_expected_ratio():
+    run = RunTraffic(seconds=1.0, payload_bytes=1e9, messages=None, bytes_from="")
+    assert np.isnan(expected_log_ratios([run], Network(8e8, None), Network(8e9, None)))[0]
+
+
+@pytest.mark.parametrize(
+    ("expected", "measured", "agreement"),
+    [
+        ((2.0, 1.9, 2.1), (2.05, 2.0, 2.2), Agreement.WITHIN),
+        ((2.0, 1.9, 2.1), (1.7, 1.6, 1.8), Agreement.LESS),
+        ((2.0, 1.9, 2.1), (2.3, 2.2, 2.4), Agreement.MORE),
+        ((2.0, 1.9, 2.1), (1.88, 1.87, 1.89), Agreement.WITHIN),  # apart by less than the margin
+        ((2.0, None, None), (2.01, None, None), Agreement.UNKNOWN),
+    ],
+)
+def test_measured_and_expected_disagree_where_their_intervals_are_apart_by_more_than_the_margin(
+    expected: tuple[float, float | None, float | None],
+    measured: tuple[float, float | None, float | None],
+    agreement: Agreement,
+):
+    one, other = (Interval(value=value, low=low, high=high) for value, low, high in (expected, measured))
+    assert agreement_of(one, other, 0.02) is agreement
+
+
+def test_the_payload_of_an_interface_is_the_busier_way_less_its_headers():
+    fabric = Fabric(name="fe", interface="fe0", mtu=1500, wire=Wire(line_rate_bit_s=1e8))
+    carried = {
+        "fe0": InterfaceBytes(sent=1514, received=3 * 1514),
+        "ctl0": InterfaceBytes(sent=10**9, received=0),
+    }
+    assert payload_of(carried, fabric) == pytest.approx(3 * 1448)
+    assert payload_of({"ctl0": carried["ctl0"]}, fabric) is None
+    uncounted = {"fe0": InterfaceBytes(sent=0, received=0, is_counted=False)}
+    assert payload_of(uncounted, fabric) is None
+
+
+def test_speed_up_and_efficiency_tell_strong_from_weak(findings: Findings):
+    found = {
+        (one.workload.name or "npb", one.fabric, one.ranks): one
+        for one in rows_of(findings, "workload-speed-up", LoadSpeedUp)
+    }
+    for fabric in WIRES:
+        strong, weak = found["hpl", fabric, 4], found["hpcg", fabric, 4]
+        assert (strong.is_weak, weak.is_weak, strong.nodes, strong.fewest) == (False, True, 4, 1)
+        times = LINPACK.seconds(fabric, 1) / LINPACK.seconds(fabric, 4)
+        assert strong.times.value == pytest.approx(times, rel=0.03)
+        assert strong.efficiency.value == pytest.approx(times / 4, rel=0.03)
+        weaker = Truth(4 * GRIDS.computing, GRIDS.payload).seconds(fabric, 4)
+        assert weak.times.value == pytest.approx(4 * GRIDS.seconds(fabric, 1) / weaker, rel=0.03)
+    assert ("hpl", "myrinet", 2) in found
+    assert {row[3] for row in speed_up_table(findings).rows} == {"strong", "weak"}
+
+
+def test_work_has_a_price_per_unit_where_nodes_have_one(findings: Findings):
+    found = {(one.workload.name, one.fabric, one.nodes): one for one in rows_of(findings, "workload-prices", LoadPrice)}
+    slow, fast = found["hpl", "fast-ethernet", 4], found["hpl", "myrinet", 4]
+    assert (slow.cost, fast.cost, slow.per) == (4000, 8000, "Gflop/s")
+    gain = LINPACK.seconds("fast-ethernet", 4) / LINPACK.seconds("myrinet", 4)
+    assert fast.price.value / slow.price.value == pytest.approx(2 / gain, rel=0.03)
+    assert slow.price.value == pytest.approx(4000 * LINPACK.seconds("fast-ethernet", 4), rel=0.03)
+    kernels = [one for one in rows_of(findings, "workload-prices", LoadPrice) if one.per == "run an hour"]
+    assert kernels
+
+
+def test_a_workload_is_told_with_its_figure_its_time_and_its_communication(findings: Findings):
+    found = {
+        (one.workload.name, one.workload.ranks): one
+        for one in rows_of(findings, "workloads", LoadOnFabric)
+        if one.fabric == "fast-ethernet"
+    }
+    hpl = found["hpl", 4]
+    assert (hpl.figure, hpl.unit, hpl.launches) == ("HPL", "Gflop/s", BLOCKS)
+    assert hpl.seconds is not None
+    assert hpl.seconds.value == pytest.approx(LINPACK.seconds("fast-ethernet", 4), rel=0.03)
+    assert hpl.communication_share == pytest.approx(1 - 1.0 / LINPACK.seconds("fast-ethernet", 4), abs=0.03)
+
+
+def test_what_bounds_a_number_besides_the_fabric_stands_beside_it(tmp_path: Path, findings: Findings):
+    assert ratios(findings)["FT"].limits == ()
+    assert ratios(findings)["EP"].limits[0].startswith("computes: ")
+    assert any("gains less than its bytes say" in limit for limit in ratios(findings)["CG"].limits)
+    crowded = analyse([run_of_workloads(tmp_path / "run", cpus=1, dropped=20)])
+    limits = ratios(crowded)["FT"].limits
+    assert limits[0] == "4 ranks share 1 processor"
+    assert "fast-ethernet dropped 160 of 16,000 frames" in limits
+    text = FORMATS["markdown"]
+    assert isinstance(text, Format)
+    assert "4 ranks share 1 processor" in text.render(crowded).decode()
+
+
+def test_ranks_share_processors_only_on_one_machine():
+    ranks = [RankInfo(rank=rank, host=f"n{rank}", pid=1, cpus=(0,)) for rank in range(4)]
+    assert sharing(ranks, is_one_machine=True) == (4, 1)
+    assert sharing(ranks, is_one_machine=False) is None
+    apart = [one.model_copy(update={"cpus": (one.rank,)}) for one in ranks]
+    assert sharing(apart, is_one_machine=True) is None
+    untold = [one.model_copy(update={"cpus": ()}) for one in ranks]
+    assert sharing(untold, is_one_machine=True) is None
+
+
+def test_every_format_shows_workloads_first_and_marks_what_is_predicted(findings: Findings):
+    for name in ("markdown", "text", "html"):
+        form = FORMATS[name]
+        assert isinstance(form, Format)
+        text = form.render(findings).decode()
+        assert "predicted" in text
+        assert "PREDICTED" in text
+    markdown = FORMATS["markdown"]
+    assert isinstance(markdown, Format)
+    headings = [line for line in markdown.render(findings).decode().splitlines() if line.startswith("## ")]
+    assert headings.index("## Workloads") < headings.index("## Fabrics")
+    assert Findings.model_validate_json(findings.model_dump_json()) == findings
+    rows = list(csv.DictReader(io.StringIO(findings_csv(findings)["workload-ratios"])))
+    assert {row["expectation_origin"] for row in rows} == {"predicted"}
+    assert all(row[3].startswith("predicted ") for row in ratio_table(findings).rows)
+    assert len(expectation_table(findings).rows) == len(rows) == 5
+
+
+def test_of_unequal_work_there_is_no_ratio_and_no_place_in_the_order(tmp_path: Path):
+    findings = analyse([run_of_workloads(tmp_path / "run", program_of={"fast-ethernet": "a1", "myrinet": "b2"})])
+    found = ratios(findings)
+    assert found["hpl"].void is not None
+    assert "program sha256" in found["hpl"].void
+    assert (found["hpl"].expectation, found["hpl"].is_settled) == (None, False)
+    assert found["FT"].void is None
+    (row,) = (row for row in ratio_table(findings).rows if row[0].startswith("hpl"))
+    assert row[2] == "void"
+    assert any("program sha256" in cell for cell in row)
+    order, *_ = workload_lines(findings)
+    assert "hpl" not in order
+
+
+@pytest.mark.parametrize(
+    ("few", "many", "has_rule", "growth"),
+    [
+        (workload("hpl", 1, grid="1x1"), workload("hpl", 4, grid="2x2"), False, 1),
+        (workload("hpcg", 2), workload("hpcg", 6), False, 3),
+        (workload("training-step", 1, grid="1x1x1"), workload("training-step", 4, grid="2x2x1"), False, 2),
+        (workload("own", 2), workload("own", 8), True, 4),
+    ],
+)
+def test_work_grows_with_ranks_with_replicas_or_not_at_all(
+    few: WorkloadName, many: WorkloadName, has_rule: bool, growth: float
+):
+    assert growth_of_work(few, many, has_rule=has_rule) == growth
+
+
+def test_the_sentence_names_who_gains_most_and_least(findings: Findings):
+    order, note, limits = workload_lines(findings)
+    assert order.startswith("FT.W (")
+    assert "EP.W" in order
+    assert note.startswith("Expected ratios are PREDICTED")
+    assert "bound by hosts or overlapped: gains less than its bytes say (CG.W)" in limits
+
+
+def test_published_workloads_of_the_same_kind_stand_beside_the_measured_ones(findings: Findings):
+    tables = dict(workload_tables(findings))
+    beside = {row[0]: row for row in tables["Beside published studies"].rows}
+    assert set(beside) == {"HPL", "HPCG", "NPB FT, class A", "NPB EP, class A", "NPB CG, class A"} & set(beside)
+    assert {"HPL", "HPCG"} <= set(beside)
+    assert beside["HPL"][1] == "RoCE ahead by 1 to 4.2 %"
+    assert "with myrinet" in beside["HPL"][2]
+    hertz = tables["Linpack per hertz beside the study of SKIF's nodes"].rows
+    assert ("AMD Athlon MP 1800+ (1533 MHz)", "0.458") in {row[:2] for row in hertz}
+    assert any(row[0].startswith("hpl, n=1000") for row in hertz)

@@ -85,6 +85,8 @@ bench: all ## fabricbench beside its peers, and the lab against what was asked o
 	$(BIN)/python -m benchmarks.pattern_scale
 	$(BIN)/python -m benchmarks.npb_speed
 	$(BIN)/python -m benchmarks.npb_levels
+	$(BIN)/python -m benchmarks.hpl_speed
+	$(BIN)/python -m benchmarks.hpcg_speed
 	$(BIN)/python benchmarks/store_scale.py
 	$(BIN)/python benchmarks/compare_scale.py
 

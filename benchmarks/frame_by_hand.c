@@ -1,7 +1,8 @@
 // What a person would write to send frames as fast as each door lets one, and no more: the reference of frame_doors.py.
-// Spins, on one interface whose other end runs the same program in another network namespace.
+// On one interface whose other end runs the same program in another network namespace. A receiver spins, or sleeps
+// where nothing has come.
 //
-//   frame_by_hand INTERFACE packet|ring|xdp|xdp-native lead|follow|send|count SECONDS BYTES
+//   frame_by_hand INTERFACE packet|ring|xdp|xdp-native lead|follow|send|count SECONDS BYTES spin|sleep
 //
 // `lead` prints the median round trip in ns, `count` the frames that came in a second; both say READY on stderr first.
 #define _GNU_SOURCE
@@ -21,6 +22,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -33,7 +35,7 @@ struct ring {
 };
 
 static enum door door;
-static int fd, ifindex;
+static int fd, ifindex, sleeps;
 static struct sockaddr_ll to;
 static uint8_t* slots;  // of RING
 static uint32_t next_slot;
@@ -60,6 +62,8 @@ static void open_packet(void) {
   need(fd >= 0, "socket(AF_PACKET)");
   setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &yes, sizeof yes);
   setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &buffer, sizeof buffer);
+  const struct timeval bound = {0, 100000};
+  if (sleeps) setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof bound);
   if (door == RING) {
     struct tpacket_req request = {128 * 1024, FRAMES * CHUNK / (128 * 1024), CHUNK, FRAMES};
     need(setsockopt(fd, SOL_PACKET, PACKET_VERSION, &version, sizeof version) == 0, "PACKET_VERSION");
@@ -176,8 +180,8 @@ static void send_frames(uint32_t count) {
 }
 
 /// One frame, if one has come.
-static int take_frame(void) {
-  if (door == PACKET) return recv(fd, frame, sizeof frame, MSG_DONTWAIT) > 0;
+static int take_at_once(void) {
+  if (door == PACKET) return recv(fd, frame, sizeof frame, sleeps ? 0 : MSG_DONTWAIT) > 0;
   if (door == RING) {
     struct tpacket2_hdr* slot = (struct tpacket2_hdr*)(slots + (size_t)next_slot * CHUNK);
     if (!(__atomic_load_n(&slot->tp_status, __ATOMIC_ACQUIRE) & TP_STATUS_USER)) return 0;
@@ -196,19 +200,28 @@ static int take_frame(void) {
   return 1;
 }
 
+/// One frame; a sleeper waits up to 100 ms for it.
+static int take_frame(void) {
+  if (take_at_once()) return 1;
+  if (!sleeps || door == PACKET) return 0;
+  struct pollfd entry = {fd, POLLIN, 0};
+  return poll(&entry, 1, 100) > 0 && take_at_once();
+}
+
 static int compare(const void* one, const void* other) {
   const uint32_t a = *(const uint32_t*)one, b = *(const uint32_t*)other;
   return (a > b) - (a < b);
 }
 
 int main(int argc, char** argv) {
-  need(argc == 6, "five arguments");
+  need(argc == 7, "six arguments");
   ifindex = (int)if_nametoindex(argv[1]);
   need(ifindex > 0, argv[1]);
   door = strcmp(argv[2], "packet") == 0 ? PACKET : strcmp(argv[2], "ring") == 0 ? RING : XDP;
   const char* role = argv[3];
   const uint64_t length = (uint64_t)(atof(argv[4]) * 1e9);
   payload_bytes = (size_t)atoi(argv[5]);
+  sleeps = strcmp(argv[6], "sleep") == 0;
   door == XDP ? open_xdp(strcmp(argv[2], "xdp-native") == 0) : open_packet();
   fprintf(stderr, "READY\n");
   const int is_flow = role[0] == 's' || role[0] == 'c';
@@ -216,7 +229,7 @@ int main(int argc, char** argv) {
   const uint64_t begin = now_ns();
   if (strcmp(role, "follow") == 0) {
     while (now_ns() < begin + length + 300000000) {  // it began first
-      for (int i = 0; i < 1000; ++i) {
+      for (int i = 0; i < (sleeps ? 1 : 1000); ++i) {
         if (take_frame()) send_frames(1);
       }
     }
@@ -233,7 +246,7 @@ int main(int argc, char** argv) {
       memcpy(frame, &number, sizeof number);
       send_frames(1);
       for (int tries = 1; !take_frame() || memcmp(frame, &number, sizeof number) != 0; ++tries) {
-        if (tries % 4096 == 0 && now_ns() > sent + 100000000) break;  // lost
+        if ((sleeps || tries % 4096 == 0) && now_ns() > sent + 100000000) break;  // lost
       }
       end = now_ns();
       times[count++] = (uint32_t)(end - sent);
@@ -243,7 +256,7 @@ int main(int argc, char** argv) {
   } else {
     uint64_t first = 0, last = 0, frames = 0;
     for (uint64_t now = begin; now < (first ? first + length : begin + 10000000000u); now = now_ns()) {
-      for (int i = 0; i < 64; ++i) {
+      for (int i = 0; i < (sleeps ? 1 : 64); ++i) {
         if (!take_frame()) continue;
         if (!first) first = now;
         ++frames;

@@ -1,8 +1,9 @@
 """What each door into layer frame costs, beside what a person would write by hand for it: round trips and one-way rates.
 
-    python -m benchmarks.frame_doors [--blocks 5] [--seconds 1] [--write docs/frame-doors.md]
+    python -m benchmarks.frame_doors [--through veth lab] [--blocks 5] [--seconds 1] [--write docs/frame-doors.md]
 
-Two network namespaces with a veth between them, a processor for each end, receivers that spin. In each block every door is
+Through two network namespaces with a veth between them, a processor for each end, receivers that spin; and through the switch of a
+lab, between two of its nodes, receivers that sleep: nodes share what processors the switch leaves. In each block every door is
 measured by `frame_by_hand.c` and then by the measurer, so that what else the machine does falls on both; shown are medians over
 blocks, and the median of the ratios within them. The first block warms up and does not count. Needs root and a C compiler; ends
 with 0 whatever it finds.
@@ -18,94 +19,82 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Protocol
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from benchmarks.lab_truth import go_before_other_sessions
 from benchmarks.launching import Measured, launch, unsatisfied
 from benchmarks.page import show
 
-from fabricbench.launch.launcher import Command
-from fabricbench.launch.local import LocalLauncher
+from fabricbench.lab import Lab, parse_fabric
+from fabricbench.launch.lab import LabLauncher
+from fabricbench.launch.launcher import Command, Launcher
 from fabricbench.launch.mpi import find_starter
 from fabricbench.launch.starting import yield_library
 from fabricbench.model import Layer, Pattern, Receive
 from fabricbench.record.probe_plan import PlanProbe
 from fabricbench.testbed.model import Fabric
+from support.namespaces import FABRIC, GO_FIRST, InNamespaces, run, seat, two_namespaces
 
 DOORS = ("packet", "ring", "xdp", "xdp-native")
 BY_HAND = Path(__file__).with_name("frame_by_hand.c")
-INTERFACE = "fab0"
-FABRIC = Fabric(name="veth", interface=INTERFACE, subnet="10.97.0.0/24", mtu=1500)
 MESSAGE_BYTES = 64
 TARGET_RATIO = 1.10
 """Of a round trip through packet rings or AF_XDP in generic mode, to the best by hand."""
 
-HOLDER = ("setpriv", "--pdeathsig", "KILL", "unshare", "--net", "sh", "-c", "echo held; exec sleep 3600")
+LAB_FABRIC = "fast-ethernet"
+"""Slow enough for the switch to carry small frames at its line's rate."""
+
+
+class Place(Protocol):
+    """Two ends of a link, and how programs are started there."""
+
+    title: str
+    fabric: Fabric
+    receive: Receive
+
+    @property
+    def launcher(self) -> Launcher:
+        """What starts a rank at each end."""
+
+    def at_end(self, end: int, program: Sequence[str]) -> list[str]:
+        """Return what runs a program at one of the two ends."""
+
+
+class OverVeth:
+    """A veth alone, of which each end has a processor to itself."""
+
+    title = "a veth"
+    fabric = FABRIC
+    receive = Receive.POLLING
+
+    def __init__(self, pids: Sequence[int], folder: Path) -> None:
+        self._pids = pids
+        self.launcher = InNamespaces(folder / "seat", pids)
+
+    def at_end(self, end: int, program: Sequence[str]) -> list[str]:
+        """Return what runs a program at one of the two ends."""
+        return [*seat(end, self._pids[end]), *program]
 
 
 @contextmanager
-def two_namespaces() -> Iterator[tuple[int, int]]:
-    """Yield the processes that hold two network namespaces with a veth between them; they end with this one."""
-    holders = [subprocess.Popen(HOLDER, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    try:
-        for holder in holders:
-            assert holder.stdout is not None
-            holder.stdout.readline()
-        first, second = (holder.pid for holder in holders)
-        inside = [["nsenter", "--target", str(pid), "--net"] for pid in (first, second)]
-        run(
-            [
-                *inside[0],
-                "ip",
-                "link",
-                "add",
-                INTERFACE,
-                "type",
-                "veth",
-                "peer",
-                "name",
-                INTERFACE,
-                "netns",
-                str(second),
-            ]
-        )
-        for number, enter in enumerate(inside):
-            run(
-                [
-                    *enter,
-                    "sh",
-                    "-c",
-                    "test ! -d /proc/sys/net/ipv6 || echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6",
-                ]
-            )
-            run([*enter, "ip", "address", "add", f"10.97.0.{number + 1}/24", "dev", INTERFACE])
-            for interface in ("lo", INTERFACE):
-                run([*enter, "ip", "link", "set", interface, "up"])
-        yield first, second
-    finally:
-        for holder in holders:
-            holder.kill()
-            holder.wait()
+def over_veth(folder: Path) -> Iterator[Place]:
+    """Yield two namespaces with a veth between them."""
+    with two_namespaces() as pids:
+        yield OverVeth(pids, folder)
 
 
-def run(tokens: Sequence[str]) -> None:
-    """Run a command that must succeed."""
-    subprocess.run(tokens, check=True, timeout=20)
+class GoingFirst(LabLauncher):
+    """Starts ranks in a lab that go before other sessions, as what is started beside them by hand does."""
 
-
-class InNamespaces(LocalLauncher):
-    """Starts each of two ranks in a namespace of its own, on a processor of its own."""
-
-    def __init__(self, script: Path, pids: Sequence[int]) -> None:
-        super().__init__(find_starter(), yield_library())
-        cases = " ".join(f"{rank}) at='{' '.join(seat(rank, pid))}';;" for rank, pid in enumerate(pids))
-        # The starter's session is one of its own, which goes before others by itself.
-        go_first = "echo -20 2>/dev/null >/proc/self/autogroup"
-        script.write_text(
-            f'#!/bin/sh\n{go_first}\ncase "${{PMI_RANK:-$OMPI_COMM_WORLD_RANK}}" in {cases} esac\nexec $at "$@"\n'
-        )
+    def __init__(self, lab: Lab, script: Path) -> None:
+        super().__init__(lab, find_starter(), yield_library())
+        script.write_text(f'#!/bin/sh\n{GO_FIRST}\nexec "$@"\n')
         script.chmod(0o755)
         self._script = script
 
@@ -114,23 +103,49 @@ class InNamespaces(LocalLauncher):
         return super().command(fabric, [str(self._script), *program], directory, ranks)
 
 
-def seat(end: int, pid: int) -> list[str]:
-    """Return what starts a program at one of the two ends."""
-    processors = sorted(os.sched_getaffinity(0))
-    return ["taskset", "-c", str(processors[end % len(processors)]), "nsenter", "--target", str(pid), "--net"]
+class ThroughSwitch:
+    """Two nodes of a lab with its switch between them."""
+
+    title = f"the switch of a lab, {LAB_FABRIC}"
+    receive = Receive.BLOCKING
+
+    def __init__(self, lab: Lab, folder: Path) -> None:
+        self._lab = lab
+        self.fabric = lab.testbed().fabrics[0]
+        self.launcher = GoingFirst(lab, folder / "first")
+
+    def at_end(self, end: int, program: Sequence[str]) -> list[str]:
+        """Return what runs a program in one of the two nodes."""
+        return self._lab.command_in(f"n{end}", program, working_directory=Path("/"), environment={})
 
 
-def by_hand(program: Path, pids: Sequence[int], door: str, roles: tuple[str, str], seconds: float) -> float:
+@contextmanager
+def through_switch(folder: Path) -> Iterator[Place]:
+    """Yield the nodes of a lab of our own."""
+    lab = Lab.up(f"doors{os.getpid()}", 2, [parse_fabric(LAB_FABRIC)], owned=True)
+    try:
+        yield ThroughSwitch(lab, folder)
+    finally:
+        lab.down()
+
+
+PLACES = {"veth": (over_veth, "frame-doors"), "lab": (through_switch, "frame-doors-lab")}
+"""Each with the name of its table's place in the documentation."""
+
+
+def by_hand(program: Path, place: Place, door: str, roles: tuple[str, str], seconds: float) -> float:
     """Return what the first role's program printed."""
+    waits = "spin" if place.receive is Receive.POLLING else "sleep"
+    interface = place.fabric.interface or ""
     ends = [
         subprocess.Popen(
-            [*seat(end, pid), str(program), INTERFACE, door, role, str(seconds), str(MESSAGE_BYTES)],
+            place.at_end(end, [str(program), interface, door, role, str(seconds), str(MESSAGE_BYTES), waits]),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
-        for end, (pid, role) in enumerate(zip(pids, roles, strict=True))
+        for end, role in enumerate(roles)
     ]
     try:
         for end in ends:
@@ -161,7 +176,7 @@ class Found:
     ours_per_s: float
 
 
-def probes(seconds: float) -> list[PlanProbe]:
+def probes(seconds: float, receive: Receive) -> list[PlanProbe]:
     """Return a ping-pong and a stream through each door."""
     return [
         PlanProbe(
@@ -169,7 +184,7 @@ def probes(seconds: float) -> list[PlanProbe]:
             layer=Layer.FRAME,
             pattern=pattern,
             message_bytes=MESSAGE_BYTES,
-            receive=Receive.POLLING,
+            receive=receive,
             ranks=(0, 1),
             warmup_samples=50,
             messages_per_sample=1024 if pattern is Pattern.STREAM else 1,
@@ -188,16 +203,16 @@ def frames_per_s(stream: Measured) -> float:
     return share * stream.cell.messages_per_sample * len(stream.times) * 1e9 / sum(stream.times)
 
 
-def measure(program: Path, folder: Path, pids: Sequence[int], seconds: float) -> dict[str, Found]:
+def measure(program: Path, place: Place, seconds: float) -> dict[str, Found]:
     """Return one block: all doors by hand, then all by the measurer."""
     hand = {
         door: (
-            by_hand(program, pids, door, ("lead", "follow"), seconds),
-            by_hand(program, pids, door, ("count", "send"), seconds),
+            by_hand(program, place, door, ("lead", "follow"), seconds),
+            by_hand(program, place, door, ("count", "send"), seconds),
         )
         for door in DOORS
     }
-    _, cells = launch(InNamespaces(folder / "seat", pids), FABRIC, probes(seconds), 2)
+    _, cells = launch(place.launcher, place.fabric, probes(seconds, place.receive), 2)
     ours = {
         door: (statistics.median(cells[2 * i].times), frames_per_s(cells[2 * i + 1])) for i, door in enumerate(DOORS)
     }
@@ -235,9 +250,24 @@ def table(blocks: Sequence[dict[str, Found]]) -> list[str]:
     return [*lines, "", *verdicts]
 
 
+def report(program: Path, opened: AbstractContextManager[Place], blocks: int, seconds: float) -> list[str]:
+    """Measure in one place; what was measured how, and the table."""
+    with opened as place:
+        found = [measure(program, place, seconds) for _ in range(blocks + 1)][1:]
+    waits = "spinning" if place.receive is Receive.POLLING else "receivers that sleep"
+    return [
+        f"{datetime.now(UTC):%Y-%m-%d}, Linux {platform.release()}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f};",
+        f"{place.title}, {MESSAGE_BYTES} B, {waits};",
+        f"{len(found)} blocks, {seconds:g} s a figure.",
+        "",
+        *table(found),
+    ]
+
+
 def main() -> None:
     """Measure and print or write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--through", nargs="+", choices=PLACES, default=list(PLACES), help="what lies between the ends")
     parser.add_argument("--blocks", type=int, default=5, help="that count")
     parser.add_argument("--seconds", type=float, default=1.0, help="for each figure")
     parser.add_argument("--write", type=Path, help="the page that holds the table")
@@ -247,19 +277,14 @@ def main() -> None:
             "this may not go before other sessions: on a busy machine rates are what the scheduler makes of them",
             file=sys.stderr,
         )
-    with tempfile.TemporaryDirectory() as name, two_namespaces() as pids:
+    with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        folder.chmod(0o755)
         program = folder / "frame_by_hand"
         run(["cc", "-O2", "-o", str(program), str(BY_HAND)])
-        blocks = [measure(program, folder, pids, given.seconds) for _ in range(given.blocks + 1)][1:]
-    text = [
-        f"Linux {platform.release()}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f};",
-        f"a veth, {MESSAGE_BYTES} B, spinning;",
-        f"{len(blocks)} blocks, {given.seconds:g} s a figure.",
-        "",
-        *table(blocks),
-    ]
-    show(text, "frame-doors", given.write)
+        for through in given.through:
+            opened, marker = PLACES[through]
+            show(report(program, opened(folder), given.blocks, given.seconds), marker, given.write)
 
 
 if __name__ == "__main__":

@@ -92,8 +92,8 @@ class Delay:
 
 
 @contextmanager
-def running(fabric: EmulatedFabric) -> Iterator[Lab]:
-    lab = Lab.up(f"truth{os.getpid()}", 2, [fabric], owned=True)
+def running(fabric: EmulatedFabric, nodes: int = 2) -> Iterator[Lab]:
+    lab = Lab.up(f"truth{os.getpid()}", nodes, [fabric], owned=True)
     try:
         yield lab
     finally:

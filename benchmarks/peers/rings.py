@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.hpcc import hpcc_input
 from benchmarks.launching import Measured, launch, unsatisfied
 from benchmarks.peers.link import Link
 from benchmarks.peers.programs import library_path
@@ -62,43 +63,7 @@ NAMES = (
 )
 
 # HPL and the other parts of hpcc are made as small as they get: they cannot be left out.
-HPCC_INPUT = """HPLinpack benchmark input file
-Innovative Computing Laboratory, University of Tennessee
-HPL.out output file name (if any)
-8 device out (6=stdout,7=stderr,file)
-1 # of problems sizes (N)
-64 Ns
-1 # of NBs
-16 NBs
-0 PMAP process mapping (0=Row-,1=Column-major)
-1 # of process grids (P x Q)
-2 Ps
-2 Qs
-16.0 threshold
-1 # of panel fact
-2 PFACTs (0=left, 1=Crout, 2=Right)
-1 # of recursive stopping criterium
-4 NBMINs (>= 1)
-1 # of panels in recursion
-2 NDIVs
-1 # of recursive panel fact.
-1 RFACTs (0=left, 1=Crout, 2=Right)
-1 # of broadcast
-1 BCASTs (0=1rg,1=1rM,2=2rg,3=2rM,4=Lng,5=LnM)
-1 # of lookahead depth
-1 DEPTHs (>=0)
-2 SWAP (0=bin-exch,1=long,2=mix)
-64 swapping threshold
-0 L1 in (0=transposed,1=no-transposed) form
-0 U in (0=transposed,1=no-transposed) form
-1 Equilibration (0=no,1=yes)
-8 memory alignment in double (> 0)
-##### ignored
-0 Number of additional problem sizes for PTRANS
-64 values of N
-0 number of additional blocking sizes for PTRANS
-16 values of NB
-"""
+HPCC_INPUT = hpcc_input(64, 16, 2, 2)
 
 
 def best_trial_ns(times: Sequence[int], trial: tuple[int, int]) -> float:

@@ -11,8 +11,11 @@
 namespace fabricbench {
 namespace {
 
-// Enough readings for a stable median in well under a millisecond.
-constexpr std::size_t readings = 2001;
+// Enough samples for a stable median in well under a millisecond; where a reading takes tens of microseconds (User-Mode
+// Linux has no vdso) it shows in fewer.
+constexpr std::size_t most_samples = 2001;
+constexpr std::size_t fewest_samples = 51;
+constexpr std::uint64_t enough_ns = 20'000'000;
 // One overhead sample holds this many readings, so that the resolution of the clock does not show in it.
 constexpr std::uint64_t readings_per_sample = 16;
 // The counter is compared with the kernel's clock over this long at least: 50 ns of jitter are then 2.5 ppm.
@@ -29,19 +32,24 @@ double median_of(std::vector<double> values) {
 template <class Clock>
 ClockInfo measure(std::string name, Timebase timebase) {
   ClockInfo info{.name = std::move(name), .timebase = timebase};
-  std::vector<double> overheads(readings);
-  std::vector<double> floors(readings);
+  std::vector<double> overheads;
+  std::vector<double> floors;
+  overheads.reserve(most_samples);
+  floors.reserve(most_samples);
   std::uint64_t smallest = std::numeric_limits<std::uint64_t>::max();
-  for (std::size_t i = 0; i < readings; ++i) {
+  const std::uint64_t first = Clock::now();
+  while (floors.size() < most_samples) {
     const std::uint64_t begin = Clock::now();
+    if (floors.size() >= fewest_samples && timebase.to_ns(begin - first) > enough_ns) break;
     std::uint64_t last = begin;
     for (std::uint64_t k = 0; k < readings_per_sample; ++k) last = Clock::now();
-    overheads[i] = static_cast<double>(last - begin) / static_cast<double>(readings_per_sample) * timebase.ns_per_tick;
+    overheads.push_back(static_cast<double>(last - begin) / static_cast<double>(readings_per_sample) *
+                        timebase.ns_per_tick);
 
     const std::uint64_t start = Clock::now();
     asm volatile("" ::: "memory");
     const std::uint64_t ticks = Clock::now() - start;
-    floors[i] = static_cast<double>(ticks) * timebase.ns_per_tick;
+    floors.push_back(static_cast<double>(ticks) * timebase.ns_per_tick);
     if (ticks > 0) smallest = std::min(smallest, ticks);
   }
   info.overhead_ns = median_of(overheads);

@@ -76,7 +76,7 @@ class Connection : public ConnectionEnd {
     const Adapter::Region& region = adapter().region_of(memory_.data());
     own_keys_ = {region.local_key, region.remote_key};
     if (!is_strict()) return;
-    if (!site.is_first) not_granted_ = 1;  // the receive of the greeting
+    if (!site.is_first) not_granted_ = greetings_ = 1;
     if constexpr (Transfer::is_written) {
       write_ = verbs::Operation::write;
       told_by_ = &tells_;
@@ -183,10 +183,11 @@ class Connection : public ConnectionEnd {
   template <class Tell>
   void take_arrived(Tell tell) {
     RequestTally& receives = flow().receives;
-    while (receives.done < receives.posted && has_landed(receives.done + 1)) {
+    while (receives.done < receives.posted && has_landed(receives.done + 1 - greetings_)) {
       const std::span<std::byte> message = expected_[(receives.done + 1) % grant_places];
       if (!is_placed(message.size()) && !message.empty()) {
-        std::memcpy(message.data(), word_of(landing(receives.done + 1)) - message.size(), message.size());
+        const std::byte* const word = word_of(landing(receives.done + 1 - greetings_));
+        std::memcpy(message.data(), word - message.size(), message.size());
       }
       tell(receives, ++receives.done);
     }
@@ -370,6 +371,7 @@ class Connection : public ConnectionEnd {
   std::array<Given, 2 * most_posted> given_{};
   std::array<std::span<std::byte>, Transfer::is_polled ? grant_places : 0> expected_{};  // where memory is polled
   std::uint64_t launched_words_ = 0;
+  std::uint64_t greetings_ = 0;  // receives that were posted before the first message's
   std::uint64_t given_count_ = 0;
   std::uint64_t launched_count_ = 0;
   std::uint64_t granted_count_ = 0;  // of the peer's grants, so many are used

@@ -134,10 +134,10 @@ void ConnectionEnd::ask_over_stream() {
   }
   silent_since_ns_ = now;
   heard_ = heard;
-  if (has_asked_ || !has_room()) return;
+  if (has_asked_) return;  // one question at once has room of its own, also where TCP takes nothing any more
   verbs::Segment memory{};
   verbs::SendRequest question = managed_->question(memory);
-  post(question, true);
+  post_marked(question);
   has_asked_ = true;
 }
 

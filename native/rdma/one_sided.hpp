@@ -30,8 +30,8 @@ class OneSidedConnection : public ConnectionEnd {
         shared_(std::move(shared)) {}
   ~OneSidedConnection() { end(); }
 
-  std::string address() const { return pair().address().text(); }
-  void meet(std::string_view text) { pair().connect(QueuePairAddress::parse(text)); }
+  std::string address() const { return end_address().text(); }
+  void meet(std::string_view text) { meet_end(QueuePairAddress::parse(text)); }
 
   /// Where the peer finds memory of this rank.
   Exposed expose(std::span<std::byte> memory) const {

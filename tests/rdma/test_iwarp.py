@@ -35,6 +35,7 @@ def _cell(facts: PatternFacts, door: str, receive: str) -> dict[str, Any]:
         "parameters": {"door": door},
         "ranks": list(range(facts.most_ranks or 4)),
         "messages_per_sample": 8 if facts.is_stream or facts.name == "pairs-stream" else 1,
+        "stopping": {"maximum_samples": 200, "maximum_seconds": 0.04},
     }
 
 
@@ -49,7 +50,7 @@ def test_every_pattern_runs_with_its_payload_verified(iwarp: Guest, door: str, r
 
 
 def test_other_ways_of_receiving_large_messages_and_many_queue_pairs(iwarp: Guest) -> None:
-    ways = [("send", "polling"), ("write", "blocking")]
+    ways = [("send", "polling"), ("write", "blocking"), ("write-poll", "polling")]
     pairs = [
         {
             "layer": "rdma",
@@ -70,19 +71,60 @@ def test_other_ways_of_receiving_large_messages_and_many_queue_pairs(iwarp: Gues
         "stopping": {"maximum_seconds": 1.0},
     }
     datagrams = {"layer": "rdma", "pattern": "pingpong", "message_bytes": 64, "parameters": {"door": "datagram"}}
-    outcome = iwarp.probe([*pairs, flood, datagrams])
+    reads, atomics = (
+        {"layer": "rdma", "pattern": "pingpong", "message_bytes": 8, "receive": receive, "parameters": {"door": door}}
+        for door, receive in (("read", "blocking"), ("atomic", "polling"))
+    )
+    outcome = iwarp.probe([*pairs, flood, datagrams, reads | {"verify_messages": 2}, atomics])
     assert outcome.code == 0, outcome.stderr
-    for number in range(3):
+    for number in range(len(ways) + 1):
         assert outcome.times(number)
         assert (outcome.end(number).verified > 0, outcome.end(number).corrupted) == (True, 0)
     carried = outcome.end(0).interfaces
     assert carried["h1"].sent >= len(outcome.times(0)) << 20
-    refused = outcome.failed(3)
+    refused = outcome.failed(4)
     assert refused.code == "unsupported"
     assert "device siw1 speaks iWARP, which has no datagrams" in refused.reason
+    assert outcome.times(5)
+    assert (outcome.end(5).verified >= 2, outcome.end(5).corrupted) == (True, 0)
+    assert "has no atomic operations" in outcome.failed(6).reason
 
 
-@pytest.mark.parametrize(("door", "pattern"), [("write", "exchange")])
+def test_what_is_lost_is_sent_again_by_tcp(iwarp: Guest) -> None:
+    """One in a hundred packets: the kernel's TCP, which carries soft iWARP, counts what it sends again."""
+    cells = [
+        {
+            "layer": "rdma",
+            "pattern": pattern,
+            "message_bytes": 4096,
+            "receive": "blocking",
+            "verify_messages": 2,
+            "parameters": {"door": door},
+            "stopping": {"maximum_seconds": 0.8},
+        }
+        for door in ("send", "write", "read")
+        for pattern in ("pingpong", "stream")
+    ]
+
+    def sent_again() -> int:
+        names, values = (line.split() for line in iwarp.run("grep ^Tcp: /proc/net/snmp").stdout.splitlines())
+        return int(values[names.index("RetransSegs")])
+
+    before = sent_again()
+    iwarp.lose(1, 1)
+    try:
+        outcome = iwarp.probe(cells, limit_s=60)
+    finally:
+        iwarp.lose(1, None)
+    assert outcome.code == 0, outcome.stderr
+    for number, cell in enumerate(cells):
+        end = outcome.end(number)
+        assert outcome.times(number), cell
+        assert (end.verified >= 2, end.corrupted, end.lost) == (True, 0, 0), cell
+    assert sent_again() > before
+
+
+@pytest.mark.parametrize(("door", "pattern"), [("write", "exchange"), ("read", "stream"), ("send", "incast")])
 def test_a_dead_link_ends_in_a_clear_failure_within_three_seconds(iwarp: Guest, door: str, pattern: str) -> None:
     """TCP would go on for a quarter of an hour."""
     cell = {"layer": "rdma", "pattern": pattern, "message_bytes": 4096, "parameters": {"door": door}}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from ctypes.util import find_library
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,9 @@ TWO_SIDED = {
 }
 OF_EACH_FAMILY = ("pingpong", "burst", "stream", "exchange", "incast", "pairs")
 """How a receiver waits is the path's: where every pattern has run with receivers that sleep, these do for those that poll."""
+TWO_SIDED_WAYS = [(door, way) for door, ways in TWO_SIDED.items() for way in ways]
 ONE_SIDED = {"read": "blocking", "atomic": "polling"}
+RECEIVES = {door: ways[0] for door, ways in TWO_SIDED.items()} | ONE_SIDED
 NOBODY_NOTICES = "oneway"
 """Of pairs, what has no meaning through a one-sided door; of groups all that take turns."""
 LINE_RATE_BIT_S = 100e6
@@ -50,6 +54,7 @@ def _cell(facts: PatternFacts, door: str, receive: str, message_bytes: int = 102
         "parameters": {"door": door},
         "ranks": list(range(facts.most_ranks or 4)),
         "messages_per_sample": 8 if facts.is_stream or facts.name == "pairs-stream" else 1,
+        "stopping": {"maximum_samples": 200, "maximum_seconds": 0.04},
     }
 
 
@@ -62,13 +67,42 @@ def test_the_measurer_has_the_doors() -> None:
     assert set(doors()[Layer.RDMA]) == {*TWO_SIDED, *ONE_SIDED}
 
 
-@pytest.mark.parametrize(("door", "receive"), [(door, way) for door, ways in TWO_SIDED.items() for way in ways])
-def test_every_pattern_runs_over_every_door_with_its_payload_verified(guest: Guest, door: str, receive: str) -> None:
-    is_second = receive != TWO_SIDED[door][0]
-    carried = [facts for facts in CARRIED if not is_second or facts.name in OF_EACH_FAMILY]
-    outcome = guest.probe([_cell(facts, door, receive) for facts in carried], ranks=4, limit_s=100)
+@pytest.fixture(scope="module")
+def launches(guest: Guest, second_guest: Guest) -> dict[tuple[str, str], Outcome]:
+    """A launch for each way through each door, with the patterns of `_patterns_of`, two at a time."""
+    free: SimpleQueue[Guest] = SimpleQueue()
+    guests = (guest, second_guest)
+    for each in guests:
+        free.put(each)
+
+    def launch(way: tuple[str, str]) -> Outcome:
+        door, receive = way
+        message_bytes = 8 if door == "atomic" else 1024
+        mine = free.get()
+        try:
+            cells = [_cell(facts, door, receive, message_bytes) for facts in _patterns_of(door, receive)]
+            return mine.probe(cells, ranks=4, limit_s=100)
+        finally:
+            free.put(mine)
+
+    ways = (*RECEIVES.items(), *(way for way in TWO_SIDED_WAYS if way not in RECEIVES.items()))  # the longest first
+    with ThreadPoolExecutor(len(guests)) as pool:
+        return dict(zip(ways, pool.map(launch, ways), strict=True))
+
+
+def _patterns_of(door: str, receive: str) -> list[PatternFacts]:
+    is_second = door in TWO_SIDED and receive != TWO_SIDED[door][0]
+    return [facts for facts in CARRIED if not is_second or facts.name in OF_EACH_FAMILY]
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize(("door", "receive"), TWO_SIDED_WAYS)
+def test_every_pattern_runs_over_every_door_with_its_payload_verified(
+    launches: dict[tuple[str, str], Outcome], door: str, receive: str
+) -> None:
+    outcome = launches[door, receive]
     assert outcome.code == 0, outcome.stderr
-    for number, facts in enumerate(carried):
+    for number, facts in enumerate(_patterns_of(door, receive)):
         end = outcome.end(number)
         assert outcome.times(number), facts.name
         assert (end.verified >= 2, end.corrupted) == (True, 0), facts.name
@@ -76,12 +110,13 @@ def test_every_pattern_runs_over_every_door_with_its_payload_verified(guest: Gue
 
 
 @pytest.mark.parametrize(("door", "receive"), ONE_SIDED.items())
-def test_one_sided_doors_carry_what_needs_no_peer_and_refuse_the_rest(guest: Guest, door: str, receive: str) -> None:
+def test_one_sided_doors_carry_what_needs_no_peer_and_refuse_the_rest(
+    launches: dict[tuple[str, str], Outcome], door: str, receive: str
+) -> None:
     """Every result of the verification is checked, and of the timing the last of each batch."""
-    cells = [_cell(facts, door, receive, 8 if door == "atomic" else 1024) for facts in CARRIED]
-    outcome = guest.probe(cells, ranks=4, limit_s=100)
+    outcome = launches[door, receive]
     assert outcome.code == 0, outcome.stderr
-    for number, facts in enumerate(CARRIED):
+    for number, facts in enumerate(_patterns_of(door, receive)):
         if _is_one_sided(facts):
             end = outcome.end(number)
             assert outcome.times(number), facts.name
@@ -143,67 +178,79 @@ def test_registration_costs_more_for_more_memory(guest: Guest) -> None:
     assert "huge_page_buffer_bytes" in outcome.end(1).values
 
 
-@pytest.mark.parametrize("flows", [4, 16, 64])
-def test_three_to_one_fills_the_bottleneck(guest: Guest, flows: int) -> None:
+def test_three_to_one_fills_the_bottleneck(guest: Guest) -> None:
+    """All bytes over all time, with 4, 16 and 64 queue pairs of each sender, and by send and receive."""
+    ways = [("write", 4), ("write", 16), ("write", 64), ("send", 16)]
+    best = dict.fromkeys(ways, 0.0)
     guest.shape(1, f"{LINE_RATE_BIT_S / 1e6:g}mbit")
-    cell = {
+    try:
+        for _ in range(3):  # the machine may have been busy
+            short = [way for way in ways if best[way] < 0.95]
+            if not short:
+                break
+            outcome = guest.probe([_flood(door, flows) for door, flows in short], ranks=4, limit_s=60)
+            assert outcome.code == 0, outcome.stderr
+            for number, way in enumerate(short):
+                best[way] = max(best[way], _rate_bit_s(outcome, number) / (LINE_RATE_BIT_S * PAYLOAD_SHARE))
+    finally:
+        guest.shape(1, None)
+    assert all(0.95 <= share <= 1.05 for share in best.values()), best
+
+
+def _flood(door: str, flows: int) -> dict[str, Any]:
+    """Many queue pairs take a quarter of a second to fill the link."""
+    return {
         "layer": "rdma",
         "pattern": "incast",
         "message_bytes": 4096,
         "ranks": [0, 1, 2, 3],
-        "parameters": {"door": "write", "flows": flows, **QUIET},
-        "stopping": {"maximum_seconds": 3.0},  # many queue pairs take a quarter of a second to fill the link
+        "parameters": {"door": door, "flows": flows, **QUIET},
+        "stopping": {"maximum_seconds": 2.0},
     }
-    try:
-        rates = []
-        for _ in range(2):  # the machine may have been busy
-            outcome = guest.probe([cell], ranks=4)
-            assert outcome.code == 0, outcome.stderr
-            rates.append(_rate_bit_s(outcome, 0) / (LINE_RATE_BIT_S * PAYLOAD_SHARE))
-            if rates[-1] >= 0.95:
-                break
-    finally:
-        guest.shape(1, None)
-    assert 0.95 <= max(rates) <= 1.05, rates
 
 
-@pytest.mark.parametrize("door", ["send", "write"])
-def test_what_is_lost_is_sent_again_and_shows(guest: Guest, door: str) -> None:
-    before = guest.counters("rxe2")
+def test_what_is_lost_is_sent_again_and_shows(guest: Guest) -> None:
+    """One in a hundred packets, through every reliable door: payloads stay whole, and the port of the sender counts."""
+    doors = {door: receive for door, receive in RECEIVES.items() if door != "datagram"}
+    cells = [
+        _cell(PATTERNS[pattern], door, receive, 8 if door == "atomic" else 4096)
+        | {"stopping": {"maximum_seconds": 0.8}, "ranks": [0, 1]}
+        for door, receive in doors.items()
+        for pattern in (Pattern.PINGPONG, Pattern.STREAM)
+    ]
     guest.lose(1, 1)
     try:
-        outcome = guest.probe(
-            [
-                {
-                    "layer": "rdma",
-                    "pattern": pattern,
-                    "message_bytes": 4096,
-                    "verify_messages": 2,
-                    "parameters": {"door": door},
-                    "stopping": {"maximum_seconds": 1.0},
-                }
-                for pattern in ("pingpong", "stream")
-            ]
-        )
+        outcome = guest.probe(cells, limit_s=60)
     finally:
         guest.lose(1, None)
     assert outcome.code == 0, outcome.stderr
-    assert all(outcome.times(number) and outcome.end(number).corrupted == 0 for number in (0, 1))
-    after = guest.counters("rxe2")
-    assert after["completer_retry_err"] > before["completer_retry_err"]
+    again = dict.fromkeys(doors, 0)
+    for number, cell in enumerate(cells):
+        end = outcome.end(number)
+        assert outcome.times(number), cell
+        assert (end.verified >= 2, end.corrupted, end.lost) == (True, 0, 0), cell
+        counted = (ports[port] for ports in end.port_state.values() for port in ports if "rxe" in port)
+        again[cell["parameters"]["door"]] += sum(
+            port.get("completer_retry_err", 0) + port.get("out_of_seq_request", 0) for port in counted
+        )
+    assert min(again.values()) > 0, again
 
 
 @pytest.mark.parametrize(
     ("pattern", "door"),
     [
-        *((pattern, "send") for pattern in ("pingpong", "stream", "exchange", "incast")),
+        ("pingpong", "write-poll"),
+        ("pingpong", "atomic"),
+        ("stream", "send"),
+        ("stream", "read"),
         ("exchange", "write"),
+        ("incast", "send"),
     ],
 )
 def test_a_dead_link_ends_in_a_clear_failure_within_three_seconds(guest: Guest, pattern: str, door: str) -> None:
-    """Rank 0 hears nothing of rank 1 any more; what is said is what failed first, not what that flushed."""
+    """Every door once. Rank 0 hears nothing of rank 1 any more; what is said is what failed first, not what that flushed."""
     cell: dict[str, Any] = {"layer": "rdma", "pattern": pattern, "message_bytes": 4096, "parameters": {"door": door}}
-    cell["receive"] = TWO_SIDED.get(door, ("blocking",))[0]
+    cell |= {"receive": RECEIVES[door], "message_bytes": 8 if door == "atomic" else 4096}
     outcome, seconds = guest.probe_into_loss(cell)
     assert outcome.code == 0, outcome.stderr
     assert seconds <= 3
@@ -239,11 +286,8 @@ def test_too_little_locked_memory_is_named(guest: Guest) -> None:
     assert "this process may lock 64 KiB (`ulimit -l`)" in reason
 
 
-@pytest.mark.parametrize(("pattern", "door"), [("pingpong", "write-poll"), ("stream", "read")])
-def test_a_link_that_is_dead_from_the_start_ends_in_a_clear_failure(guest: Guest, pattern: str, door: str) -> None:
-    """Through doors whose ranks would not let the guest begin the loss while they poll."""
-    cell: dict[str, Any] = {"layer": "rdma", "pattern": pattern, "message_bytes": 4096, "parameters": {"door": door}}
-    cell["receive"] = TWO_SIDED.get(door, ("blocking",))[0]
+def test_a_link_that_is_dead_from_the_start_ends_in_a_clear_failure(guest: Guest) -> None:
+    cell = {"layer": "rdma", "pattern": "pingpong", "message_bytes": 4096, "parameters": {"door": "send"}}
     guest.lose(1, 100)
     try:
         outcome = guest.probe([cell], limit_s=15)

@@ -111,6 +111,7 @@ class Guest:
             "MPIR_CVAR_CH4_NETMOD": "ofi",
             "FI_PROVIDER": "tcp",
             "FI_TCP_IFACE": "lo",
+            "FI_TCP_MAX_RX_SIZE": "1024",  # else 16 MB of buffers are touched, and a page costs 0.1 ms here
             "MPIR_CVAR_NOLOCAL": "1",
             "LD_PRELOAD": str(native_file("libfabricbench-yield.so")),
             **(environment or {}),
@@ -149,19 +150,20 @@ class Guest:
         """Measure a long cell; while it runs, all that goes towards host 1 gets lost. Returns also the seconds from then until all
         ranks have ended.
         """
-        times = {name: self.folder / name for name in ("lost", "ended")}
+        times = {name: self.folder / name for name in ("watched", "lost", "ended")}
         for path in times.values():
             path.unlink(missing_ok=True)
-        # The control plane goes over lo: so many packets at h1 are the cell's. In SCHED_RR, as the ranks beside it.
+        # The control plane goes over lo: so many packets at h1 are the cell's. Before the ranks, which may leave it no time.
         (self.folder / "lose.sh").write_text(
             "packets() { read -r count </sys/class/net/h1/statistics/rx_packets; }\n"
-            "packets; first=$count\n"
+            f"packets; first=$count; echo >{times['watched']}\n"
             "until packets; ((count > first + 200)); do sleep 0.05; done\n"
             f"read -r now _ </proc/uptime; echo $now >{times['lost']}\n"
             "tc qdisc add dev s1 root netem loss 100%\n"
         )
         before = (
-            f"chrt -r 1 timeout {LAUNCH_SECONDS} bash {self.folder}/lose.sh &\n"
+            f"chrt -r 2 timeout {LAUNCH_SECONDS} bash {self.folder}/lose.sh &\n"
+            f"until [ -e {times['watched']} ]; do sleep 0.02; done\n"
             f"trap 'read -r now _ </proc/uptime; echo $now >{times['ended']}; kill $! 2>/dev/null' EXIT"
         )
         long = {"minimum_seconds": 20, "maximum_seconds": 20, "maximum_samples": 1_000_000}
@@ -226,8 +228,10 @@ class Guest:
         return self.process.returncode
 
 
-def start_guest() -> Guest:
-    """Boot a guest, which takes about a second. NoGuestError where this machine cannot."""
+def start_guest(number: int = 0) -> Guest:
+    """Boot a guest, which takes about a second, on a processor of its own where there are as many. NoGuestError where this machine
+    cannot.
+    """
     kernel, environment = find_kernel(), find_user_space()
     for program in ("taskset", "chrt", "ip", "tc", "rdma", "timeout"):
         if not (shutil.which(program) or shutil.which(program, path="/usr/sbin:/sbin")):
@@ -246,7 +250,8 @@ def start_guest() -> Guest:
     init = folder / "init.sh"
     shutil.copyfile(Path(__file__).with_name("uml_init.sh"), init)
     init.chmod(0o755)
-    processor = max(os.sched_getaffinity(0))  # a guest that hops between processors is four times slower
+    processors = sorted(os.sched_getaffinity(0), reverse=True)
+    processor = processors[number % len(processors)]  # a guest that hops between processors is four times slower
     tokens = ["taskset", "-c", str(processor), str(kernel), f"mem={MEMORY}"]
     tokens += ["root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", f"init={init}", f"folder={folder}"]
     tokens += ["con=null", "con0=null,fd:1", "quiet"]

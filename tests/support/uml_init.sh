@@ -50,6 +50,7 @@ chmod 666 /dev/infiniband/uverbs* /dev/infiniband/rdma_cm
 # Ranks run in SCHED_RR: what carries their packets must not wait for them, nor what ends them. Linux would else keep all of that from
 # running for 50 ms of each second in which none of it waits.
 echo -1 >/proc/sys/kernel/sched_rt_runtime_us
+echo 10 >/proc/sys/kernel/sched_rr_timeslice_ms  # a rank that spins has the processor for a tick, not for ten
 chrt -r -p 1 $$
 for task in /proc/[0-9]*; do
   read -r name <$task/comm && [[ $name == @(ksoftirqd|siw_tx)/* ]] && chrt -r -p 1 ${task##*/}

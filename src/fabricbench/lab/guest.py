@@ -120,6 +120,7 @@ chmod 666 /dev/infiniband/uverbs* /dev/infiniband/rdma_cm
 # 10 ms later. What carries packets must not wait for ranks, and what ends commands must not either. Linux would else keep all of
 # them from running for 50 ms of each second in which none of them waits.
 echo -1 >/proc/sys/kernel/sched_rt_runtime_us
+echo 10 >/proc/sys/kernel/sched_rr_timeslice_ms  # a rank that spins has the processor for a tick, not for ten
 chrt -r -p 1 $$
 for task in /proc/[0-9]*; do
   read -r name <$task/comm && [[ $name == @(ksoftirqd|siw_tx)/* ]] && chrt -r -p 1 ${{task##*/}}

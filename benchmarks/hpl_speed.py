@@ -6,7 +6,7 @@ Each round starts ours and then hpcc on each number of ranks, over shared memory
 without threads, and ours once more that of the wheel which it takes by itself. hpcc runs with Debian's Open MPI and
 ours with the MPI that it was built with: on one rank nothing is sent, on two what differs is their shared memory. Where
 hpcc is not installed, its packages are unpacked below build/debian, which changes nothing else. hpcc runs all its other
-parts as well, about twenty seconds. ScaLAPACK's test program `xdlu` has its memory compiled in, so both solve N = 800 with
+parts as well, about twenty seconds. ScaLAPACK's test program `xdlu` has its memory compiled in, so both solve N = 384 with
 NB = 64, ours several times a start as it does; its MPI is Debian's MPICH over shared memory. The tables have the medians over
 the rounds; the lines below them hold the target, at least 1.0 times theirs on each number of ranks.
 """
@@ -41,7 +41,7 @@ LEAST = 1.0
 RANKS = {1: (1, 1), 2: (1, 2)}
 OURS, BY_ITSELF, THEIRS = "ours, Debian's OpenBLAS", "ours, the wheel's OpenBLAS", "hpcc 1.5, Debian's OpenBLAS"
 SCALAPACK = "ScaLAPACK 2.2 xdlu, Debian's OpenBLAS"
-SMALL_N, SMALL_NB, SMALL_REPETITIONS = 800, 64, 4
+SMALL_N, SMALL_NB, SMALL_REPETITIONS = 384, 64, 16
 """What xdlu has memory for, on one rank too."""
 
 Rates = Mapping[tuple[str, int], list[float]]

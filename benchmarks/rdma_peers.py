@@ -81,7 +81,8 @@ class Contest:
 
 
 def _rate_bit_s(outcome: Outcome) -> float:
-    return 8e9 * sum(outcome.bytes(0)) / sum(outcome.times(0))
+    cell, times = outcome.cell(0), outcome.times(0)
+    return 8e9 * cell.bytes_per_sample * len(times) / sum(times)
 
 
 def _latency(title: str, program: str, half: bool, **cell: Any) -> Contest:

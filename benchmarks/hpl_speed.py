@@ -42,7 +42,7 @@ RANKS = {1: (1, 1), 2: (1, 2)}
 OURS, BY_ITSELF, THEIRS = "ours, Debian's OpenBLAS", "ours, the wheel's OpenBLAS", "hpcc 1.5, Debian's OpenBLAS"
 SCALAPACK = "ScaLAPACK 2.2 xdlu, Debian's OpenBLAS"
 SMALL_N, SMALL_NB, SMALL_REPETITIONS = 384, 64, 16
-"""What xdlu has memory for, on one rank too."""
+"""Small, for what xdlu has memory for on one rank: 768 was refused, 384 not tried yet."""
 
 Rates = Mapping[tuple[str, int], list[float]]
 """Gflop/s of all rounds, by program and ranks."""

@@ -101,7 +101,6 @@ class OneSidedRounds {
 
   void lead(std::size_t count, Series& series, std::uint64_t /*deadline*/) {
     aim();
-    ends_.clear();
     const std::span<std::byte> memory = ends_.span();
     operate(memory);
     for (std::size_t i = 0; i < count; ++i) {
@@ -112,7 +111,9 @@ class OneSidedRounds {
       series.push(end - begin);
       hooks_.led(number_++, begin, end);
     }
-    done_ += (count + 1) * at_once_;
+    ends_.clear();  // what the others brought is there already: one more tells
+    operate(memory);
+    done_ += (count + 2) * at_once_;
     counters_.sent += count * at_once_;
     ++counters_.verified;
     counters_.corrupted += ends_.is_right(done_) ? 0 : 1;
@@ -197,7 +198,6 @@ class StreamReceiver<Clock, T> {
   Outcome run() {
     const std::size_t window = task_.probe.messages_per_sample;
     ends_.aim_at(stream_sender);
-    ends_.clear();
     for (std::size_t i = 1; i < under_way_; ++i) begin_next();
     take_next();
     WindowLog<Clock> log(task_);
@@ -208,6 +208,9 @@ class StreamReceiver<Clock, T> {
       has_enough = log.add(end, end - begin, static_cast<std::uint32_t>(window));
       begin = end;
     }
+    path_.wait_for(newest_);
+    ends_.clear();  // what the others brought is there already: one more tells
+    begin_next();
     path_.wait_for(newest_);
     ++task_.counters.verified;
     task_.counters.corrupted += ends_.is_right(begun_) ? 0 : 1;

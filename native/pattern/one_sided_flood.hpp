@@ -115,7 +115,6 @@ class OneSidedFlood {
     const bool is_reading = has_receiving_link(links_);
     FloodWindows windows(task_, !is_congestor && (task_.rounds > 1 || is_reading));
     memory_.exchange();
-    memory_.clear();
     windows.wait_for_start();
     if (is_reading) begin_all();
     drive(windows, is_reading);
@@ -194,14 +193,22 @@ class OneSidedFlood {
     }
   }
 
-  /// Take what is under way and look whether it is right; then tell those who were worked with, and hear from those who
-  /// worked here.
+  template <class Came>
+  void drain(Came came) {
+    while (std::ranges::any_of(states_, [](const State& state) { return state.under_way > 0; })) progress(came);
+  }
+
+  /// Take what is under way. What came before lies in its place already: one more on each link tells whether it is
+  /// right. Then tell those who were worked with, and hear from those who worked here.
   void finish(FloodTallies<T>& ends) {
-    while (std::ranges::any_of(states_, [](const State& state) { return state.under_way > 0; })) {
-      progress([this](std::size_t link, std::size_t which) {
-        memory_.check(link, which, newest_[link * under_way_ + which]);
-      });
+    drain([](std::size_t, std::size_t) {});
+    memory_.clear();
+    for (std::size_t link = 0; link < links_.size(); ++link) {
+      if (links_[link].link.receives) begin(link, 0);
     }
+    drain([this](std::size_t link, std::size_t which) {
+      memory_.check(link, which, newest_[link * under_way_ + which]);
+    });
     ends.tell_all([this](std::size_t link) {
       return FloodTally{false, states_[link].came * task_.probe.message_bytes, states_[link].came, 0, 0};
     });

@@ -120,7 +120,7 @@ class Completions {
       if (one.status != verbs::Status::success) [[unlikely]] {
         flow.fail(one.status);
         ++failures_;
-        (flow.*direction).ended = number;
+        (flow.*direction).ended = std::max((flow.*direction).ended, number);
         continue;
       }
       RequestTally& requests = flow.*direction;

@@ -174,8 +174,9 @@ class Connection : public ConnectionEnd {
         [this] {
           if constexpr (Transfer::is_polled) {
             take_arrived([](RequestTally&, std::uint64_t) {});
+            return false;
           } else {
-            completions().take_receives();
+            return completions().take_receives();
           }
         });
   }
@@ -195,11 +196,12 @@ class Connection : public ConnectionEnd {
   /// Until it has left, or until the peer has it.
   template <Receive mode>
   void wait_to_leave(std::uint64_t given) {
-    wait<mode>(completions().sends(), [&] { return has_left(given); }, [this] { completions().take_sends(); });
+    wait<mode>(completions().sends(), [&] { return has_left(given); }, [this] { return completions().take_sends(); });
   }
   template <Receive mode>
   void wait_for_send(std::uint64_t given) {
-    wait<mode>(completions().sends(), [&] { return has_arrived(given); }, [this] { completions().take_sends(); });
+    wait<mode>(
+        completions().sends(), [&] { return has_arrived(given); }, [this] { return completions().take_sends(); });
   }
 
  private:

@@ -62,7 +62,7 @@ void ConnectionEnd::greet() {
   const auto has_come = [&] {
     queue.clear_event();
     queue.arm();
-    completions_->take_receives();
+    while (completions_->take_receives()) continue;
     return flow_->receives.done >= 1 || flow_->failed != verbs::Status::success;
   };
   managed_->wait_for(has_come, "sent its first message", queue.descriptor());

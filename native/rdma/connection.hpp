@@ -94,8 +94,8 @@ class ConnectionEnd {
     std::uint64_t asked_ = 0;
   };
 
-  /// Take completions of `queue` until `is_done()`. `look()` moves on what is kept back, and tells whether there is
-  /// any: what lets that go wakes nobody.
+  /// Take completions of `queue` until `is_done()`. `take()` takes some, and tells whether there were any. `look()`
+  /// moves on what is kept back, and tells whether there is any: what lets that go wakes nobody.
   template <Receive mode, class IsDone, class Take, class Look>
   void wait(CompletionQueue& queue, IsDone is_done, Take take, Look look) {
     if (is_done()) return;
@@ -111,11 +111,12 @@ class ConnectionEnd {
         sched_yield();
       } else if constexpr (mode == Receive::blocking) {
         queue.arm();
-        take();
+        while (take()) {  // those that came before wake nobody, however many they are
+          if (is_done()) return;
+        }
         if (is_done()) return;
         refuse_failed();
         if (!queue.sleep()) vigil.look();
-        continue;
       } else {
         if (yields_) sched_yield();
       }

@@ -57,8 +57,8 @@ class OneSidedConnection : public ConnectionEnd {
   template <Receive mode>
   void wait_for(std::uint64_t number) {
     wait<mode>(
-        completions().sends(), [&] { return flow().sends.has_done(number); }, [this] { completions().take_sends(); },
-        [] { return false; });
+        completions().sends(), [&] { return flow().sends.has_done(number); },
+        [this] { return completions().take_sends(); }, [] { return false; });
   }
   bool is_idle() const { return flow().sends.under_way() == 0; }
   void let_go(std::shared_ptr<const void> memory) { keep(std::move(memory)); }

@@ -86,8 +86,8 @@ struct Ends {
 };
 template <class Transfer, Receive way = Receive::polling>
 using Connected = Ends<ConnectedPath<way, Transfer>, Connections<Transfer>>;
-template <class Access>
-using OneSided = Ends<OneSidedPath<Receive::polling, Access>, OneSidedConnections>;
+template <class Access, Receive way = Receive::polling>
+using OneSided = Ends<OneSidedPath<way, Access>, OneSidedConnections>;
 
 void fill(std::span<std::byte> message, std::size_t number) {
   for (std::size_t i = 0; i < message.size(); ++i) message[i] = static_cast<std::byte>(number + i);
@@ -178,6 +178,21 @@ TEST_F(OverVerbs, ReadsAndAdditionsReachTheMemoryThatIsExposed) {
     ends.near.wait_for(ends.near.operate(near.span().first(sizeof word)));
     std::memcpy(&word, near.data(), sizeof word);
     ASSERT_EQ(word, before);
+  }
+}
+
+TEST_F(OverVerbs, WhoWaitsForTheLastOfManyFindsThemAllBeforeItSleeps) {
+  const std::shared_ptr<Adapter> one = adapter();
+  const std::shared_ptr<Adapter> other = adapter();
+  MessageBuffer far = other->allocate(message_bytes, MemoryKind::plain);
+  MessageBuffer near = one->allocate(message_bytes, MemoryKind::plain);
+  OneSided<ReadAccess, Receive::blocking> ends(one, other);
+  ends.near.aim_at(ends.far.expose(far.span()));
+  for (const int at_once : {16, 17, 33, 64}) {
+    std::uint64_t last = 0;
+    for (int i = 0; i < at_once; ++i) last = ends.near.operate(near.span());
+    ends.near.wait_for(last);
+    EXPECT_EQ(ledger().faults, std::vector<std::string>{}) << at_once;
   }
 }
 

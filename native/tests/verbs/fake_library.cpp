@@ -1,8 +1,10 @@
 #include "verbs/fake_library.hpp"
 
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <deque>
 #include <memory>
@@ -43,6 +45,7 @@ struct Pair : QueuePair {
 struct World {
   Ledger ledger;
   std::set<MemoryRegion*> regions;
+  std::set<Queue*> queues;
   std::map<std::uint32_t, Pair*> pairs;
   std::vector<std::pair<Queue*, Completion>> held;
   std::uint32_t next_key = first_key;
@@ -298,6 +301,7 @@ CompletionQueue* ibv_create_cq(Context* context, int entries, void* user, Comple
   queue->channel = channel;
   queue->user = user;
   queue->entries = entries;
+  fake::world().queues.insert(queue);
   return queue;
 }
 int ibv_resize_cq(CompletionQueue* queue, int entries) {
@@ -306,9 +310,19 @@ int ibv_resize_cq(CompletionQueue* queue, int entries) {
 }
 int ibv_destroy_cq(CompletionQueue* queue) {
   std::erase_if(world().held, [&](const auto& one) { return one.first == queue; });
+  fake::world().queues.erase(static_cast<fake::Queue*>(queue));
   return fake::given_back(static_cast<fake::Queue*>(queue));
 }
 int ibv_get_cq_event(CompletionChannel* channel, CompletionQueue** /*which*/, void** /*user*/) {
+  pollfd event{channel->descriptor, POLLIN, 0};
+  if (poll(&event, 1, 0) == 0) {  // it would sleep
+    for (const fake::Queue* queue : fake::world().queues) {
+      if (queue->channel != channel || queue->complete.empty()) continue;
+      fake::fault("a waiter goes to sleep beside " + std::to_string(queue->complete.size()) + " completions");
+      errno = EINTR;
+      return -1;
+    }
+  }
   std::uint64_t events = 0;
   return read(channel->descriptor, &events, sizeof events) == sizeof events ? 0 : -1;
 }

@@ -1,6 +1,7 @@
 // A libibverbs.so.1 without an adapter: its queue pairs reach one another within the process, at once and in order. It
 // keeps what each was told, and notes whatever an adapter would refuse or write where nothing is any more: keys of
-// memory that is not registered, requests without room, completions that their queue has no place for.
+// memory that is not registered, requests without room, completions that their queue has no place for, and a waiter
+// that goes to sleep while its queue has completions, of which no event will come.
 #pragma once
 
 #include <cstdint>

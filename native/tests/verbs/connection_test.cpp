@@ -186,9 +186,9 @@ TEST_F(OverVerbs, WhoWaitsForTheLastOfManyFindsThemAllBeforeItSleeps) {
   const std::shared_ptr<Adapter> other = adapter();
   MessageBuffer far = other->allocate(message_bytes, MemoryKind::plain);
   MessageBuffer near = one->allocate(message_bytes, MemoryKind::plain);
-  OneSided<ReadAccess, Receive::blocking> ends(one, other);
-  ends.near.aim_at(ends.far.expose(far.span()));
   for (const int at_once : {16, 17, 33, 64}) {
+    OneSided<ReadAccess, Receive::blocking> ends(one, other);  // no event is left of a wait before
+    ends.near.aim_at(ends.far.expose(far.span()));
     std::uint64_t last = 0;
     for (int i = 0; i < at_once; ++i) last = ends.near.operate(near.span());
     ends.near.wait_for(last);

@@ -225,6 +225,7 @@ def test_a_congestor_is_a_flood_of_one_or_more_sizes():
         ({"parameters": {"flows": []}}, "parameters.flows: found an empty list"),
         ({"parameters": {"door": 1}}, "parameters.door: found 1, needed the name of a way into the layer"),
         ({"parameters": {"memory": ""}}, "parameters.memory: found '', needed the name of a kind of memory"),
+        ({"parameters": {"memory": "hug"}}, "found 'hug', needed one of plain, huge; did you mean 'huge'"),
         ({"parameters": {"door": []}}, r"parameters.door: found \(\), needed the name"),
         (
             {"pattern": "pairs", "parameters": {"schedule": "rond"}},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -288,3 +289,46 @@ def test_this_host_tells_the_build_of_a_program(tmp_path: Path):
     assert read_node([str(program)]).builds == {
         str(program): "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     }
+
+
+def port(device: str = "mlx5_0", **others: Any) -> dict[str, Any]:
+    told = {"device": device, "port": 1, "state": "ACTIVE", "physical_state": "LinkUp", "link_layer": "Ethernet"}
+    told |= {"rate_bit_s": 1e11, "gids": 4, "netdev": "eth0", "firmware": None, "kind": None, "numa_node": None}
+    return told | {"is_allowed": True} | others
+
+
+OVER_RDMA = {**SLOW, "layers": ["tcp", "rdma"]}
+
+
+@pytest.mark.parametrize(
+    ("rdma", "fabric", "said"),
+    [
+        ([], {}, "found no RDMA device: /sys/class/infiniband is empty; needed: an RDMA port beside eth0"),
+        ([], {"rdma": {"device": "mlx5_0"}}, "needed: RDMA device mlx5_0"),
+        ([port()], {"rdma": {"device": "mlx5_7"}}, "found RDMA ports mlx5_0/1 (eth0); needed: RDMA device mlx5_7"),
+        ([port()], {"rdma": {"port": 2}}, "needed: an RDMA port beside eth0 with port 2"),
+        ([port(netdev="eth1")], {}, "found RDMA ports mlx5_0/1 (eth1); needed: an RDMA port beside eth0"),
+        ([port(state="DOWN")], {}, "found mlx5_0/1 is DOWN; needed: a port that is ACTIVE"),
+        ([port(is_allowed=False)], {}, "found mlx5_0, which this user may not open"),
+    ],
+)
+def test_a_fabric_that_is_measured_by_rdma_needs_its_port(
+    rdma: list[dict[str, Any]], fabric: dict[str, Any], said: str
+):
+    nodes = {"a": facts(1, rdma=[port()]), "b": facts(2, rdma=rdma)}
+    needed = replace(NEEDED, by_rdma=frozenset({"slow"}))
+    usual = {**OVER_RDMA, **fabric}
+    result = found(usual, nodes=nodes, needed=needed)
+    assert isinstance(result.refusal(), UsageError)
+    assert any(said in line for line in told(result.findings)), told(result.findings)
+    assert not found(usual, nodes=nodes).findings, "nothing is measured by RDMA"
+
+
+@pytest.mark.parametrize(
+    "rdma",
+    [[port()], [port("siw0", netdev=None)], [port("other", netdev="eth1"), port()]],
+    ids=["beside it", "beside no interface that is told", "of several"],
+)
+def test_a_port_beside_the_interface_or_one_that_may_be_there_passes(rdma: list[dict[str, Any]]):
+    nodes = {"a": facts(1, rdma=rdma), "b": facts(2, rdma=rdma)}
+    assert not found(OVER_RDMA, nodes=nodes, needed=replace(NEEDED, by_rdma=frozenset({"slow"}))).findings

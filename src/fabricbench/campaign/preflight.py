@@ -30,6 +30,7 @@ from fabricbench.launch.launcher import Launcher
 from fabricbench.launch.mpi import check_fits, programs_of, starter_of
 from fabricbench.launch.slurm import STEP_ADVICE
 from fabricbench.launch.ssh import SSH_FAILED, advice_on
+from fabricbench.model import Layer
 from fabricbench.native import build_info, builds_of, built_for_levels, native_file
 from fabricbench.settings.agent import Told
 from fabricbench.settings.session import examine_nodes
@@ -175,7 +176,20 @@ def _needed(plan: RunPlan | None, testbed: Testbed) -> Needed:
         builds=builds_of(programs),
         architecture=os.uname().machine,
         higher_levels=frozenset(higher_levels),
+        by_rdma=_by_rdma(plan, testbed),
     )
+
+
+def _by_rdma(plan: RunPlan | None, testbed: Testbed) -> frozenset[str]:
+    """Return the fabrics that layer rdma is measured over; without a plan those that have it."""
+    if plan is None:
+        return frozenset(fabric.name for fabric in testbed.fabrics if Layer.RDMA in fabric.layers)
+    over = {
+        number
+        for number, cell in enumerate(plan.cells)
+        if Layer.RDMA in (cell.layer, cell.congestor and cell.congestor.layer)
+    }
+    return frozenset(launch.fabric for launch in plan.launches if not over.isdisjoint(launch.cells))
 
 
 def _native_names(plan: RunPlan | None, testbed: Testbed) -> dict[Mpi | None, list[str]]:

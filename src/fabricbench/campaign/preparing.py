@@ -52,10 +52,14 @@ def prepare_in(
     noise_from: Path | None = None,
 ) -> Prepared:
     """Return the plan of a campaign in a venue; UsageError says which of the options cannot be."""
+    from fabricbench.campaign.asked_doors import refuse_unknown_doors  # noqa: PLC0415
     from fabricbench.campaign.plan import plan_run  # noqa: PLC0415
     from fabricbench.campaign.venue import in_conditions  # noqa: PLC0415
+    from fabricbench.native import doors  # noqa: PLC0415
 
     wanted = _find_campaign(campaign)
+    if any("door" in each.parameters or each.congestor for each in wanted.experiments):
+        refuse_unknown_doors(wanted, doors())
     venue = in_conditions(venue, wanted.conditions)
     testbed = venue.testbed()
     noise = _noise(noise_from, testbed)

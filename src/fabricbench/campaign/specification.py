@@ -44,7 +44,10 @@ Sweep = Mapping[str, Value | tuple[Value, ...]]
 
 
 OF_ANY_PATTERN = {"door": "a way into the layer", "memory": "a kind of memory that messages lie in"}
-"""Parameters that every pattern has, and what they name; the measurer knows which there are, and refuses others."""
+"""Parameters that every pattern has, and what they name; the measurer knows which doors there are."""
+
+MEMORY_KINDS = ("plain", "huge")
+"""Those that are built; the measurer knows `cuda` and `rocm` by name."""
 
 
 def check_parameters(pattern: Pattern, parameters: Sweep, layers: Iterable[Layer] = ()) -> None:
@@ -69,6 +72,14 @@ def _check_names(parameter: str, values: Value | tuple[Value, ...]) -> None:
     if values == () or not all(isinstance(value, str) and value for value in as_list(values)):
         what = OF_ANY_PATTERN[parameter]
         raise ValueError(f"parameters.{parameter}: found {values!r}, needed the name of {what}, or several")
+    if parameter != "memory":
+        return
+    for value in as_list(values):
+        if value not in MEMORY_KINDS:
+            raise ValueError(
+                f"parameters.memory: found {value!r}, needed one of {', '.join(MEMORY_KINDS)}"
+                f"{did_you_mean(str(value), list(MEMORY_KINDS))}"
+            )
 
 
 def _check_value(name: str, parameter: Parameter, value: Value) -> None:

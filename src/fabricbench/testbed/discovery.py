@@ -268,7 +268,7 @@ def _why_not_offered(members: Sequence[Member], hosts: int) -> str:
 
 
 def _described(members: Sequence[Member], facts: Mapping[str, NodeFacts]) -> Network:
-    ports = {(one.node, port.name): port for one in members for port in _ports(one.interface, facts[one.node])}
+    ports = {(one.node, port.name): port for one in members for port in facts[one.node].rdma_below(one.interface)}
     rates = {one.node: speed_bit_s(one.interface, facts[one.node]) for one in members}
     told = Counter(rate for rate in rates.values() if rate is not None)
     attached = {one.node for one in members}
@@ -283,17 +283,10 @@ def _described(members: Sequence[Member], facts: Mapping[str, NodeFacts]) -> Net
     return replace(network, remarks=tuple(_remarks(network, rates, facts)))
 
 
-def _ports(interface: NodeInterface, host: NodeFacts) -> list[RdmaPort]:
-    """Return the RDMA ports that lie below an interface, or below what that is made of."""
-    names = {interface.name, *([interface.below] if interface.below else [])}
-    names |= {one.name for one in host.interfaces if one.master and one.master in names}
-    return [port for port in host.rdma if port.netdev in names]
-
-
 def speed_bit_s(interface: NodeInterface, host: NodeFacts) -> float | None:
     """Return what an interface runs at: over InfiniBand the port's rate, which IPoIB does not know."""
     if interface.link == INFINIBAND:
-        rates = [port.rate_bit_s for port in _ports(interface, host) if port.rate_bit_s is not None]
+        rates = [port.rate_bit_s for port in host.rdma_below(interface) if port.rate_bit_s is not None]
         if rates:
             return max(rates)
     return interface.speed_bit_s
@@ -383,7 +376,7 @@ def _idle_rdma(facts: Mapping[str, NodeFacts], networks: Iterable[Network]) -> t
         (one.node, port.name)
         for network in networks
         for one in network.members
-        for port in _ports(one.interface, facts[one.node])
+        for port in facts[one.node].rdma_below(one.interface)
     }
     found: dict[str, list[str]] = {}
     for node, host in facts.items():

@@ -103,6 +103,12 @@ class NodeFacts(Model):
     clock_source: str | None = None
     unix_ns: int | None = None
 
+    def rdma_below(self, interface: NodeInterface) -> list[RdmaPort]:
+        """Return the RDMA ports that lie below an interface, or below what that is made of."""
+        names = {interface.name, *([interface.below] if interface.below else [])}
+        names |= {one.name for one in self.interfaces if one.master and one.master in names}
+        return [port for port in self.rdma if port.netdev in names]
+
 
 def read_node(programs: Iterable[str], root: Path = Path("/")) -> NodeFacts:
     """Return the facts of this host; the programs are given by their paths."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Interface
 from itertools import combinations
 
-from fabricbench.model import Layer
+from fabricbench.model import Layer, RdmaEnd
 from fabricbench.native import BUILD_DIGITS
 from fabricbench.testbed.advice import BUSY_SHARE
 from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
@@ -36,7 +36,8 @@ class Needed:
     """What must be on each node: the version of fabricbench, programs by path with what each prints as its version, the MPI.
 
     `builds` are the SHA-256 of programs by path, as they are here, on processors of `architecture`. Those of `higher_levels` are
-    for processors that a node need not have: there the same file is enough, whether it runs or not.
+    for processors that a node need not have: there the same file is enough, whether it runs or not. Over the fabrics `by_rdma`
+    layer rdma is measured.
     """
 
     version: str
@@ -45,6 +46,7 @@ class Needed:
     builds: Mapping[str, str] = field(default_factory=dict)
     architecture: str = ""
     higher_levels: frozenset[str] = frozenset()
+    by_rdma: frozenset[str] = frozenset()
 
 
 def judge(
@@ -70,6 +72,9 @@ def judge(
         of_node, wrong = attachments_of(testbed, node, answer)
         attached += of_node
         findings += wrong
+        for one in of_node:
+            if one.fabric.name in needed.by_rdma:
+                findings += _rdma(one, answer)
     findings += attached_alike(testbed, answers, attached)
     return Preflight(
         testbed=testbed.name,
@@ -243,6 +248,47 @@ def _of_one(node: Node, fabric: Fabric, offered: list[NodeInterface], found: Att
     else:
         yield from _state(where, found.interface)
         yield from _address(where, node, fabric, found)
+
+
+WITHOUT_RDMA = "or take rdma out of the fabric's `layers`"
+
+
+def _rdma(one: Attached, facts: NodeFacts) -> Iterator[Finding]:
+    """Yield what keeps layer rdma from the port that the measurer would take: the one that is named, else that of the interface."""
+    where = {"node": one.node, "fabric": one.fabric.name, "subject": "rdma"}
+    end = one.fabric.rdma or RdmaEnd()
+    by_name = [port for port in facts.rdma if end.device is None or port.device == end.device]
+    ports = [port for port in by_name if end.port is None or port.port == end.port]
+    beside = ports if end.device is not None else [port for port in ports if port in facts.rdma_below(one.interface)]
+    there = ", ".join(f"{port.name} ({port.netdev or 'beside no interface that is told'})" for port in facts.rdma)
+    wanted = f"RDMA device {end.device}" if end.device else f"an RDMA port beside {one.interface.name}"
+    wanted += "" if end.port is None else f" with port {end.port}"
+    if not facts.rdma:
+        yield Finding(
+            **where,
+            found="no RDMA device: /sys/class/infiniband is empty",
+            needed=wanted,
+            action=f"load the adapter's driver (`rdma link` shows what there is), {WITHOUT_RDMA}",
+        )
+    elif not ports or (not beside and all(port.netdev for port in ports)):
+        yield Finding(
+            **where, found=f"RDMA ports {there}", needed=wanted, action=f"correct `rdma` of the fabric, {WITHOUT_RDMA}"
+        )
+    for port in beside[:1]:
+        if port.state != "ACTIVE":
+            yield Finding(
+                **where,
+                found=f"{port.name} is {port.state or 'in no state that is told'}",
+                needed="a port that is ACTIVE",
+                action="check the cable, the switch's port and, on InfiniBand, the subnet manager",
+            )
+        elif port.is_allowed is False:
+            yield Finding(
+                **where,
+                found=f"{port.device}, which this user may not open",
+                needed="leave to read and write /dev/infiniband/uverbs*",
+                action="chmod 666 by a udev rule, as rdma-core does, or add the user to the group `rdma`",
+            )
 
 
 def _state(where: Mapping[str, str], interface: NodeInterface) -> Iterator[Finding]:

@@ -129,14 +129,28 @@ std::uint64_t sum_of_others(const int* sizes, MPI_Comm communicator) {
   return sum;
 }
 
+/// The window that was asked for last and this rank in it: a group may take memory, and each page is an access.
+struct OwnRank {
+  MPI_Win window = MPI_WIN_NULL;
+  int rank = 0;
+};
+OwnRank own_rank;
+
+int own_rank_in(MPI_Win window) {
+  if (own_rank.window != window) {
+    MPI_Group group = MPI_GROUP_NULL;
+    PMPI_Win_get_group(window, &group);
+    PMPI_Group_rank(group, &own_rank.rank);
+    PMPI_Group_free(&group);
+    own_rank.window = window;
+  }
+  return own_rank.rank;
+}
+
 /// One access of another rank's window.
 auto access(int count, MPI_Datatype type, int to, MPI_Win window) {
   return [=](Tally tally) {
-    MPI_Group group = MPI_GROUP_NULL;
-    int self = 0;
-    PMPI_Win_get_group(window, &group);
-    PMPI_Group_rank(group, &self);
-    PMPI_Group_free(&group);
+    const int self = own_rank_in(window);
     if (to != MPI_PROC_NULL && to != self) tally.messages(1, bytes_of(count, type));
   };
 }
@@ -385,6 +399,10 @@ int MPI_Fetch_and_op(const void* out, void* in, MPI_Datatype type, int to, MPI_A
 }
 int MPI_Win_flush(int to, MPI_Win window) {
   return counted(call("MPI_Win_flush"), nothing, [&] { return PMPI_Win_flush(to, window); });
+}
+int MPI_Win_free(MPI_Win* window) {
+  own_rank = {};  // another window may get its handle
+  return PMPI_Win_free(window);
 }
 int MPI_Win_flush_all(MPI_Win window) {
   return counted(call("MPI_Win_flush_all"), nothing, [&] { return PMPI_Win_flush_all(window); });

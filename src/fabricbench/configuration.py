@@ -35,7 +35,12 @@ def read_table(path: Path) -> dict[str, Any]:
         raise UsageError(f"{path} cannot be read: {error.strerror}", hint="give a TOML file") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is not text: byte {error.start} is not UTF-8", hint="give a TOML file") from error
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError:
+        raise UsageError(
+            f"{path} cannot be read: its lists or tables are nested too deep",
+            hint="take brackets out; nothing that is read here nests so deep",
+        ) from None
+    except ValueError as error:  # TOMLDecodeError, or Python's own, of a number with thousands of digits
         raise UsageError(
             f"{path} is not valid TOML: {error}", hint='write `key = value`, text in quotes: name = "rack-7"'
         ) from error

@@ -80,6 +80,13 @@ def first_problem(error: ValidationError) -> str:
     return f"{key_path(detail['loc'])}: {message}" if detail["loc"] else message
 
 
+def text_or_number(value: Any) -> Any:
+    """Check what may be either before a union of types does, which would tell a problem for each of them."""
+    if not isinstance(value, str | int | float):
+        raise ValueError(f"found {shown(value)}, needed text in quotes or a number")  # noqa: TRY004 - pydantic's
+    return value
+
+
 def did_you_mean(word: str, known: list[str]) -> str:
     """Return `; did you mean 'x'?` for the known word that is nearest, else an empty text."""
     near = get_close_matches(word, known, n=1, cutoff=0.6)
@@ -110,7 +117,7 @@ def _problem(detail: ErrorDetails, model: type[BaseModel]) -> str:
         case "value_error":
             text = detail["msg"].removeprefix("Value error, ")
             return f"{key}: {text}" if key else text
-    return f"{key or 'the file'}: found {_shown(found)}, needed {_needed(detail)}"
+    return f"{key or 'the file'}: found {shown(found)}, needed {_needed(detail)}"
 
 
 _LIST, _TABLE, _WHOLE = "a list: [...]", "a table: { key = value }", "a whole number"
@@ -135,20 +142,34 @@ def _needed(detail: ErrorDetails) -> str:
         return f"a list: write [[{key}]], not [{key}]"
     if kind == "string_pattern_mismatch" and key == "name":
         return "small letters, digits, '.', '_' and '-'"
-    message = detail["msg"].removeprefix("Input should be ").removeprefix("a valid ")
+    if kind == "string_pattern_mismatch" and key == _OF_THE_KEY:
+        return f"a key that matches {detail['ctx']['pattern']}"
+    message = (
+        detail["msg"].removeprefix("Input should be ").removeprefix("a valid ").removeprefix("String should have ")
+    )
     return _IN_TOML.get(kind, f"{message[0].lower()}{message[1:]}")
+
+
+_OF_THE_KEY = "[key]"
+"""What pydantic puts behind a key of a table that is itself the problem."""
 
 
 def key_path(location: tuple[int | str, ...]) -> str:
     """Write a location as people name keys: `fabric[2].wire.line_rate`, counting tables from 1."""
     text = ""
     for part in location:
-        text += f"[{part + 1}]" if isinstance(part, int) else f".{part}"
+        if part != _OF_THE_KEY:
+            text += f"[{part + 1}]" if isinstance(part, int) else f".{part}"
     return text.removeprefix(".")
 
 
-def _shown(found: object) -> str:
-    text = repr(list(found) if isinstance(found, tuple) else found)  # as TOML writes it
+def shown(found: object) -> str:
+    """Return what was found as people are shown it: as TOML writes it, and not all of a long one."""
+    return shortened(repr(list(found) if isinstance(found, tuple) else found))
+
+
+def shortened(text: str) -> str:
+    """Return the beginning of a long text."""
     return text if len(text) <= 60 else text[:57] + "..."
 
 

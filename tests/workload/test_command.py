@@ -112,8 +112,20 @@ def test_input_files_are_written_into_the_directory_of_the_launch(tmp_path: Path
         ({"work": "time-boxed"}, "work: found 'time-boxed', needed one of constant, timed"),
         ({"transport": "pmv"}, "transport: found 'pmv', needed one of mpi, gloo, sockets, pvm"),
         ({"build": ["cc"]}, 'build: is for transport = "pvm" and a command that begins with {directory}/'),
-        ({"scaling": "weak"}, "scaling"),
-        ({"scaling": {"n": "ranks +"}}, "'ranks \\+' is no rule; write one such as"),
+        (
+            {"scaling": "weak"},
+            r"c.toml: workload\[1\].scaling: found 'weak', needed \"strong\", or for weak scaling a rule .*scaling = { n = ",
+        ),
+        ({"scaling": {"n": "ranks +"}}, r"c.toml: workload\[1\].scaling.n: 'ranks \+' is no rule; write one such as"),
+        (
+            {"scaling": {"n": "open('" + "x" * 150 + "')"}},
+            r"scaling.n: .open\(.x{50}\.\.\.: open\(.x{51}\.\.\. is no number",
+        ),
+        ({"scaling": {"n-1": "ranks"}}, r"workload\[1\].scaling.n-1: found 'n-1', needed a key that matches"),
+        (
+            {"parameters": {"n": [[1, 2]]}},
+            r"c.toml: workload\[1\].parameters.n\[1\]: found \[1, 2\], needed text in quotes or a number$",
+        ),
         ({"scaling": {"n": "open('x')"}}, r"open\('x'\) is no number, name"),
         ({"scaling": {"n": "rank * 2"}}, "needs a number rank; did you mean 'ranks'"),
         ({"scaling": {"n": "2 * ranks"}}, r"scaling: n changes nothing: write \{n\}"),

@@ -24,7 +24,7 @@ from fabricbench.quantity import SECONDS_OF, parse_seconds
 from fabricbench.record.workload_cells import Figure
 from fabricbench.testbed.model import WITHOUT_NUL
 from fabricbench.workload import counted
-from fabricbench.workload.scaling import Rule
+from fabricbench.workload.scaling import STRONG, Scaling
 from fabricbench.workload.transports import Transport
 
 MOST_INPUT_BYTES = 256 * 1024
@@ -63,7 +63,6 @@ SELECT: Mapping[str, Callable[[Sequence[float]], float]] = MappingProxyType(
 NO_VALUES: Mapping[str, str | int | float] = MappingProxyType({})
 
 Text = Annotated[str, Field(pattern=WITHOUT_NUL)]
-ParameterName = Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=60)]
 FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]*$", max_length=100)]
 """Of the launch's directory, and nowhere else."""
@@ -91,7 +90,7 @@ def filled(text: str, values: Mapping[str, str | int | float]) -> str:
 
 def as_tuple(value: Any) -> Any:
     """Return one value as a tuple of one, as people leave the brackets out."""
-    return (value,) if isinstance(value, str | int | float) else value
+    return value if isinstance(value, list | tuple) else (value,)
 
 
 def _regex(groups: int) -> AfterValidator:
@@ -188,7 +187,7 @@ class Application(Model):
     expect_seconds: Annotated[float, BeforeValidator(parse_seconds)] = Field(default=60.0, gt=0, le=1e6)
     environment: dict[Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")], Text] = {}
     files: dict[FileName, Text] = {}
-    scaling: Literal["strong"] | dict[ParameterName, Rule] = "strong"
+    scaling: Scaling = STRONG
     """Weak: what placeholders are worth on so many ranks and nodes; a parameter of that name is what the rule begins with."""
     work: Literal["constant", "timed"] = "constant"
     figure: tuple[FigureTable, ...] = Field(min_length=1)

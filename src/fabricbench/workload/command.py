@@ -57,7 +57,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, ValidationInfo, model_validator
 
-from fabricbench.configuration import did_you_mean, read_table
+from fabricbench.configuration import did_you_mean, read_table, shown, text_or_number
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.native import native_file
 from fabricbench.record.workload_cells import Figure
@@ -77,9 +77,9 @@ from fabricbench.workload.adapter import (
     named,
     seated,
 )
-from fabricbench.workload.application import PLACEHOLDER, Application, ParameterName, as_tuple, filled, shipped
+from fabricbench.workload.application import PLACEHOLDER, Application, as_tuple, filled, shipped
 from fabricbench.workload.application_output import Reading
-from fabricbench.workload.scaling import names_of, value_of
+from fabricbench.workload.scaling import ParameterName, names_of, value_of
 
 ADMITS: Mapping[str, Callable[[int], bool]] = MappingProxyType(
     {
@@ -94,6 +94,7 @@ ADMITS: Mapping[str, Callable[[int], bool]] = MappingProxyType(
 BUILT_IN = ("ranks", "nodes", "rows", "columns", "directory", "interface", "input")
 
 Value = str | int | float
+ReadValue = Annotated[Value, BeforeValidator(text_or_number)]
 
 
 def grid(ranks: int) -> tuple[int, int]:
@@ -246,7 +247,7 @@ class CommandTable(WorkloadTable, Application):
     application: str | None = None
     """The file that has the rest; None once it is read."""
     ranks: Ranks = "all"
-    parameters: dict[ParameterName, Annotated[tuple[Value, ...], BeforeValidator(as_tuple)]] = {}
+    parameters: dict[ParameterName, Annotated[tuple[ReadValue, ...], BeforeValidator(as_tuple)]] = {}
 
     @model_validator(mode="before")
     @classmethod
@@ -325,7 +326,8 @@ class CommandTable(WorkloadTable, Application):
             unknown = next((one for one in names_of(rule) if one not in known), None)
             if unknown is not None:
                 raise ValueError(
-                    f"scaling: {rule!r} needs a number {unknown}{did_you_mean(unknown, known)}; there are {', '.join(known)}"
+                    f"scaling.{name}: {shown(rule)} needs a number {unknown}{did_you_mean(unknown, known)}; "
+                    f"there are {', '.join(known)}"
                 )
         return self
 

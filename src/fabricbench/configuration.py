@@ -61,8 +61,8 @@ def validated(
 
 def usage_error(error: ValidationError, model: type[BaseModel], source: str) -> UsageError:
     """Return the UsageError for what pydantic found in data that came from `source`."""
-    details = error.errors(include_url=False)
-    problems = [_problem(detail, model) for detail in details if not _follows(detail, details)]
+    details = mistakes(error)
+    problems = [problem_of(detail, model) for detail in details]
     shown = problems[:MOST_PROBLEMS]
     if len(problems) > MOST_PROBLEMS:
         shown.append(f"and {len(problems) - MOST_PROBLEMS} more")
@@ -93,6 +93,12 @@ def did_you_mean(word: str, known: list[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
+def mistakes(error: ValidationError) -> list[ErrorDetails]:
+    """Return what pydantic found but for what only follows from other mistakes."""
+    details = error.errors(include_url=False)
+    return [detail for detail in details if not _follows(detail, details)]
+
+
 def _follows(detail: ErrorDetails, details: Sequence[ErrorDetails]) -> bool:
     """Whether this is no mistake of its own: pydantic calls a list too short where all its entries are wrong."""
     place = detail["loc"]
@@ -101,7 +107,8 @@ def _follows(detail: ErrorDetails, details: Sequence[ErrorDetails]) -> bool:
     )
 
 
-def _problem(detail: ErrorDetails, model: type[BaseModel]) -> str:
+def problem_of(detail: ErrorDetails, model: type[BaseModel]) -> str:
+    """Return one problem that pydantic found in words, with its key."""
     location, found = detail["loc"], detail["input"]
     key = key_path(location)
     match detail["type"]:

@@ -198,8 +198,52 @@ def test_an_application_file_lies_beside_the_campaign_and_what_stands_there_come
     assert (one.name, one.parameters, one.ranks) == ("shared", {"n": (3, 4), "m": (2,)}, (2,))
     assert Campaign.model_validate_json(found.model_dump_json(by_alias=True)) == found
     (tmp_path / "app.toml").write_text('name = "shared"\ncomand = ["x"]\n')
-    with pytest.raises(UsageError, match="unknown key 'comand'; did you mean 'command'"):
+    with pytest.raises(UsageError, match=r"app.toml: comand: unknown key; did you mean 'command'"):
         read_campaign(tmp_path / "campaign.toml")
+
+
+SHARED = {
+    "name": "shared",
+    "parameters": {"n": 1},
+    "command": ["echo", "{n}"],
+    "figure": [{**TIME, "regex": r"(x)"}],
+    "success": {"found": "x"},
+}
+
+
+@pytest.mark.parametrize(
+    ("file", "beside", "said"),
+    [
+        ({"figure": [{**TIME, "regex": "(a"}]}, {}, r"application: app.toml: figure\[1\].regex: '\(a' is no regular"),
+        ({"figure": [{**TIME, "unit": "MB"}]}, {}, r"application: app.toml: figure: 'time' is the primary one"),
+        ({"name": "A B"}, {}, "application: app.toml: name: found 'A B', needed small letters"),
+        ({"parameters": {"n": 1, "m": 2}}, {}, "application: app.toml: parameters: m changes nothing"),
+        ({"figure": [{**TIME, "regex": "(a"}]}, {"figure": [{**TIME, "better": 1}]}, r"figure\[1\].better: found 1"),
+        ({}, {"expect_seconds": "5x"}, "expect_seconds: '5x' is not a time"),
+        ({}, {"parameters": {"m": 2}}, "parameters: m changes nothing"),
+    ],
+)
+def test_what_is_wrong_in_an_application_file_is_told_with_its_name_and_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: dict[str, Any], beside: dict[str, Any], said: str
+):
+    monkeypatch.chdir(tmp_path)
+    Path("app.toml").write_text("\n".join(f"{key} = {in_toml(value)}" for key, value in {**SHARED, **file}.items()))
+    with pytest.raises(UsageError, match=rf"^c.toml: workload\[1\](\.|: ){said}"):
+        campaign({"kind": "command", "application": "app.toml", **beside})
+
+
+def test_all_that_is_wrong_in_a_campaign_and_its_application_file_is_told_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    wrong = {**SHARED, "figure": [{**TIME, "regex": "(a"}]}
+    Path("app.toml").write_text("\n".join(f"{key} = {in_toml(value)}" for key, value in wrong.items()))
+    with pytest.raises(UsageError) as found:
+        campaign({"kind": "command", "application": "app.toml", "admits": "some"})
+    assert [line.split(": ")[:3] for line in found.value.message.splitlines()[1:]] == [
+        ["  workload[1].admits", "found 'some', needed one of any number, even numbers, powers of two, squares"],
+        ["  workload[1].application", "app.toml", "figure[1].regex"],
+    ]
 
 
 def test_a_time_is_kept_in_seconds_and_a_rate_in_its_own_unit(tmp_path: Path):
@@ -281,6 +325,14 @@ def test_a_number_to_be_verified_that_took_no_part_in_its_match_does_not_hold(tm
     one = start(verify=[{"name": "energy", "regex": r"^E=(?:(\d+)|none)$"}])
     found = parsed(tmp_path, one, "time 1\nE=none\n")
     assert [check.holds for check in found.checks] == [True, False]
+
+
+def in_toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {in_toml(each)}" for key, each in value.items()) + " }"
+    if isinstance(value, list):
+        return f"[{', '.join(map(in_toml, value))}]"
+    return json.dumps(value)
 
 
 class Careless(CommandStart):

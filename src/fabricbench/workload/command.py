@@ -55,9 +55,10 @@ from shlex import join, quote
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, ValidationInfo, model_validator
+from pydantic import BeforeValidator, ModelWrapValidatorHandler, ValidationError, ValidationInfo, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from fabricbench.configuration import did_you_mean, read_table, shown, text_or_number
+from fabricbench.configuration import did_you_mean, mistakes, problem_of, read_table, shown, text_or_number
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.native import native_file
 from fabricbench.record.workload_cells import Figure
@@ -95,6 +96,10 @@ BUILT_IN = ("ranks", "nodes", "rows", "columns", "directory", "interface", "inpu
 
 Value = str | int | float
 ReadValue = Annotated[Value, BeforeValidator(text_or_number)]
+
+
+MERGED = ("parameters", "environment")
+"""Tables of which a campaign may say a part, and an application file the rest."""
 
 
 def grid(ranks: int) -> tuple[int, int]:
@@ -249,29 +254,6 @@ class CommandTable(WorkloadTable, Application):
     ranks: Ranks = "all"
     parameters: dict[ParameterName, Annotated[tuple[ReadValue, ...], BeforeValidator(as_tuple)]] = {}
 
-    @model_validator(mode="before")
-    @classmethod
-    def _with_the_file(cls, data: Any, info: ValidationInfo) -> Any:
-        if not isinstance(data, Mapping) or data.get("application") is None:
-            return data
-        given = {name: value for name, value in data.items() if name != "application"}
-        merging = ("parameters", "environment")
-        path = _beside_the_campaign(data["application"], info)
-        try:
-            file = read_table(path)
-        except UsageError as error:
-            raise ValueError(f"application: {error.message}") from None
-        unknown = [name for name in file if name not in (*Application.model_fields, "parameters", "ranks")]
-        if unknown:
-            guess = did_you_mean(unknown[0], [*Application.model_fields, "parameters", "ranks"])
-            raise ValueError(f"application: {path} has an unknown key {unknown[0]!r}{guess}")
-        for source, where in ((file, f" in {path}"), (given, "")):
-            wrong = [name for name in merging if not isinstance(source.get(name, {}), Mapping)]
-            if wrong:
-                raise ValueError(f"{wrong[0]}: found {source[wrong[0]]!r}{where}, needed a table: {{ key = value }}")
-        merged = {name: {**file.get(name, {}), **given.get(name, {})} for name in merging}
-        return {**file, **given, **merged}
-
     @model_validator(mode="after")
     def _units_say_what_is_meant(self) -> CommandTable:
         misleading = self.misleading()
@@ -359,6 +341,34 @@ class CommandTable(WorkloadTable, Application):
                 raise ValueError(f"parameters: {name} is {list(values)}, needed at least one value, each once")
         return self
 
+    # The last validator encloses those above, so that what they find can be told of the file as well.
+    @model_validator(mode="wrap")
+    @classmethod
+    def _with_the_file(
+        cls, data: Any, handler: ModelWrapValidatorHandler[CommandTable], info: ValidationInfo
+    ) -> CommandTable:
+        if not isinstance(data, Mapping) or data.get("application") is None:
+            return handler(data)
+        given = {name: value for name, value in data.items() if name != "application"}
+        path = _beside_the_campaign(data["application"], info)
+        try:
+            file = read_table(path)
+        except UsageError as error:
+            raise ValueError(f"application: {error.message}") from None
+        unknown = [name for name in file if name not in (*Application.model_fields, "parameters", "ranks")]
+        if unknown:
+            guess = did_you_mean(unknown[0], [*Application.model_fields, "parameters", "ranks"])
+            raise ValueError(f"application: {path}: {unknown[0]}: unknown key{guess}")
+        for source, where in ((file, f" in {path}"), (given, "")):
+            wrong = [name for name in MERGED if not isinstance(source.get(name, {}), Mapping)]
+            if wrong:
+                raise ValueError(f"{wrong[0]}: found {source[wrong[0]]!r}{where}, needed a table: {{ key = value }}")
+        merged = {name: {**file.get(name, {}), **given.get(name, {})} for name in MERGED}
+        try:
+            return handler({**file, **given, **merged})
+        except ValidationError as error:
+            raise _told_of_the_file(error, path, given) from None
+
     @property
     def names(self) -> tuple[str, ...]:
         """The application's."""
@@ -403,6 +413,34 @@ def _beside_the_campaign(name: Any, info: ValidationInfo) -> Path:
     folder = (info.context or {}).get("folder")
     beside = Path(folder) / Path(name).expanduser() if folder is not None else Path(name).expanduser()
     return beside if beside.exists() else Path(name).expanduser()
+
+
+def _told_of_the_file(error: ValidationError, path: Path, given: Mapping[str, Any]) -> ValidationError:
+    """Return the same problems, those that do not stand in the campaign (`given`) with the file's name and its keys."""
+    told = []
+    for detail in mistakes(error):
+        kind: str | PydanticCustomError = detail["type"]
+        place: tuple[int | str, ...] = detail["loc"]
+        if not _stands_in(given, place or _place_said(detail["msg"])):
+            text = f"{path}: {problem_of(detail, CommandTable)}"
+            kind, place = PydanticCustomError("value_error", "{text}", {"text": text}), ("application",)
+        told.append(InitErrorDetails(type=kind, loc=place, input=detail["input"], ctx=detail.get("ctx", {})))
+    return ValidationError.from_exception_data(CommandTable.__name__, told)
+
+
+def _place_said(message: str) -> tuple[str, ...]:
+    """Return the keys that a message begins with: `parameters: n changes nothing`, `scaling.n: ...`."""
+    found = re.match(r"(\w+)(?:\.|: )(\w*)", message.removeprefix("Value error, "))
+    return found.groups() if found else ()
+
+
+def _stands_in(given: Mapping[str, Any], place: tuple[int | str, ...]) -> bool:
+    if not place:
+        return False
+    table = given.get(str(place[0]))
+    return (
+        place[1] in table if place[0] in MERGED and isinstance(table, Mapping) and len(place) > 1 else place[0] in given
+    )
 
 
 COMMAND = Kind(

@@ -56,13 +56,13 @@ def validated(
     try:
         return model.model_validate(data, context=context)
     except ValidationError as error:
-        raise usage_error(error, model, source) from error
+        raise usage_error(error, model, source, data) from error
 
 
-def usage_error(error: ValidationError, model: type[BaseModel], source: str) -> UsageError:
-    """Return the UsageError for what pydantic found in data that came from `source`."""
+def usage_error(error: ValidationError, model: type[BaseModel], source: str, data: Any = None) -> UsageError:
+    """Return the UsageError for what pydantic found in `data` that came from `source`."""
     details = mistakes(error)
-    problems = [problem_of(detail, model) for detail in details]
+    problems = [problem_of(detail, model, data) for detail in details]
     shown = problems[:MOST_PROBLEMS]
     if len(problems) > MOST_PROBLEMS:
         shown.append(f"and {len(problems) - MOST_PROBLEMS} more")
@@ -107,15 +107,13 @@ def _follows(detail: ErrorDetails, details: Sequence[ErrorDetails]) -> bool:
     )
 
 
-def problem_of(detail: ErrorDetails, model: type[BaseModel]) -> str:
-    """Return one problem that pydantic found in words, with its key."""
+def problem_of(detail: ErrorDetails, model: type[BaseModel], data: Any = None) -> str:
+    """Return one problem that pydantic found in words, with its key; `data` tells which of several models was meant."""
     location, found = detail["loc"], detail["input"]
     key = key_path(location)
     match detail["type"]:
         case "extra_forbidden":
-            known = sorted(_keys(model, location[:-1]))
-            guess = did_you_mean(str(location[-1]), known) or f"; known keys: {', '.join(known)}"
-            return f"{key}: unknown key{guess}"
+            return f"{key}: unknown key{_of_unknown_key(str(location[-1]), model, location[:-1], data)}"
         case "missing":
             return f"{key}: missing, it is required"
         case "enum" | "literal_error":
@@ -185,8 +183,33 @@ def _options(detail: ErrorDetails) -> list[str]:
     return [word.strip(" '") for word in expected.replace(" or ", ",").split(",") if word.strip(" '")]
 
 
-def _keys(model: type[BaseModel], location: tuple[int | str, ...]) -> set[str]:
-    """Return the keys that the models at `location` know."""
+MOST_KINDS = 3
+"""Where more of them have a key, to name them says nothing of what was meant."""
+
+
+def _of_unknown_key(word: str, model: type[BaseModel], location: tuple[int | str, ...], data: Any) -> str:
+    """Return what to say of a key that there is not at `location`: of which kind it is, what was meant, or what there is."""
+    models, kind = _models_at(model, location), _kind_written(data, location)
+    meant = [one for one in models if _kind_of(one) == kind is not None] or models
+    known = sorted({key for one in meant for key in _keys(one)})
+    having = sorted(f'"{_kind_of(one)}"' for one in models if _kind_of(one) is not None and word in _keys(one))
+    if kind is not None and word not in known and 0 < len(having) <= MOST_KINDS:
+        return f' of kind = "{kind}"; it is one of kind = {" or ".join(having)}'
+    return did_you_mean(word, known) or f"; known keys: {', '.join(known)}"
+
+
+def _kind_written(data: Any, location: tuple[int | str, ...]) -> Any:
+    """Return the `kind` that the table at `location` says it is; None where it says nothing, or there is no data to look at."""
+    try:
+        for part in location:
+            data = data[part]
+        return data["kind"]
+    except (KeyError, IndexError, TypeError):
+        return None
+
+
+def _models_at(model: type[BaseModel], location: tuple[int | str, ...]) -> set[type[BaseModel]]:
+    """Return the models that may stand at `location`."""
     models = {model}
     for part in location:
         inside = {
@@ -198,7 +221,17 @@ def _keys(model: type[BaseModel], location: tuple[int | str, ...]) -> set[str]:
         }
         # A part that is no key is an index or the tag of a union, which pydantic puts into the location as well.
         models = inside or models
-    return {field.alias or name for one in models for name, field in one.model_fields.items()}
+    return models
+
+
+def _keys(model: type[BaseModel]) -> set[str]:
+    return {field.alias or name for name, field in model.model_fields.items()}
+
+
+def _kind_of(model: type[BaseModel]) -> Any:
+    """Return which of several models this is, None: it is one alone."""
+    field = model.model_fields.get("kind")
+    return None if field is None or field.is_required() else field.default
 
 
 def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:

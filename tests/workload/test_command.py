@@ -157,6 +157,39 @@ def test_the_same_application_twice_is_refused():
         plan_run(campaign(table(), table()), lab_of(), seed=1)
 
 
+def test_two_programs_of_one_name_are_asked_for_another_name():
+    said = r"number 2 \(command\) is called tiny 4 ranks as number 1 is, and is not the same"
+    with pytest.raises(UsageError, match=said) as found:
+        plan_run(campaign(table(), table(command=["true", "{ranks}"])), lab_of(), seed=1)
+    assert found.value.hint == "give one of the two another `name`"
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        (
+            {"kind": "hpl", "application": "a.toml"},
+            r"application: unknown key of kind = \"hpl\"; it is one of kind = \"command\"$",
+        ),
+        ({"kind": "hpl", "command": ["x"]}, r"it is one of kind = \"command\" or \"farm\"$"),
+        ({"kind": "hpl", "ranx": 4}, "ranx: unknown key; did you mean 'ranks'"),
+        (
+            {"kind": "hpl", "zzz": 4},
+            "zzz: unknown key; known keys: blas, broadcast, depth, grid, kind, memory, n, nb, ranks",
+        ),
+    ],
+)
+def test_a_key_of_another_kind_is_told_as_such_and_none_of_another_kind_is_meant(keys: dict[str, Any], said: str):
+    with pytest.raises(UsageError, match=said):
+        campaign(keys)
+
+
+def test_a_misspelt_parameter_of_an_application_is_answered_with_the_one_that_it_has():
+    asked = {"kind": "command", "application": "lammps-lj", "parameters": {"scal": 3}}
+    with pytest.raises(UsageError, match="scal changes nothing; did you mean 'scale'"):
+        campaign(asked)
+
+
 def test_a_table_beside_an_application_file_that_is_none_is_refused(tmp_path: Path):
     (tmp_path / "app.toml").write_text('name = "shared"\ncommand = ["echo"]\n')
     (tmp_path / "wrong.toml").write_text('name = "shared"\ncommand = ["echo"]\nenvironment = 3\n')

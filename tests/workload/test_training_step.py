@@ -163,6 +163,7 @@ def test_without_its_experts_a_model_has_one_feed_forward_part_in_each_layer():
         ({"model": "gpt2"}, "found 'gpt2', needed one of small, resnet-50, "),
         ({"grid": "2x2"}, "found '2x2', needed data x tensor x pipeline such as \"2x2x1\""),
         ({"grid": "2x2x1", "ranks": [4]}, "ranks = [...] says how many there are as well"),
+        ({"grid": "3x2x1", "ranks": [4]}, '"3x2x1" is 6 ranks'),
         ({"grid": "1x1x8"}, "found 8 stages, needed at most 4, the layers of small"),
         ({"model": "resnet-50", "grid": "2x2x1"}, "needed Nx1x1: only the gradients of resnet-50 are known"),
         ({"accelerator": "fast"}, 'needed a rate such as "100 Tflop/s", in Gflop/s, Tflop/s, Pflop/s'),

@@ -334,9 +334,9 @@ class CommandTable(WorkloadTable, Application):
             if name in (*BUILT_IN, "workload", "figure", "unit"):
                 raise ValueError(f"parameters: {name} is a name of fabricbench's own; needed another one")
             if name not in used:
-                raise ValueError(
-                    f"parameters: {name} changes nothing: write {{{name}}} into the command, a file or a variable"
-                )
+                meant = did_you_mean(name, sorted(used.difference(BUILT_IN)))
+                advice = meant or f": write {{{name}}} into the command, a file or a variable"
+                raise ValueError(f"parameters: {name} changes nothing{advice}")
             if not values or len({*map(str, values)}) < len(values):
                 raise ValueError(f"parameters: {name} is {list(values)}, needed at least one value, each once")
         return self

@@ -279,8 +279,10 @@ class TrainingStepTable(WorkloadTable):
     @model_validator(mode="after")
     def _is_told_each_thing_once(self) -> TrainingStepTable:
         if self.grid is not None and self.ranks != "all":
+            dp, tp, pp = self.grid[0]
             raise ValueError(
-                'grid: ranks = [...] says how many there are as well; needed one of them: "2x2x1" is 4 ranks'
+                "grid: ranks = [...] says how many there are as well; needed one of them: "
+                f'"{dp}x{tp}x{pp}" is {dp * tp * pp} ranks'
             )
         if self.layer is not None and self.accelerator != (USUAL_FLOP_S,):
             raise ValueError("layer: accelerator says how long computing takes as well; needed one of them")

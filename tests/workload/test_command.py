@@ -429,6 +429,36 @@ def test_a_number_near_zero_is_verified_by_its_absolute_distance(tmp_path: Path)
     assert "found 2e-09, needed 0 within 0.001, or 1e-09 of any size" in failed.reason
 
 
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        (
+            {"reference": 1.5},
+            r"verify\[1\]: reference: nothing says how near the result must be, .*; write relative = 1e-6",
+        ),
+        (
+            {"reference": 0, "relative": 1e-6},
+            r"verify\[1\]: relative: of the reference 0 any share is 0; write absolute",
+        ),
+    ],
+)
+def test_a_reference_that_nothing_could_meet_but_by_the_last_bit_is_refused(keys: dict[str, Any], said: str):
+    with pytest.raises(UsageError, match=said):
+        campaign(table(verify=[{**VERIFIED, **keys}]))
+    campaign(table(verify=[{**VERIFIED, **keys, "absolute": 0}]))
+
+
+def test_a_whole_number_as_reference_must_be_met_exactly_and_is_told_so(tmp_path: Path):
+    one = start(verify=[{"name": "errors", "regex": r"E=(\S+)", "reference": 0}])
+    assert parsed(tmp_path, one, "time 1\nE=0\n").told.failed is None
+    failed = parsed(tmp_path, one, "time 1\nE=1\n").told.failed
+    assert failed is not None
+    assert "errors: found 1, needed 0 exactly" in failed.reason
+    near = parsed(tmp_path, one.model_copy(), "time 1\nE=1.0000000000000002e-300\n").told.failed
+    assert near is not None
+    assert "found 1.0000000000000002e-300, needed 0 exactly" in near.reason
+
+
 def test_what_must_be_absent_of_a_file_that_is_not_there_is_not_shown_to_be(tmp_path: Path):
     one = start(success={"absent": ["FAILED"], "file": "result.txt"}, verify=[VERIFIED])
     failed = parsed(tmp_path, one, "time 1\n").told.failed

@@ -157,7 +157,8 @@ class SuccessTable(Model):
 class VerifyTable(Model):
     """A number of the result. Without a `reference` it must be the same on every fabric, as it is written.
 
-    With one it must be no further off than `relative` of it or than `absolute`, whichever is more.
+    With one it must be no further off than `relative` of it or than `absolute`, whichever is more; a whole number, of which neither
+    is said, must be met exactly.
     """
 
     name: str = Field(min_length=1)
@@ -166,6 +167,20 @@ class VerifyTable(Model):
     relative: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     absolute: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     file: str = "stdout"
+
+    @model_validator(mode="after")
+    def _says_how_near(self) -> VerifyTable:
+        said = self.model_fields_set & {"relative", "absolute"}
+        if self.reference is not None and not self.reference.is_integer() and not said:
+            raise ValueError(
+                "reference: nothing says how near the result must be, and rounding differs by machine; write relative = 1e-6, "
+                "say, or absolute = 1e-9 (absolute = 0: to the last bit)"
+            )
+        if self.reference == 0 and said == {"relative"}:
+            raise ValueError(
+                "relative: of the reference 0 any share is 0; write absolute = 1e-9, say, or neither where it must be 0 exactly"
+            )
+        return self
 
 
 class Application(Model):

@@ -36,7 +36,7 @@ exit_codes = [0]
 name = "energy"
 regex = 'E = (\S+)'
 reference = -4.62
-relative = 1e-6                        # or absolute = 1e-9; without a reference it must be the same on every fabric
+relative = 1e-6                        # or absolute = 1e-9; a whole number needs neither. Without a reference: the same everywhere
 
 `application = "hpl.toml"` takes all of it from a file beside the campaign, `application = "lammps-lj"` from one that comes with
 fabricbench (`fabricbench list workloads` names them); what stands beside `application` comes before what the

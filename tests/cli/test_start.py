@@ -13,7 +13,9 @@ import pytest
 import typer
 
 from fabricbench import cli
+from fabricbench.campaign.presets import PRESETS
 from fabricbench.cli import app
+from fabricbench.cli.arguments import CampaignArgument
 from fabricbench.errors import exit_codes
 from fabricbench.native import native_file
 from support.processes import FABRICBENCH
@@ -165,3 +167,10 @@ def test_the_exit_codes_are_told_by_the_help_and_by_one_page(fabricbench: Fabric
     assert {int(code): meaning.strip() for code, meaning in rows} == exit_codes()
     help_ = " ".join(fabricbench("--help", COLUMNS="400", NO_COLOR="1").stdout.split())
     assert [meaning for meaning in exit_codes().values() if meaning not in help_] == []
+
+
+def test_every_preset_is_named_by_the_help_and_by_the_page_of_campaigns():
+    page = (Path(__file__).parents[2] / "docs" / "campaigns.md").read_text()
+    told = CampaignArgument.__metadata__[0].help
+    assert told.split(", or ")[0].split(", ") == list(PRESETS)
+    assert [name for name in PRESETS if f"\n| `{name}` | " not in page] == []

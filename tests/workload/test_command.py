@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from fabricbench.workload.counted import AROUND, BEGUN, MPI_LINE, rank_line
 from fabricbench.workload.registry import WORKLOADS
 from support.applications import EXAMPLES, PRINTED, RATE, TIME, campaign, lab_of, parsed, start, starts, table
 from support.fake_launcher import FakeLauncher
+from support.scripts import script
 
 OUTPUTS = Path(__file__).parent / "outputs"
 VERIFIED = {"name": "value", "regex": r"^time (\S+)$"}
@@ -215,6 +217,32 @@ def test_a_program_that_is_not_there_is_said_before_anything_is_started():
     plan = plan_run(campaign(table(command=["nonesuch-program"])), lab_of(), seed=1)
     with pytest.raises(EnvironmentLacks, match="application tiny needs nonesuch-program, which is not on PATH"):
         start_of(plan.launches[0], plan).program(Path("/run"))
+
+
+@pytest.mark.parametrize(
+    ("program", "why", "action"),
+    [
+        ("nonesuch-program", "which is not on PATH", "install it, or write its whole path"),
+        ("{here}/nonesuch", "which is not there", "put it there, or correct the path"),
+        ("{here}", "which is a directory", "name the program in it"),
+        ("{here}/text", "which is there but may not be executed", "chmod +x {here}/text"),
+        ("~/program", "which begins with ~, which no shell replaces here", "write its whole path"),
+    ],
+)
+def test_a_program_that_cannot_be_used_is_told_with_why_where_it_was_looked_for_and_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, why: str, action: str
+):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "text").touch()
+    script(tmp_path / "program", "exit 0")
+    program, action = (text.format(here=tmp_path) for text in (program, action))
+    with pytest.raises(EnvironmentLacks) as found:
+        start(command=[program]).tokens(Place(tmp_path, lab_of().fabrics[0]))
+    here = f"looked for on this machine, {os.uname().nodename}"
+    assert found.value.message == f"application tiny needs {program}, {why} ({here})"
+    assert str(found.value.hint).startswith(
+        f"{action}. It must be at the same place on every node and on this machine; "
+    )
 
 
 def test_an_application_file_lies_beside_the_campaign_and_what_stands_there_comes_first(tmp_path: Path):
@@ -622,7 +650,8 @@ def test_a_name_that_is_neither_ours_nor_a_file_is_answered_with_those_that_are(
 def test_what_an_application_lacks_is_said_with_where_it_is_to_be_had(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setenv("PATH", str(tmp_path))
     gromacs = shipped_table("gromacs")
-    assert gromacs.lacking({"tpr": tmp_path / "no.tpr"}) == ("gmx_mpi", str(tmp_path / "no.tpr"))
+    lacking = gromacs.lacking({"tpr": str(tmp_path / "no.tpr")})
+    assert [one.what for one in lacking] == ["gmx_mpi", str(tmp_path / "no.tpr")]
     (tmp_path / "w.tpr").touch()
     (tmp_path / "gmx_mpi").touch(0o755)
-    assert gromacs.lacking({"tpr": tmp_path / "w.tpr"}) == ()
+    assert gromacs.lacking({"tpr": str(tmp_path / "w.tpr")}) == ()

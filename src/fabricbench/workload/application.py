@@ -15,7 +15,7 @@ from pathlib import Path
 from shlex import join
 from statistics import fmean, median
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -183,6 +183,29 @@ class VerifyTable(Model):
         return self
 
 
+class Lacking(NamedTuple):
+    """A program or file that cannot be used on this machine, why in words, and what can be done about it."""
+
+    what: str
+    why: str
+    action: str
+    is_absent: bool = False
+
+    @classmethod
+    def of(cls, what: str) -> Lacking:
+        """Tell why what no shell could start is none."""
+        path = Path(what).expanduser()
+        if "/" not in what:
+            return cls(what, "is not on PATH", "install it, or write its whole path", is_absent=True)
+        if not path.exists():
+            return cls(what, "is not there", "put it there, or correct the path", is_absent=True)
+        if path.is_dir():
+            return cls(what, "is a directory", "name the program in it")
+        if what.startswith("~"):
+            return cls(what, "begins with ~, which no shell replaces here", "write its whole path")
+        return cls(what, "is there but may not be executed", f"chmod +x {what}")
+
+
 class Application(Model):
     """What an application file says: all that is known of a program but which parameters and ranks it is run with."""
 
@@ -257,15 +280,19 @@ class Application(Model):
         """The program that there must be: the command's, or what builds that."""
         return (self.build or self.command)[0]
 
-    def lacking(self, values: Mapping[str, str | int | float] = NO_VALUES) -> tuple[str, ...]:
-        """Return which of its programs and files are not on this machine, with these values of its parameters."""
-        # One of our own programs always is.
-        wanted = (*(one for one in (self.first_program,) if not one.startswith("fabricbench-")), *self.needs)
-        return tuple(
-            one
-            for one in (filled(each, values) for each in wanted)
-            if shutil.which(one) is None and not ("/" in one and Path(one).expanduser().exists())
-        )
+    def wanted(self, values: Mapping[str, str | int | float] = NO_VALUES) -> tuple[str, ...]:
+        """Return the programs and files that there must be, with these values of its parameters."""
+        return tuple(filled(one, values) for one in (self.first_program, *self.needs))
+
+    def lacking(self, values: Mapping[str, str | int | float] = NO_VALUES) -> tuple[Lacking, ...]:
+        """Return which of these are not on this machine, or cannot be used, and why. One of our own programs always is."""
+        found = []
+        for number, one in enumerate(self.wanted(values)):
+            is_program = number == 0
+            is_there = one.startswith("fabricbench-") if is_program else "/" in one and Path(one).expanduser().exists()
+            if not is_there and shutil.which(one) is None:
+                found.append(Lacking.of(one))
+        return tuple(found)
 
     def misleading(self) -> str | None:
         """Return what of a figure's unit would be read otherwise than it is meant; None where all is well."""

@@ -45,9 +45,10 @@ file says. A figure of the name "communication" in % explains and is not compare
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from math import isqrt
 from pathlib import Path
@@ -78,7 +79,7 @@ from fabricbench.workload.adapter import (
     named,
     seated,
 )
-from fabricbench.workload.application import PLACEHOLDER, Application, as_tuple, filled, shipped
+from fabricbench.workload.application import PLACEHOLDER, Application, Lacking, as_tuple, filled, shipped
 from fabricbench.workload.application_output import Reading
 from fabricbench.workload.scaling import ParameterName, names_of, value_of
 
@@ -235,14 +236,21 @@ def _found(application: Application, program: str, values: Mapping[str, Value], 
     found = shutil.which(program)
     if found is None and program.startswith("fabricbench-"):
         found = str(native_file(program, build))
-    lacking = (program,) if found is None else application.lacking(values)
+    lacking = (Lacking.of(program),) if found is None else application.lacking(values)
     if found is None or lacking:
-        where = "there" if "/" in lacking[0] else "on PATH"
-        raise EnvironmentLacks(
-            f"application {application.name} needs {', '.join(lacking)}, which is not {where}",
-            hint=application.get or "install it, or write its whole path as the first word of `command`",
-        )
+        raise _lacks(application, lacking)
     return Path(found).absolute()
+
+
+def _lacks(application: Application, lacking: Sequence[Lacking]) -> EnvironmentLacks:
+    """Return the error for what was looked for here, which every node must have at the same place."""
+    first, get = lacking[0], application.get
+    whats = ", and ".join(f"{one.what}, which {one.why}" for one in lacking)
+    return EnvironmentLacks(
+        f"application {application.name} needs {whats} (looked for on this machine, {os.uname().nodename})",
+        hint=f"{get if get and first.is_absent else first.action}. It must be at the same place on every node and on this machine; "
+        "where only nodes have it, plan and run on one of them",
+    )
 
 
 class CommandTable(WorkloadTable, Application):

@@ -23,7 +23,7 @@ from fabricbench.model import Model
 from fabricbench.quantity import SECONDS_OF, parse_seconds
 from fabricbench.record.workload_cells import Figure
 from fabricbench.testbed.model import WITHOUT_NUL
-from fabricbench.workload import counted
+from fabricbench.workload import counted, transports
 from fabricbench.workload.scaling import STRONG, Scaling
 from fabricbench.workload.transports import Transport
 
@@ -280,19 +280,33 @@ class Application(Model):
         """The program that there must be: the command's, or what builds that."""
         return (self.build or self.command)[0]
 
+    @property
+    def places(self) -> Mapping[str, str]:
+        """What the placeholders of its transport stand for."""
+        return transports.places(self.transport, self.environment)
+
     def wanted(self, values: Mapping[str, str | int | float] = NO_VALUES) -> tuple[str, ...]:
         """Return the programs and files that there must be, with these values of its parameters."""
-        return tuple(filled(one, values) for one in (self.first_program, *self.needs))
+        return tuple(filled(one, {**self.places, **values}) for one in (*self._programs, *self.needs))
 
     def lacking(self, values: Mapping[str, str | int | float] = NO_VALUES) -> tuple[Lacking, ...]:
         """Return which of these are not on this machine, or cannot be used, and why. One of our own programs always is."""
         found = []
         for number, one in enumerate(self.wanted(values)):
-            is_program = number == 0
+            is_program = number < len(self._programs)
             is_there = one.startswith("fabricbench-") if is_program else "/" in one and Path(one).expanduser().exists()
             if not is_there and shutil.which(one) is None:
                 found.append(Lacking.of(one))
         return tuple(found)
+
+    @property
+    def wanted_by_transport(self) -> tuple[str, ...]:
+        """Of these, what its transport starts."""
+        return tuple(filled(one, self.places) for one in transports.programs(self.transport))
+
+    @property
+    def _programs(self) -> tuple[str, ...]:
+        return (self.first_program, *transports.programs(self.transport))
 
     def misleading(self) -> str | None:
         """Return what of a figure's unit would be read otherwise than it is meant; None where all is well."""

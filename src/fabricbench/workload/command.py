@@ -172,7 +172,8 @@ class CommandStart(Start):
     def environment(self, place: Place) -> dict[str, str]:
         """Return the application's variables with their placeholders filled."""
         values = self._placeholders(place)
-        return {name: filled(text, values) for name, text in self.application.environment.items()}
+        own = {name: filled(text, values) for name, text in self.application.environment.items()}
+        return {**transports.inherited(self.application.transport), **own}
 
     def files(self) -> Mapping[str, str]:
         """Return the input files."""
@@ -187,6 +188,7 @@ class CommandStart(Start):
             "nodes": self.nodes or self.ranks,
             "rows": rows,
             "columns": columns,
+            **self.application.places,
         }
         if place is not None:
             known["directory"] = str(place.directory)
@@ -244,10 +246,13 @@ def _found(application: Application, program: str, values: Mapping[str, Value], 
 
 def _lacks(application: Application, lacking: Sequence[Lacking]) -> EnvironmentLacks:
     """Return the error for what was looked for here, which every node must have at the same place."""
-    first, get = lacking[0], application.get
+    first = lacking[0]
+    is_of_transport = first.what in application.wanted_by_transport
+    get = application.get or (transports.GET[application.transport] if is_of_transport else "")
+    whose = f' for transport = "{application.transport}"' if is_of_transport else ""
     whats = ", and ".join(f"{one.what}, which {one.why}" for one in lacking)
     return EnvironmentLacks(
-        f"application {application.name} needs {whats} (looked for on this machine, {os.uname().nodename})",
+        f"application {application.name} needs{whose} {whats} (looked for on this machine, {os.uname().nodename})",
         hint=f"{get if get and first.is_absent else first.action}. It must be at the same place on every node and on this machine; "
         "where only nodes have it, plan and run on one of them",
     )
@@ -311,7 +316,7 @@ class CommandTable(WorkloadTable, Application):
                 "nodes",
                 *(one for one, values in self.parameters.items() if not any(isinstance(each, str) for each in values)),
             ]
-            if name in BUILT_IN:
+            if name in (*BUILT_IN, *self.places):
                 raise ValueError(f"scaling: {name} is a name of fabricbench's own; needed another one")
             unknown = next((one for one in names_of(rule) if one not in known), None)
             if unknown is not None:
@@ -324,7 +329,8 @@ class CommandTable(WorkloadTable, Application):
     @model_validator(mode="after")
     def _placeholders_have_values(self) -> CommandTable:
         rules = {} if isinstance(self.scaling, str) else self.scaling
-        known = list(dict.fromkeys([*BUILT_IN, *self.parameters, *rules]))
+        built_in = (*BUILT_IN, *self.places)
+        known = list(dict.fromkeys([*built_in, *self.parameters, *rules]))
         for text in (*self.build, *self.command, *self.environment.values()):
             for name in PLACEHOLDER.findall(text):
                 if name not in known or (name == "input" and not self.files):
@@ -339,10 +345,10 @@ class CommandTable(WorkloadTable, Application):
             )
         used |= {name for rule in rules.values() for name in names_of(rule)}
         for name, values in self.parameters.items():
-            if name in (*BUILT_IN, "workload", "figure", "unit"):
+            if name in (*built_in, "workload", "figure", "unit"):
                 raise ValueError(f"parameters: {name} is a name of fabricbench's own; needed another one")
             if name not in used:
-                meant = did_you_mean(name, sorted(used.difference(BUILT_IN)))
+                meant = did_you_mean(name, sorted(used.difference(built_in)))
                 advice = meant or f": write {{{name}}} into the command, a file or a variable"
                 raise ValueError(f"parameters: {name} changes nothing{advice}")
             if not values or len({*map(str, values)}) < len(values):

@@ -35,7 +35,12 @@ def read_table(path: Path) -> dict[str, Any]:
         raise UsageError(f"{path} cannot be read: {error.strerror}", hint="give a TOML file") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is not text: byte {error.start} is not UTF-8", hint="give a TOML file") from error
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError:
+        raise UsageError(
+            f"{path} cannot be read: its lists or tables are nested too deep",
+            hint="take brackets out; nothing that is read here nests so deep",
+        ) from None
+    except ValueError as error:  # TOMLDecodeError, or Python's own, of a number with thousands of digits
         raise UsageError(
             f"{path} is not valid TOML: {error}", hint='write `key = value`, text in quotes: name = "rack-7"'
         ) from error
@@ -51,13 +56,13 @@ def validated(
     try:
         return model.model_validate(data, context=context)
     except ValidationError as error:
-        raise usage_error(error, model, source) from error
+        raise usage_error(error, model, source, data) from error
 
 
-def usage_error(error: ValidationError, model: type[BaseModel], source: str) -> UsageError:
-    """Return the UsageError for what pydantic found in data that came from `source`."""
-    details = error.errors(include_url=False)
-    problems = [_problem(detail, model) for detail in details if not _follows(detail, details)]
+def usage_error(error: ValidationError, model: type[BaseModel], source: str, data: Any = None) -> UsageError:
+    """Return the UsageError for what pydantic found in `data` that came from `source`."""
+    details = mistakes(error)
+    problems = [problem_of(detail, model, data) for detail in details]
     shown = problems[:MOST_PROBLEMS]
     if len(problems) > MOST_PROBLEMS:
         shown.append(f"and {len(problems) - MOST_PROBLEMS} more")
@@ -75,10 +80,23 @@ def first_problem(error: ValidationError) -> str:
     return f"{key_path(detail['loc'])}: {message}" if detail["loc"] else message
 
 
+def text_or_number(value: Any) -> Any:
+    """Check what may be either before a union of types does, which would tell a problem for each of them."""
+    if not isinstance(value, str | int | float):
+        raise ValueError(f"found {shown(value)}, needed text in quotes or a number")  # noqa: TRY004 - pydantic's
+    return value
+
+
 def did_you_mean(word: str, known: list[str]) -> str:
     """Return `; did you mean 'x'?` for the known word that is nearest, else an empty text."""
     near = get_close_matches(word, known, n=1, cutoff=0.6)
     return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def mistakes(error: ValidationError) -> list[ErrorDetails]:
+    """Return what pydantic found but for what only follows from other mistakes."""
+    details = error.errors(include_url=False)
+    return [detail for detail in details if not _follows(detail, details)]
 
 
 def _follows(detail: ErrorDetails, details: Sequence[ErrorDetails]) -> bool:
@@ -89,14 +107,13 @@ def _follows(detail: ErrorDetails, details: Sequence[ErrorDetails]) -> bool:
     )
 
 
-def _problem(detail: ErrorDetails, model: type[BaseModel]) -> str:
+def problem_of(detail: ErrorDetails, model: type[BaseModel], data: Any = None) -> str:
+    """Return one problem that pydantic found in words, with its key; `data` tells which of several models was meant."""
     location, found = detail["loc"], detail["input"]
     key = key_path(location)
     match detail["type"]:
         case "extra_forbidden":
-            known = sorted(_keys(model, location[:-1]))
-            guess = did_you_mean(str(location[-1]), known) or f"; known keys: {', '.join(known)}"
-            return f"{key}: unknown key{guess}"
+            return f"{key}: unknown key{_of_unknown_key(str(location[-1]), model, location[:-1], data)}"
         case "missing":
             return f"{key}: missing, it is required"
         case "enum" | "literal_error":
@@ -105,7 +122,7 @@ def _problem(detail: ErrorDetails, model: type[BaseModel]) -> str:
         case "value_error":
             text = detail["msg"].removeprefix("Value error, ")
             return f"{key}: {text}" if key else text
-    return f"{key or 'the file'}: found {_shown(found)}, needed {_needed(detail)}"
+    return f"{key or 'the file'}: found {shown(found)}, needed {_needed(detail)}"
 
 
 _LIST, _TABLE, _WHOLE = "a list: [...]", "a table: { key = value }", "a whole number"
@@ -130,20 +147,34 @@ def _needed(detail: ErrorDetails) -> str:
         return f"a list: write [[{key}]], not [{key}]"
     if kind == "string_pattern_mismatch" and key == "name":
         return "small letters, digits, '.', '_' and '-'"
-    message = detail["msg"].removeprefix("Input should be ").removeprefix("a valid ")
+    if kind == "string_pattern_mismatch" and key == _OF_THE_KEY:
+        return f"a key that matches {detail['ctx']['pattern']}"
+    message = (
+        detail["msg"].removeprefix("Input should be ").removeprefix("a valid ").removeprefix("String should have ")
+    )
     return _IN_TOML.get(kind, f"{message[0].lower()}{message[1:]}")
+
+
+_OF_THE_KEY = "[key]"
+"""What pydantic puts behind a key of a table that is itself the problem."""
 
 
 def key_path(location: tuple[int | str, ...]) -> str:
     """Write a location as people name keys: `fabric[2].wire.line_rate`, counting tables from 1."""
     text = ""
     for part in location:
-        text += f"[{part + 1}]" if isinstance(part, int) else f".{part}"
+        if part != _OF_THE_KEY:
+            text += f"[{part + 1}]" if isinstance(part, int) else f".{part}"
     return text.removeprefix(".")
 
 
-def _shown(found: object) -> str:
-    text = repr(list(found) if isinstance(found, tuple) else found)  # as TOML writes it
+def shown(found: object) -> str:
+    """Return what was found as people are shown it: as TOML writes it, and not all of a long one."""
+    return shortened(repr(list(found) if isinstance(found, tuple) else found))
+
+
+def shortened(text: str) -> str:
+    """Return the beginning of a long text."""
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -152,8 +183,33 @@ def _options(detail: ErrorDetails) -> list[str]:
     return [word.strip(" '") for word in expected.replace(" or ", ",").split(",") if word.strip(" '")]
 
 
-def _keys(model: type[BaseModel], location: tuple[int | str, ...]) -> set[str]:
-    """Return the keys that the models at `location` know."""
+MOST_KINDS = 3
+"""Where more of them have a key, to name them says nothing of what was meant."""
+
+
+def _of_unknown_key(word: str, model: type[BaseModel], location: tuple[int | str, ...], data: Any) -> str:
+    """Return what to say of a key that there is not at `location`: of which kind it is, what was meant, or what there is."""
+    models, kind = _models_at(model, location), _kind_written(data, location)
+    meant = [one for one in models if _kind_of(one) == kind is not None] or models
+    known = sorted({key for one in meant for key in _keys(one)})
+    having = sorted(f'"{_kind_of(one)}"' for one in models if _kind_of(one) is not None and word in _keys(one))
+    if kind is not None and word not in known and 0 < len(having) <= MOST_KINDS:
+        return f' of kind = "{kind}"; it is one of kind = {" or ".join(having)}'
+    return did_you_mean(word, known) or f"; known keys: {', '.join(known)}"
+
+
+def _kind_written(data: Any, location: tuple[int | str, ...]) -> Any:
+    """Return the `kind` that the table at `location` says it is; None where it says nothing, or there is no data to look at."""
+    try:
+        for part in location:
+            data = data[part]
+        return data["kind"]
+    except (KeyError, IndexError, TypeError):
+        return None
+
+
+def _models_at(model: type[BaseModel], location: tuple[int | str, ...]) -> set[type[BaseModel]]:
+    """Return the models that may stand at `location`."""
     models = {model}
     for part in location:
         inside = {
@@ -165,7 +221,17 @@ def _keys(model: type[BaseModel], location: tuple[int | str, ...]) -> set[str]:
         }
         # A part that is no key is an index or the tag of a union, which pydantic puts into the location as well.
         models = inside or models
-    return {field.alias or name for one in models for name, field in one.model_fields.items()}
+    return models
+
+
+def _keys(model: type[BaseModel]) -> set[str]:
+    return {field.alias or name for name, field in model.model_fields.items()}
+
+
+def _kind_of(model: type[BaseModel]) -> Any:
+    """Return which of several models this is, None: it is one alone."""
+    field = model.model_fields.get("kind")
+    return None if field is None or field.is_required() else field.default
 
 
 def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:

@@ -9,12 +9,16 @@
     ├── Inconclusive          5    `check`: not enough data to say either way
     └── Interrupted         130    Ctrl-C
 
-A message says what failed, what was found, what is needed and what to do. Only `cli` turns one into an exit.
+A message says what failed, what was found, what is needed and what to do. Only `cli` turns one into an exit. Any other exception
+is a bug of ours and ends with `UNEXPECTED` and its traceback.
 """
 
 from __future__ import annotations
 
 from typing import ClassVar
+
+UNEXPECTED = 70
+"""EX_SOFTWARE of sysexits.h: Python's own, 1, would say that a gate was not passed."""
 
 
 class FabricbenchError(Exception):
@@ -29,8 +33,9 @@ class FabricbenchError(Exception):
 
 
 def exit_codes() -> dict[int, str]:
-    """Return what each exit code says, ascending: the first sentence of its error's docstring, and 0."""
+    """Return what each exit code says, ascending: the first sentence of its error's docstring, 0 and `UNEXPECTED`."""
     told = {error.exit_code: str(error.__doc__).split("\n", 1)[0] for error in FabricbenchError.__subclasses__()}
+    told[UNEXPECTED] = "A bug of fabricbench: an error that nobody expected, with its traceback."
     return dict(sorted({0: "Done; what was asked for is there.", **told}.items()))
 
 

@@ -223,6 +223,7 @@ def test_a_congestor_is_a_flood_of_one_or_more_sizes():
         ({"parameters": {"flows": 0}}, "parameters.flows: found 0, needed a whole number from 1 to 256"),
         ({"parameters": {"flows": 1.5}}, "parameters.flows: found 1.5, needed a whole number"),
         ({"parameters": {"flows": []}}, "parameters.flows: found an empty list"),
+        ({"parameters": {"flows": [[1]]}}, r"parameters.flows: found \[1\], needed text in quotes or a number$"),
         ({"parameters": {"door": 1}}, "parameters.door: found 1, needed the name of a way into the layer"),
         ({"parameters": {"memory": ""}}, "parameters.memory: found '', needed the name of a kind of memory"),
         ({"parameters": {"memory": "hug"}}, "found 'hug', needed one of plain, huge; did you mean 'huge'"),

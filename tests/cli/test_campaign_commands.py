@@ -146,6 +146,7 @@ def test_a_plan_for_a_lab_needs_no_lab(inside: Inside):
         (("quick", "--testbed", "lab:token-ring"), 2, "lab:token-ring is neither a fabric nor a running lab"),
         (("quick", "--testbed", "nowhere.toml"), 2, "there is no file nowhere.toml"),
         (("fastest", "--testbed", "local"), 2, "no preset 'fastest'"),
+        (("application", "--testbed", "local"), 2, "no preset 'application'; did you mean 'applications'?"),
         (("quick", "--testbed", "local", "--nodes", "4"), 2, "--nodes says how large a lab is to be built"),
         (("quick", "--testbed", "local", "--budget", "soon"), 2, "--budget: 'soon' is not a time"),
         (("quick", "--testbed", "local", "--budget", "3s"), 2, "a budget of 3 s is too small"),

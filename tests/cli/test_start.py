@@ -13,7 +13,9 @@ import pytest
 import typer
 
 from fabricbench import cli
+from fabricbench.campaign.presets import PRESETS
 from fabricbench.cli import app
+from fabricbench.cli.arguments import CampaignArgument
 from fabricbench.errors import exit_codes
 from fabricbench.native import native_file
 from support.processes import FABRICBENCH
@@ -104,6 +106,29 @@ def test_ctrl_c_that_nothing_below_takes_is_an_interruption(
     assert (end.value.code, capsys.readouterr().err) == (130, "fabricbench: interrupted\n")
 
 
+def test_an_error_that_nobody_expected_ends_with_a_code_of_its_own_and_its_traceback(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    def fail() -> None:
+        raise LookupError("a bug")
+
+    monkeypatch.setattr(cli, "app", fail)
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    said = capsys.readouterr().err
+    assert (end.value.code, "Traceback" in said, "LookupError: a bug" in said) == (70, True, True)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [("[" * 3000 + "]" * 3000, "nested too deep"), ("1" * 5000, "is not valid TOML: Exceeds the limit")],
+)
+def test_toml_that_python_cannot_read_is_a_usage_error(tmp_path: Path, fabricbench: Fabricbench, value: str, said: str):
+    (tmp_path / "c.toml").write_text(f"x = {value}\n")
+    done = fabricbench("plan", str(tmp_path / "c.toml"), "--testbed", "local")
+    assert (done.returncode, said in done.stderr, "Traceback" in done.stderr) == (2, True, False)
+
+
 def test_a_disk_that_is_full_is_told_and_not_traced(fabricbench: Fabricbench):
     with Path("/dev/full").open("w") as full:
         done = fabricbench("version", stdout=full)
@@ -142,3 +167,10 @@ def test_the_exit_codes_are_told_by_the_help_and_by_one_page(fabricbench: Fabric
     assert {int(code): meaning.strip() for code, meaning in rows} == exit_codes()
     help_ = " ".join(fabricbench("--help", COLUMNS="400", NO_COLOR="1").stdout.split())
     assert [meaning for meaning in exit_codes().values() if meaning not in help_] == []
+
+
+def test_every_preset_is_named_by_the_help_and_by_the_page_of_campaigns():
+    page = (Path(__file__).parents[2] / "docs" / "campaigns.md").read_text()
+    told = CampaignArgument.__metadata__[0].help
+    assert told.split(", or ")[0].split(", ") == list(PRESETS)
+    assert [name for name in PRESETS if f"\n| `{name}` | " not in page] == []

@@ -63,9 +63,8 @@ def pvm() -> dict[str, Any] | str:
     if why := _unpack(unpacked, "pvm", "pvm-dev"):
         return why
     libraries = next((path.parent for path in unpacked.glob("usr/lib/*/libpvm3.so.3")), unpacked)
-    there = [f"-I{unpacked}/usr/include", f"-L{libraries}", "-lpvm3"]
+    there = ["-I{pvm_include}", f"-L{libraries}", "-lpvm3"]
     return {
-        "needs": [str(unpacked / PVM / "lib/pvmd")],
         "build": ["cc", "-O2", "-o", "pvm-pingpong", "pingpong.c", *there],
         "environment": {"PVM_ROOT": str(unpacked / PVM), "LD_LIBRARY_PATH": str(libraries)},
     }

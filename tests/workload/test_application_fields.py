@@ -17,8 +17,10 @@ from fabricbench.model import Layer
 from fabricbench.testbed.model import Fabric
 from fabricbench.workload import meeting
 from fabricbench.workload.adapter import Output, Place
+from fabricbench.workload.command import shipped_table
 from fabricbench.workload.scaling import names_of, value_of
 from support.applications import RATE, campaign, lab_of, parsed, start, starts, table
+from support.scripts import script
 
 MYRINET = lab_of().fabrics[1]
 
@@ -104,8 +106,61 @@ def test_what_threads_a_program_was_told_must_be_the_same_on_all_fabrics(tmp_pat
     assert again.fixed["threads"] == "OMP_NUM_THREADS=2"
 
 
+def pvm_at(root: Path) -> Path:
+    """A folder with a daemon and a header of PVM, as its own makefiles leave them."""
+    for folder in ("lib", "include"):
+        (root / folder).mkdir(parents=True)
+    script(root / "lib/pvmd", "exit 0")
+    (root / "include/pvm3.h").touch()
+    return root
+
+
+def test_pvm_that_is_not_here_is_said_before_anything_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PVM_ROOT", str(tmp_path / "pvm3"))
+    one = start(transport="pvm")
+    with pytest.raises(
+        EnvironmentLacks, match=f'needs for transport = "pvm" {tmp_path}/pvm3/lib/pvmd, which is not there'
+    ) as found:
+        one.tokens(Place(tmp_path, MYRINET))
+    assert str(found.value.hint).startswith("apt install pvm, or say in PVM_ROOT in which folder another PVM is. ")
+    pvm_at(tmp_path / "pvm3")
+    tokens = one.tokens(Place(tmp_path, MYRINET))
+    assert f"PVM_ROOT={tmp_path}/pvm3" in tokens  # which a starter may not pass on
+    monkeypatch.delenv("PVM_ROOT")
+    own = start(transport="pvm", environment={"PVM_ROOT": f"{tmp_path}/pvm3"})
+    assert f"PVM_ROOT={tmp_path}/pvm3" in own.tokens(Place(tmp_path, MYRINET))
+
+
+def test_the_ping_pong_of_pvm_is_made_with_the_pvm_that_pvm_root_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    asked = shipped_table("pvm-pingpong")
+    monkeypatch.delenv("PVM_ROOT", raising=False)
+    assert asked.wanted()[:2] == ("cc", "/usr/lib/pvm3/lib/pvmd")
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    (tmp_path / "bin").mkdir()
+    script(tmp_path / "bin/cc", "exit 0")
+    monkeypatch.setenv("PVM_ROOT", str(pvm_at(tmp_path / "pvm3")))
+    assert asked.lacking() == ()
+    ours = {"kind": "command", "application": "pvm-pingpong", "ranks": [2], "parameters": {"route": "direct"}}
+    (one,) = starts(ours)
+    tokens = one.tokens(Place(tmp_path, MYRINET))
+    build = json.loads(tokens[tokens.index("--build") + 1])
+    assert f"-I{tmp_path}/pvm3/include" in build
+    assert f"-L{tmp_path}/pvm3/lib/LINUX64" in build
+
+
+def test_debian_has_the_header_of_pvm_beside_its_other_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    root = pvm_at(tmp_path / "usr/lib/pvm3")
+    (tmp_path / "usr/include").mkdir()
+    (root / "include/pvm3.h").rename(tmp_path / "usr/include/pvm3.h")
+    monkeypatch.setenv("PVM_ROOT", str(root))
+    assert shipped_table("pvm-pingpong").places["pvm_include"] == f"{tmp_path}/usr/include"
+
+
 @pytest.mark.parametrize("transport", ["gloo", "sockets", "pvm"])
-def test_who_selects_the_fabric_is_told_its_interface_on_each_node(tmp_path: Path, transport: str):
+def test_who_selects_the_fabric_is_told_its_interface_on_each_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, transport: str
+):
+    monkeypatch.setenv("PVM_ROOT", str(pvm_at(tmp_path / "pvm3")))
     asked = table(transport=transport, ranks=[4])
     plan = plan_run(campaign(asked), lab_of(), seed=1)
     launch = next(one for one in plan.launches if one.fabric == "myrinet")

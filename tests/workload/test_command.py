@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from fabricbench.workload.counted import AROUND, BEGUN, MPI_LINE, rank_line
 from fabricbench.workload.registry import WORKLOADS
 from support.applications import EXAMPLES, PRINTED, RATE, TIME, campaign, lab_of, parsed, start, starts, table
 from support.fake_launcher import FakeLauncher
+from support.scripts import script
 
 OUTPUTS = Path(__file__).parent / "outputs"
 VERIFIED = {"name": "value", "regex": r"^time (\S+)$"}
@@ -112,8 +114,20 @@ def test_input_files_are_written_into_the_directory_of_the_launch(tmp_path: Path
         ({"work": "time-boxed"}, "work: found 'time-boxed', needed one of constant, timed"),
         ({"transport": "pmv"}, "transport: found 'pmv', needed one of mpi, gloo, sockets, pvm"),
         ({"build": ["cc"]}, 'build: is for transport = "pvm" and a command that begins with {directory}/'),
-        ({"scaling": "weak"}, "scaling"),
-        ({"scaling": {"n": "ranks +"}}, "'ranks \\+' is no rule; write one such as"),
+        (
+            {"scaling": "weak"},
+            r"c.toml: workload\[1\].scaling: found 'weak', needed \"strong\", or for weak scaling a rule .*scaling = { n = ",
+        ),
+        ({"scaling": {"n": "ranks +"}}, r"c.toml: workload\[1\].scaling.n: 'ranks \+' is no rule; write one such as"),
+        (
+            {"scaling": {"n": "open('" + "x" * 150 + "')"}},
+            r"scaling.n: .open\(.x{50}\.\.\.: open\(.x{51}\.\.\. is no number",
+        ),
+        ({"scaling": {"n-1": "ranks"}}, r"workload\[1\].scaling.n-1: found 'n-1', needed a key that matches"),
+        (
+            {"parameters": {"n": [[1, 2]]}},
+            r"c.toml: workload\[1\].parameters.n\[1\]: found \[1, 2\], needed text in quotes or a number$",
+        ),
         ({"scaling": {"n": "open('x')"}}, r"open\('x'\) is no number, name"),
         ({"scaling": {"n": "rank * 2"}}, "needs a number rank; did you mean 'ranks'"),
         ({"scaling": {"n": "2 * ranks"}}, r"scaling: n changes nothing: write \{n\}"),
@@ -145,6 +159,39 @@ def test_the_same_application_twice_is_refused():
         plan_run(campaign(table(), table()), lab_of(), seed=1)
 
 
+def test_two_programs_of_one_name_are_asked_for_another_name():
+    said = r"number 2 \(command\) is called tiny 4 ranks as number 1 is, and is not the same"
+    with pytest.raises(UsageError, match=said) as found:
+        plan_run(campaign(table(), table(command=["true", "{ranks}"])), lab_of(), seed=1)
+    assert found.value.hint == "give one of the two another `name`"
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        (
+            {"kind": "hpl", "application": "a.toml"},
+            r"application: unknown key of kind = \"hpl\"; it is one of kind = \"command\"$",
+        ),
+        ({"kind": "hpl", "command": ["x"]}, r"it is one of kind = \"command\" or \"farm\"$"),
+        ({"kind": "hpl", "ranx": 4}, "ranx: unknown key; did you mean 'ranks'"),
+        (
+            {"kind": "hpl", "zzz": 4},
+            "zzz: unknown key; known keys: blas, broadcast, depth, grid, kind, memory, n, nb, ranks",
+        ),
+    ],
+)
+def test_a_key_of_another_kind_is_told_as_such_and_none_of_another_kind_is_meant(keys: dict[str, Any], said: str):
+    with pytest.raises(UsageError, match=said):
+        campaign(keys)
+
+
+def test_a_misspelt_parameter_of_an_application_is_answered_with_the_one_that_it_has():
+    asked = {"kind": "command", "application": "lammps-lj", "parameters": {"scal": 3}}
+    with pytest.raises(UsageError, match="scal changes nothing; did you mean 'scale'"):
+        campaign(asked)
+
+
 def test_a_table_beside_an_application_file_that_is_none_is_refused(tmp_path: Path):
     (tmp_path / "app.toml").write_text('name = "shared"\ncommand = ["echo"]\n')
     (tmp_path / "wrong.toml").write_text('name = "shared"\ncommand = ["echo"]\nenvironment = 3\n')
@@ -172,6 +219,32 @@ def test_a_program_that_is_not_there_is_said_before_anything_is_started():
         start_of(plan.launches[0], plan).program(Path("/run"))
 
 
+@pytest.mark.parametrize(
+    ("program", "why", "action"),
+    [
+        ("nonesuch-program", "which is not on PATH", "install it, or write its whole path"),
+        ("{here}/nonesuch", "which is not there", "put it there, or correct the path"),
+        ("{here}", "which is a directory", "name the program in it"),
+        ("{here}/text", "which is there but may not be executed", "chmod +x {here}/text"),
+        ("~/program", "which begins with ~, which no shell replaces here", "write its whole path"),
+    ],
+)
+def test_a_program_that_cannot_be_used_is_told_with_why_where_it_was_looked_for_and_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, why: str, action: str
+):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "text").touch()
+    script(tmp_path / "program", "exit 0")
+    program, action = (text.format(here=tmp_path) for text in (program, action))
+    with pytest.raises(EnvironmentLacks) as found:
+        start(command=[program]).tokens(Place(tmp_path, lab_of().fabrics[0]))
+    here = f"looked for on this machine, {os.uname().nodename}"
+    assert found.value.message == f"application tiny needs {program}, {why} ({here})"
+    assert str(found.value.hint).startswith(
+        f"{action}. It must be at the same place on every node and on this machine; "
+    )
+
+
 def test_an_application_file_lies_beside_the_campaign_and_what_stands_there_comes_first(tmp_path: Path):
     (tmp_path / "app.toml").write_text(
         'name = "shared"\ncommand = ["echo", "{n}", "{m}"]\nparameters = { n = 1, m = 2 }\n'
@@ -186,8 +259,52 @@ def test_an_application_file_lies_beside_the_campaign_and_what_stands_there_come
     assert (one.name, one.parameters, one.ranks) == ("shared", {"n": (3, 4), "m": (2,)}, (2,))
     assert Campaign.model_validate_json(found.model_dump_json(by_alias=True)) == found
     (tmp_path / "app.toml").write_text('name = "shared"\ncomand = ["x"]\n')
-    with pytest.raises(UsageError, match="unknown key 'comand'; did you mean 'command'"):
+    with pytest.raises(UsageError, match=r"app.toml: comand: unknown key; did you mean 'command'"):
         read_campaign(tmp_path / "campaign.toml")
+
+
+SHARED = {
+    "name": "shared",
+    "parameters": {"n": 1},
+    "command": ["echo", "{n}"],
+    "figure": [{**TIME, "regex": r"(x)"}],
+    "success": {"found": "x"},
+}
+
+
+@pytest.mark.parametrize(
+    ("file", "beside", "said"),
+    [
+        ({"figure": [{**TIME, "regex": "(a"}]}, {}, r"application: app.toml: figure\[1\].regex: '\(a' is no regular"),
+        ({"figure": [{**TIME, "unit": "MB"}]}, {}, r"application: app.toml: figure: 'time' is the primary one"),
+        ({"name": "A B"}, {}, "application: app.toml: name: found 'A B', needed small letters"),
+        ({"parameters": {"n": 1, "m": 2}}, {}, "application: app.toml: parameters: m changes nothing"),
+        ({"figure": [{**TIME, "regex": "(a"}]}, {"figure": [{**TIME, "better": 1}]}, r"figure\[1\].better: found 1"),
+        ({}, {"expect_seconds": "5x"}, "expect_seconds: '5x' is not a time"),
+        ({}, {"parameters": {"m": 2}}, "parameters: m changes nothing"),
+    ],
+)
+def test_what_is_wrong_in_an_application_file_is_told_with_its_name_and_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: dict[str, Any], beside: dict[str, Any], said: str
+):
+    monkeypatch.chdir(tmp_path)
+    Path("app.toml").write_text("\n".join(f"{key} = {in_toml(value)}" for key, value in {**SHARED, **file}.items()))
+    with pytest.raises(UsageError, match=rf"^c.toml: workload\[1\](\.|: ){said}"):
+        campaign({"kind": "command", "application": "app.toml", **beside})
+
+
+def test_all_that_is_wrong_in_a_campaign_and_its_application_file_is_told_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    wrong = {**SHARED, "figure": [{**TIME, "regex": "(a"}]}
+    Path("app.toml").write_text("\n".join(f"{key} = {in_toml(value)}" for key, value in wrong.items()))
+    with pytest.raises(UsageError) as found:
+        campaign({"kind": "command", "application": "app.toml", "admits": "some"})
+    assert [line.split(": ")[:3] for line in found.value.message.splitlines()[1:]] == [
+        ["  workload[1].admits", "found 'some', needed one of any number, even numbers, powers of two, squares"],
+        ["  workload[1].application", "app.toml", "figure[1].regex"],
+    ]
 
 
 def test_a_time_is_kept_in_seconds_and_a_rate_in_its_own_unit(tmp_path: Path):
@@ -271,6 +388,14 @@ def test_a_number_to_be_verified_that_took_no_part_in_its_match_does_not_hold(tm
     assert [check.holds for check in found.checks] == [True, False]
 
 
+def in_toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {in_toml(each)}" for key, each in value.items()) + " }"
+    if isinstance(value, list):
+        return f"[{', '.join(map(in_toml, value))}]"
+    return json.dumps(value)
+
+
 class Careless(CommandStart):
     """An adapter that does not expect what it finds."""
 
@@ -330,6 +455,36 @@ def test_a_number_near_zero_is_verified_by_its_absolute_distance(tmp_path: Path)
     failed = parsed(tmp_path, one, "time 1\nR=2e-9\n").told.failed
     assert failed is not None
     assert "found 2e-09, needed 0 within 0.001, or 1e-09 of any size" in failed.reason
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        (
+            {"reference": 1.5},
+            r"verify\[1\]: reference: nothing says how near the result must be, .*; write relative = 1e-6",
+        ),
+        (
+            {"reference": 0, "relative": 1e-6},
+            r"verify\[1\]: relative: of the reference 0 any share is 0; write absolute",
+        ),
+    ],
+)
+def test_a_reference_that_nothing_could_meet_but_by_the_last_bit_is_refused(keys: dict[str, Any], said: str):
+    with pytest.raises(UsageError, match=said):
+        campaign(table(verify=[{**VERIFIED, **keys}]))
+    campaign(table(verify=[{**VERIFIED, **keys, "absolute": 0}]))
+
+
+def test_a_whole_number_as_reference_must_be_met_exactly_and_is_told_so(tmp_path: Path):
+    one = start(verify=[{"name": "errors", "regex": r"E=(\S+)", "reference": 0}])
+    assert parsed(tmp_path, one, "time 1\nE=0\n").told.failed is None
+    failed = parsed(tmp_path, one, "time 1\nE=1\n").told.failed
+    assert failed is not None
+    assert "errors: found 1, needed 0 exactly" in failed.reason
+    near = parsed(tmp_path, one.model_copy(), "time 1\nE=1.0000000000000002e-300\n").told.failed
+    assert near is not None
+    assert "found 1.0000000000000002e-300, needed 0 exactly" in near.reason
 
 
 def test_what_must_be_absent_of_a_file_that_is_not_there_is_not_shown_to_be(tmp_path: Path):
@@ -495,7 +650,8 @@ def test_a_name_that_is_neither_ours_nor_a_file_is_answered_with_those_that_are(
 def test_what_an_application_lacks_is_said_with_where_it_is_to_be_had(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setenv("PATH", str(tmp_path))
     gromacs = shipped_table("gromacs")
-    assert gromacs.lacking({"tpr": tmp_path / "no.tpr"}) == ("gmx_mpi", str(tmp_path / "no.tpr"))
+    lacking = gromacs.lacking({"tpr": str(tmp_path / "no.tpr")})
+    assert [one.what for one in lacking] == ["gmx_mpi", str(tmp_path / "no.tpr")]
     (tmp_path / "w.tpr").touch()
     (tmp_path / "gmx_mpi").touch(0o755)
-    assert gromacs.lacking({"tpr": tmp_path / "w.tpr"}) == ()
+    assert gromacs.lacking({"tpr": str(tmp_path / "w.tpr")}) == ()

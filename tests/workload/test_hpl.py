@@ -166,6 +166,7 @@ def test_the_program_is_told_everything(tmp_path: Path, monkeypatch: pytest.Monk
         ({"grid": "0x2"}, "needed rows and columns of ranks"),
         ({"grid": []}, "found nothing, needed at least one"),
         ({"grid": "2x2", "ranks": [4]}, "grid: ranks = [...] says how many there are as well"),
+        ({"grid": "3x2", "ranks": [4]}, '"3x2" is 6 ranks'),
         ({"broadcast": "tree"}, "needed one of ring, ring-modified, long, mpi"),
         ({"swap": "spread"}, "needed one of binary, long"),
         ({"depth": 2}, "needed one of 0, 1"),

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from fabricbench.campaign.plan import plan_run
-from fabricbench.campaign.specification import campaign_of
+from fabricbench.campaign.specification import Campaign, campaign_of
 from fabricbench.errors import UsageError
 from fabricbench.record.launch import KERNEL_RECORDS
 from fabricbench.workload.adapter import Output, Parsed, Place
 from fabricbench.workload.known_models import KNOWN_MODELS
 from fabricbench.workload.training_step import TrainingStepStart
-from support.applications import lab_of
+from support.applications import campaign, lab_of
 
 HEADER = {
     "type": "kernel_header",
@@ -163,9 +163,13 @@ def test_without_its_experts_a_model_has_one_feed_forward_part_in_each_layer():
         ({"model": "gpt2"}, "found 'gpt2', needed one of small, resnet-50, "),
         ({"grid": "2x2"}, "found '2x2', needed data x tensor x pipeline such as \"2x2x1\""),
         ({"grid": "2x2x1", "ranks": [4]}, "ranks = [...] says how many there are as well"),
+        ({"grid": "3x2x1", "ranks": [4]}, '"3x2x1" is 6 ranks'),
         ({"grid": "1x1x8"}, "found 8 stages, needed at most 4, the layers of small"),
         ({"model": "resnet-50", "grid": "2x2x1"}, "needed Nx1x1: only the gradients of resnet-50 are known"),
         ({"accelerator": "fast"}, 'needed a rate such as "100 Tflop/s", in Gflop/s, Tflop/s, Pflop/s'),
+        ({"accelerator": "100 Tflops"}, "found '100 Tflops', needed a rate such as"),
+        ({"accelerator": 100}, 'found 100, needed a rate such as "100 Tflop/s"'),
+        ({"accelerator": ["1 Tflop/s", 1e14]}, "found 100000000000000.0, needed a rate such as"),
         ({"accelerator": "1 Tflop/s", "layer": "1ms"}, "accelerator says how long computing takes as well"),
         ({"element_bytes": 3}, "element_bytes"),
         ({"scale": 0}, "greater than or equal to 1"),
@@ -176,6 +180,11 @@ def test_what_it_cannot_be_told_is_refused_in_words(keys: dict[str, Any], said: 
     with pytest.raises(UsageError) as refused:
         starts(**keys)
     assert said in str(refused.value)
+
+
+def test_a_campaign_that_was_stored_has_its_accelerators_again():
+    asked = campaign({"kind": "training-step", "accelerator": ["1 Tflop/s", "0.05 Gflop/s"]})
+    assert Campaign.model_validate_json(asked.model_dump_json(by_alias=True)) == asked
 
 
 def test_the_median_rate_of_its_runs_is_what_it_is_judged_by(tmp_path: Path):

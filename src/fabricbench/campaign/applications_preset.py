@@ -74,7 +74,9 @@ def find_applications(names: Iterable[str] | None = None, library: Callable[[], 
         lacking = one.lacking({key: values[0] for key, values in one.parameters.items()})
         program = shutil.which(one.first_program)
         if lacking or program is None:
-            missing.append(f"application {name} is left out: {', '.join(lacking)} is not here; {one.get}")
+            missing.append(
+                f"application {name} is left out: {', '.join(each.what for each in lacking)} is not here; {one.get}"
+            )
         elif why := why_of_other_mpi(Path(program), (library or _usual_library)()):
             missing.append(f"application {name} is left out: {why}")
         else:

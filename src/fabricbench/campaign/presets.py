@@ -29,6 +29,7 @@ from fabricbench.campaign.pattern_presets import (
 from fabricbench.campaign.rdma_preset import NAME as RDMA
 from fabricbench.campaign.rdma_preset import rdma_campaign
 from fabricbench.campaign.specification import Campaign, Congestor, Experiment
+from fabricbench.configuration import did_you_mean
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Pattern
 from fabricbench.native import doors
@@ -203,7 +204,9 @@ PRESETS = {
 def preset(name: str, doors: Callable[[], Mapping[str, tuple[str, ...]]] = doors) -> Campaign:
     """Return the preset of that name; UsageError lists the names. `doors` tells which the measurer has into each layer."""
     if name not in PRESETS:
-        raise UsageError(f"no preset {name!r}", hint=f"use {', '.join(PRESETS)}, or a TOML file")
+        raise UsageError(
+            f"no preset {name!r}{did_you_mean(name, list(PRESETS))}", hint=f"use {', '.join(PRESETS)}, or a TOML file"
+        )
     if name == APPLICATIONS:
         return applications_campaign(find_applications())
     return rdma_campaign(doors().get(Layer.RDMA, ())) if name == RDMA else PRESETS[name]

@@ -25,7 +25,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from fabricbench.campaign.condition import Condition, check_conditions
-from fabricbench.configuration import did_you_mean, read_table, validated
+from fabricbench.configuration import did_you_mean, read_table, text_or_number, validated
 from fabricbench.model import Layer, Model, Pattern, Receive
 from fabricbench.patterns import LAYER_PARAMETERS, PATTERNS, Family, Parameter
 from fabricbench.quantity import Bytes, Seconds, Share, parse_seconds
@@ -42,6 +42,14 @@ Value = str | int | float
 Sweep = Mapping[str, Value | tuple[Value, ...]]
 """What people write: a value, or a list of values that each get a cell."""
 
+
+def _read_values(value: Any) -> Any:
+    for one in value if isinstance(value, list | tuple) else (value,):
+        text_or_number(one)
+    return value
+
+
+Values = Annotated[Value | tuple[Value, ...], BeforeValidator(_read_values)]
 
 OF_ANY_PATTERN = {"door": "a way into the layer", "memory": "a kind of memory that messages lie in"}
 """Parameters that every pattern has, and what they name; the measurer knows which doors there are."""
@@ -161,7 +169,7 @@ class Congestor(Model):
     layer: Layer | None = None
     message_bytes: tuple[Bytes, ...] = Field(min_length=1)
     ranks: Ranks = ALL
-    parameters: dict[str, Value | tuple[Value, ...]] = {}
+    parameters: dict[str, Values] = {}
     idle: bool = False
 
     @field_validator("message_bytes", mode="before")
@@ -198,7 +206,7 @@ class Experiment(Model):
     message_bytes: tuple[Bytes, ...] = ()
     receive: tuple[Receive, ...] = ()
     ranks: Ranks | None = None
-    parameters: dict[str, Value | tuple[Value, ...]] = {}
+    parameters: dict[str, Values] = {}
     congestor: Congestor | None = None
     minimum_seconds: OptionalSeconds = Field(default=None, ge=0)
     maximum_seconds: Seconds = Field(default=0.5, gt=0)

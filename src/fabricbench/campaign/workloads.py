@@ -38,18 +38,16 @@ def plan_workloads(campaign: Campaign, testbed: Testbed, first_id: int) -> Workl
     """Return the workloads of a campaign on a testbed, numbered from `first_id`; UsageError where a wish cannot be carried."""
     planned: list[PlannedWorkload] = []
     notes: list[str] = []
-    asked_by: dict[str, int] = {}
+    asked_by: dict[str, tuple[int, Start]] = {}
     named_by: dict[str, str] = {}
     for number, table in enumerate(campaign.workloads, start=1):
         fabrics = _fabrics(campaign, testbed, table, number, notes)
         for start in _starts(campaign, table, Seats(testbed), number, notes):
             seconds = max(expected_seconds(start, one) for one in fabrics)
             probe = _probe(start, first_id + len(planned), seconds)
-            if (first := asked_by.setdefault(variant(probe), number)) != number:
-                raise UsageError(
-                    f"{_what(table, number)} runs {variant(probe)} again, number {first} does already",
-                    hint="remove it from one of the two",
-                )
+            first, same = asked_by.setdefault(variant(probe), (number, start))
+            if first != number:
+                raise _asked_twice(table, number, variant(probe), first, is_same=start == same)
             if (other := named_by.setdefault(start.name, variant(probe))) != variant(probe):
                 raise UsageError(
                     f"{_what(table, number)}: launches of {variant(probe)} would be named {start.name}, as those of {other}",
@@ -57,6 +55,19 @@ def plan_workloads(campaign: Campaign, testbed: Testbed, first_id: int) -> Workl
                 )
             planned.append(PlannedWorkload(probe=probe, start=start, fabrics=tuple(one.name for one in fabrics)))
     return WorkloadPlan(workloads=tuple(planned), notes=tuple(dict.fromkeys(notes)))
+
+
+def _asked_twice(table: WorkloadTable, number: int, what: str, first: int, *, is_same: bool) -> UsageError:
+    """Return the error for two cells that nothing tells apart, whether or not they are the same program."""
+    if is_same or "name" not in type(table).model_fields:
+        return UsageError(
+            f"{_what(table, number)} runs {what} again, number {first} does already",
+            hint="remove it from one of the two",
+        )
+    return UsageError(
+        f"{_what(table, number)} is called {what} as number {first} is, and is not the same",
+        hint="give one of the two another `name`",
+    )
 
 
 def expected_seconds(start: Start, fabric: Fabric) -> float:

@@ -12,7 +12,7 @@ import typer
 
 from fabricbench.cli import completion, restore
 from fabricbench.cli.output import say
-from fabricbench.errors import EnvironmentLacks, FabricbenchError, Interrupted, UsageError, exit_codes
+from fabricbench.errors import UNEXPECTED, EnvironmentLacks, FabricbenchError, Interrupted, UsageError, exit_codes
 
 # Each module here defines `register(app)`. One line for each subcommand.
 from fabricbench.cli import (  # isort: skip
@@ -70,7 +70,7 @@ starting.over()
 
 
 def main() -> None:
-    """Run the command line; every error of ours becomes a message on stderr and its exit code."""
+    """Run the command line; every error of ours becomes a message on stderr and its exit code, any other a traceback and 70."""
     try:
         restore.restore_at_start(sys.argv[1:])
         with completion.mended():
@@ -82,7 +82,8 @@ def main() -> None:
     except Exception as error:
         told = _told(error)
         if told is None:
-            raise
+            sys.excepthook(type(error), error, error.__traceback__)
+            raise SystemExit(UNEXPECTED) from error
         _end(told)
 
 

@@ -152,8 +152,10 @@ def _application_data() -> list[dict[str, Any]]:
             "description": one.description,
             "licence": one.licence,
             "program": shutil.which(one.first_program),
-            "needs": [one.first_program, *one.needs],
-            "lacking": list(one.lacking({name: values[0] for name, values in one.parameters.items()})),
+            "needs": list(one.wanted({name: values[0] for name, values in one.parameters.items()})),
+            "lacking": [
+                each.what for each in one.lacking({name: values[0] for name, values in one.parameters.items()})
+            ],
             "get": one.get,
             "parameters": {name: values[0] for name, values in one.parameters.items()},
             "figures": [f"{figure.name}, {figure.unit}, better {figure.better}" for figure in one.figure],

@@ -15,7 +15,7 @@ from pathlib import Path
 from shlex import join
 from statistics import fmean, median
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -23,8 +23,8 @@ from fabricbench.model import Model
 from fabricbench.quantity import SECONDS_OF, parse_seconds
 from fabricbench.record.workload_cells import Figure
 from fabricbench.testbed.model import WITHOUT_NUL
-from fabricbench.workload import counted
-from fabricbench.workload.scaling import Rule
+from fabricbench.workload import counted, transports
+from fabricbench.workload.scaling import STRONG, Scaling
 from fabricbench.workload.transports import Transport
 
 MOST_INPUT_BYTES = 256 * 1024
@@ -63,7 +63,6 @@ SELECT: Mapping[str, Callable[[Sequence[float]], float]] = MappingProxyType(
 NO_VALUES: Mapping[str, str | int | float] = MappingProxyType({})
 
 Text = Annotated[str, Field(pattern=WITHOUT_NUL)]
-ParameterName = Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=60)]
 FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]*$", max_length=100)]
 """Of the launch's directory, and nowhere else."""
@@ -91,7 +90,7 @@ def filled(text: str, values: Mapping[str, str | int | float]) -> str:
 
 def as_tuple(value: Any) -> Any:
     """Return one value as a tuple of one, as people leave the brackets out."""
-    return (value,) if isinstance(value, str | int | float) else value
+    return value if isinstance(value, list | tuple) else (value,)
 
 
 def _regex(groups: int) -> AfterValidator:
@@ -158,7 +157,8 @@ class SuccessTable(Model):
 class VerifyTable(Model):
     """A number of the result. Without a `reference` it must be the same on every fabric, as it is written.
 
-    With one it must be no further off than `relative` of it or than `absolute`, whichever is more.
+    With one it must be no further off than `relative` of it or than `absolute`, whichever is more; a whole number, of which neither
+    is said, must be met exactly.
     """
 
     name: str = Field(min_length=1)
@@ -167,6 +167,43 @@ class VerifyTable(Model):
     relative: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     absolute: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     file: str = "stdout"
+
+    @model_validator(mode="after")
+    def _says_how_near(self) -> VerifyTable:
+        said = self.model_fields_set & {"relative", "absolute"}
+        if self.reference is not None and not self.reference.is_integer() and not said:
+            raise ValueError(
+                "reference: nothing says how near the result must be, and rounding differs by machine; write relative = 1e-6, "
+                "say, or absolute = 1e-9 (absolute = 0: to the last bit)"
+            )
+        if self.reference == 0 and said == {"relative"}:
+            raise ValueError(
+                "relative: of the reference 0 any share is 0; write absolute = 1e-9, say, or neither where it must be 0 exactly"
+            )
+        return self
+
+
+class Lacking(NamedTuple):
+    """A program or file that cannot be used on this machine, why in words, and what can be done about it."""
+
+    what: str
+    why: str
+    action: str
+    is_absent: bool = False
+
+    @classmethod
+    def of(cls, what: str) -> Lacking:
+        """Tell why what no shell could start is none."""
+        path = Path(what).expanduser()
+        if "/" not in what:
+            return cls(what, "is not on PATH", "install it, or write its whole path", is_absent=True)
+        if not path.exists():
+            return cls(what, "is not there", "put it there, or correct the path", is_absent=True)
+        if path.is_dir():
+            return cls(what, "is a directory", "name the program in it")
+        if what.startswith("~"):
+            return cls(what, "begins with ~, which no shell replaces here", "write its whole path")
+        return cls(what, "is there but may not be executed", f"chmod +x {what}")
 
 
 class Application(Model):
@@ -188,7 +225,7 @@ class Application(Model):
     expect_seconds: Annotated[float, BeforeValidator(parse_seconds)] = Field(default=60.0, gt=0, le=1e6)
     environment: dict[Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")], Text] = {}
     files: dict[FileName, Text] = {}
-    scaling: Literal["strong"] | dict[ParameterName, Rule] = "strong"
+    scaling: Scaling = STRONG
     """Weak: what placeholders are worth on so many ranks and nodes; a parameter of that name is what the rule begins with."""
     work: Literal["constant", "timed"] = "constant"
     figure: tuple[FigureTable, ...] = Field(min_length=1)
@@ -243,15 +280,33 @@ class Application(Model):
         """The program that there must be: the command's, or what builds that."""
         return (self.build or self.command)[0]
 
-    def lacking(self, values: Mapping[str, str | int | float] = NO_VALUES) -> tuple[str, ...]:
-        """Return which of its programs and files are not on this machine, with these values of its parameters."""
-        # One of our own programs always is.
-        wanted = (*(one for one in (self.first_program,) if not one.startswith("fabricbench-")), *self.needs)
-        return tuple(
-            one
-            for one in (filled(each, values) for each in wanted)
-            if shutil.which(one) is None and not ("/" in one and Path(one).expanduser().exists())
-        )
+    @property
+    def places(self) -> Mapping[str, str]:
+        """What the placeholders of its transport stand for."""
+        return transports.places(self.transport, self.environment)
+
+    def wanted(self, values: Mapping[str, str | int | float] = NO_VALUES) -> tuple[str, ...]:
+        """Return the programs and files that there must be, with these values of its parameters."""
+        return tuple(filled(one, {**self.places, **values}) for one in (*self._programs, *self.needs))
+
+    def lacking(self, values: Mapping[str, str | int | float] = NO_VALUES) -> tuple[Lacking, ...]:
+        """Return which of these are not on this machine, or cannot be used, and why. One of our own programs always is."""
+        found = []
+        for number, one in enumerate(self.wanted(values)):
+            is_program = number < len(self._programs)
+            is_there = one.startswith("fabricbench-") if is_program else "/" in one and Path(one).expanduser().exists()
+            if not is_there and shutil.which(one) is None:
+                found.append(Lacking.of(one))
+        return tuple(found)
+
+    @property
+    def wanted_by_transport(self) -> tuple[str, ...]:
+        """Of these, what its transport starts."""
+        return tuple(filled(one, self.places) for one in transports.programs(self.transport))
+
+    @property
+    def _programs(self) -> tuple[str, ...]:
+        return (self.first_program, *transports.programs(self.transport))
 
     def misleading(self) -> str | None:
         """Return what of a figure's unit would be read otherwise than it is meant; None where all is well."""

@@ -139,7 +139,11 @@ class Reading:
         for one in self._application.verify:
             numbers, problem = self._numbers(one.name, one.regex, one.file, _number, is_only=False)
             needed = "the same number on every fabric"
-            if one.reference is not None:
+            is_exact = one.reference is not None and not (one.relative or one.absolute)
+            digits = 17 if is_exact else 12  # that tell any two numbers apart
+            if is_exact:
+                needed = f"{one.reference:.17g} exactly"
+            elif one.reference is not None:
                 of_size = f", or {one.absolute:g} of any size" if one.absolute else ""
                 needed = f"{one.reference:.12g} within {one.relative:g}{of_size}"
             holds = problem is None and all(
@@ -147,7 +151,7 @@ class Reading:
                 or abs(number - one.reference) <= max(one.relative * abs(one.reference), one.absolute)
                 for number in numbers
             )
-            found = problem or ", ".join(f"{number:.12g}" for number in numbers)
+            found = problem or ", ".join(f"{number:.{digits}g}" for number in numbers)
             yield CheckFound(name=one.name, holds=holds, found=found, needed=needed)
 
     def _fixed(self) -> dict[str, str]:

@@ -36,7 +36,7 @@ exit_codes = [0]
 name = "energy"
 regex = 'E = (\S+)'
 reference = -4.62
-relative = 1e-6                        # or absolute = 1e-9; without a reference it must be the same on every fabric
+relative = 1e-6                        # or absolute = 1e-9; a whole number needs neither. Without a reference: the same everywhere
 
 `application = "hpl.toml"` takes all of it from a file beside the campaign, `application = "lammps-lj"` from one that comes with
 fabricbench (`fabricbench list workloads` names them); what stands beside `application` comes before what the
@@ -45,9 +45,10 @@ file says. A figure of the name "communication" in % explains and is not compare
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from math import isqrt
 from pathlib import Path
@@ -55,9 +56,10 @@ from shlex import join, quote
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, ValidationInfo, model_validator
+from pydantic import BeforeValidator, ModelWrapValidatorHandler, ValidationError, ValidationInfo, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from fabricbench.configuration import did_you_mean, read_table
+from fabricbench.configuration import did_you_mean, mistakes, problem_of, read_table, shown, text_or_number
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.native import native_file
 from fabricbench.record.workload_cells import Figure
@@ -77,9 +79,9 @@ from fabricbench.workload.adapter import (
     named,
     seated,
 )
-from fabricbench.workload.application import PLACEHOLDER, Application, ParameterName, as_tuple, filled, shipped
+from fabricbench.workload.application import PLACEHOLDER, Application, Lacking, as_tuple, filled, shipped
 from fabricbench.workload.application_output import Reading
-from fabricbench.workload.scaling import names_of, value_of
+from fabricbench.workload.scaling import ParameterName, names_of, value_of
 
 ADMITS: Mapping[str, Callable[[int], bool]] = MappingProxyType(
     {
@@ -94,6 +96,11 @@ ADMITS: Mapping[str, Callable[[int], bool]] = MappingProxyType(
 BUILT_IN = ("ranks", "nodes", "rows", "columns", "directory", "interface", "input")
 
 Value = str | int | float
+ReadValue = Annotated[Value, BeforeValidator(text_or_number)]
+
+
+MERGED = ("parameters", "environment")
+"""Tables of which a campaign may say a part, and an application file the rest."""
 
 
 def grid(ranks: int) -> tuple[int, int]:
@@ -165,7 +172,8 @@ class CommandStart(Start):
     def environment(self, place: Place) -> dict[str, str]:
         """Return the application's variables with their placeholders filled."""
         values = self._placeholders(place)
-        return {name: filled(text, values) for name, text in self.application.environment.items()}
+        own = {name: filled(text, values) for name, text in self.application.environment.items()}
+        return {**transports.inherited(self.application.transport), **own}
 
     def files(self) -> Mapping[str, str]:
         """Return the input files."""
@@ -180,6 +188,7 @@ class CommandStart(Start):
             "nodes": self.nodes or self.ranks,
             "rows": rows,
             "columns": columns,
+            **self.application.places,
         }
         if place is not None:
             known["directory"] = str(place.directory)
@@ -229,14 +238,24 @@ def _found(application: Application, program: str, values: Mapping[str, Value], 
     found = shutil.which(program)
     if found is None and program.startswith("fabricbench-"):
         found = str(native_file(program, build))
-    lacking = (program,) if found is None else application.lacking(values)
+    lacking = (Lacking.of(program),) if found is None else application.lacking(values)
     if found is None or lacking:
-        where = "there" if "/" in lacking[0] else "on PATH"
-        raise EnvironmentLacks(
-            f"application {application.name} needs {', '.join(lacking)}, which is not {where}",
-            hint=application.get or "install it, or write its whole path as the first word of `command`",
-        )
+        raise _lacks(application, lacking)
     return Path(found).absolute()
+
+
+def _lacks(application: Application, lacking: Sequence[Lacking]) -> EnvironmentLacks:
+    """Return the error for what was looked for here, which every node must have at the same place."""
+    first = lacking[0]
+    is_of_transport = first.what in application.wanted_by_transport
+    get = application.get or (transports.GET[application.transport] if is_of_transport else "")
+    whose = f' for transport = "{application.transport}"' if is_of_transport else ""
+    whats = ", and ".join(f"{one.what}, which {one.why}" for one in lacking)
+    return EnvironmentLacks(
+        f"application {application.name} needs{whose} {whats} (looked for on this machine, {os.uname().nodename})",
+        hint=f"{get if get and first.is_absent else first.action}. It must be at the same place on every node and on this machine; "
+        "where only nodes have it, plan and run on one of them",
+    )
 
 
 class CommandTable(WorkloadTable, Application):
@@ -246,30 +265,7 @@ class CommandTable(WorkloadTable, Application):
     application: str | None = None
     """The file that has the rest; None once it is read."""
     ranks: Ranks = "all"
-    parameters: dict[ParameterName, Annotated[tuple[Value, ...], BeforeValidator(as_tuple)]] = {}
-
-    @model_validator(mode="before")
-    @classmethod
-    def _with_the_file(cls, data: Any, info: ValidationInfo) -> Any:
-        if not isinstance(data, Mapping) or data.get("application") is None:
-            return data
-        given = {name: value for name, value in data.items() if name != "application"}
-        merging = ("parameters", "environment")
-        path = _beside_the_campaign(data["application"], info)
-        try:
-            file = read_table(path)
-        except UsageError as error:
-            raise ValueError(f"application: {error.message}") from None
-        unknown = [name for name in file if name not in (*Application.model_fields, "parameters", "ranks")]
-        if unknown:
-            guess = did_you_mean(unknown[0], [*Application.model_fields, "parameters", "ranks"])
-            raise ValueError(f"application: {path} has an unknown key {unknown[0]!r}{guess}")
-        for source, where in ((file, f" in {path}"), (given, "")):
-            wrong = [name for name in merging if not isinstance(source.get(name, {}), Mapping)]
-            if wrong:
-                raise ValueError(f"{wrong[0]}: found {source[wrong[0]]!r}{where}, needed a table: {{ key = value }}")
-        merged = {name: {**file.get(name, {}), **given.get(name, {})} for name in merging}
-        return {**file, **given, **merged}
+    parameters: dict[ParameterName, Annotated[tuple[ReadValue, ...], BeforeValidator(as_tuple)]] = {}
 
     @model_validator(mode="after")
     def _units_say_what_is_meant(self) -> CommandTable:
@@ -320,19 +316,21 @@ class CommandTable(WorkloadTable, Application):
                 "nodes",
                 *(one for one, values in self.parameters.items() if not any(isinstance(each, str) for each in values)),
             ]
-            if name in BUILT_IN:
+            if name in (*BUILT_IN, *self.places):
                 raise ValueError(f"scaling: {name} is a name of fabricbench's own; needed another one")
             unknown = next((one for one in names_of(rule) if one not in known), None)
             if unknown is not None:
                 raise ValueError(
-                    f"scaling: {rule!r} needs a number {unknown}{did_you_mean(unknown, known)}; there are {', '.join(known)}"
+                    f"scaling.{name}: {shown(rule)} needs a number {unknown}{did_you_mean(unknown, known)}; "
+                    f"there are {', '.join(known)}"
                 )
         return self
 
     @model_validator(mode="after")
     def _placeholders_have_values(self) -> CommandTable:
         rules = {} if isinstance(self.scaling, str) else self.scaling
-        known = list(dict.fromkeys([*BUILT_IN, *self.parameters, *rules]))
+        built_in = (*BUILT_IN, *self.places)
+        known = list(dict.fromkeys([*built_in, *self.parameters, *rules]))
         for text in (*self.build, *self.command, *self.environment.values()):
             for name in PLACEHOLDER.findall(text):
                 if name not in known or (name == "input" and not self.files):
@@ -347,15 +345,43 @@ class CommandTable(WorkloadTable, Application):
             )
         used |= {name for rule in rules.values() for name in names_of(rule)}
         for name, values in self.parameters.items():
-            if name in (*BUILT_IN, "workload", "figure", "unit"):
+            if name in (*built_in, "workload", "figure", "unit"):
                 raise ValueError(f"parameters: {name} is a name of fabricbench's own; needed another one")
             if name not in used:
-                raise ValueError(
-                    f"parameters: {name} changes nothing: write {{{name}}} into the command, a file or a variable"
-                )
+                meant = did_you_mean(name, sorted(used.difference(built_in)))
+                advice = meant or f": write {{{name}}} into the command, a file or a variable"
+                raise ValueError(f"parameters: {name} changes nothing{advice}")
             if not values or len({*map(str, values)}) < len(values):
                 raise ValueError(f"parameters: {name} is {list(values)}, needed at least one value, each once")
         return self
+
+    # The last validator encloses those above, so that what they find can be told of the file as well.
+    @model_validator(mode="wrap")
+    @classmethod
+    def _with_the_file(
+        cls, data: Any, handler: ModelWrapValidatorHandler[CommandTable], info: ValidationInfo
+    ) -> CommandTable:
+        if not isinstance(data, Mapping) or data.get("application") is None:
+            return handler(data)
+        given = {name: value for name, value in data.items() if name != "application"}
+        path = _beside_the_campaign(data["application"], info)
+        try:
+            file = read_table(path)
+        except UsageError as error:
+            raise ValueError(f"application: {error.message}") from None
+        unknown = [name for name in file if name not in (*Application.model_fields, "parameters", "ranks")]
+        if unknown:
+            guess = did_you_mean(unknown[0], [*Application.model_fields, "parameters", "ranks"])
+            raise ValueError(f"application: {path}: {unknown[0]}: unknown key{guess}")
+        for source, where in ((file, f" in {path}"), (given, "")):
+            wrong = [name for name in MERGED if not isinstance(source.get(name, {}), Mapping)]
+            if wrong:
+                raise ValueError(f"{wrong[0]}: found {source[wrong[0]]!r}{where}, needed a table: {{ key = value }}")
+        merged = {name: {**file.get(name, {}), **given.get(name, {})} for name in MERGED}
+        try:
+            return handler({**file, **given, **merged})
+        except ValidationError as error:
+            raise _told_of_the_file(error, path, given) from None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -401,6 +427,34 @@ def _beside_the_campaign(name: Any, info: ValidationInfo) -> Path:
     folder = (info.context or {}).get("folder")
     beside = Path(folder) / Path(name).expanduser() if folder is not None else Path(name).expanduser()
     return beside if beside.exists() else Path(name).expanduser()
+
+
+def _told_of_the_file(error: ValidationError, path: Path, given: Mapping[str, Any]) -> ValidationError:
+    """Return the same problems, those that do not stand in the campaign (`given`) with the file's name and its keys."""
+    told = []
+    for detail in mistakes(error):
+        kind: str | PydanticCustomError = detail["type"]
+        place: tuple[int | str, ...] = detail["loc"]
+        if not _stands_in(given, place or _place_said(detail["msg"])):
+            text = f"{path}: {problem_of(detail, CommandTable)}"
+            kind, place = PydanticCustomError("value_error", "{text}", {"text": text}), ("application",)
+        told.append(InitErrorDetails(type=kind, loc=place, input=detail["input"], ctx=detail.get("ctx", {})))
+    return ValidationError.from_exception_data(CommandTable.__name__, told)
+
+
+def _place_said(message: str) -> tuple[str, ...]:
+    """Return the keys that a message begins with: `parameters: n changes nothing`, `scaling.n: ...`."""
+    found = re.match(r"(\w+)(?:\.|: )(\w*)", message.removeprefix("Value error, "))
+    return found.groups() if found else ()
+
+
+def _stands_in(given: Mapping[str, Any], place: tuple[int | str, ...]) -> bool:
+    if not place:
+        return False
+    table = given.get(str(place[0]))
+    return (
+        place[1] in table if place[0] in MERGED and isinstance(table, Mapping) and len(place) > 1 else place[0] in given
+    )
 
 
 COMMAND = Kind(

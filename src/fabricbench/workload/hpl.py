@@ -195,12 +195,13 @@ class HplTable(WorkloadTable):
 
     @model_validator(mode="after")
     def _is_told_its_ranks_once(self) -> HplTable:
-        if self.grid is not None and self.ranks != "all":
-            raise ValueError(
-                'grid: ranks = [...] says how many there are as well; needed one of them: "2x2" is 4 ranks'
-            )
         if self.grid == ():
             raise ValueError('grid: found nothing, needed at least one such as "2x4"')
+        if self.grid is not None and self.ranks != "all":
+            p, q = self.grid[0]
+            raise ValueError(
+                f'grid: ranks = [...] says how many there are as well; needed one of them: "{p}x{q}" is {p * q} ranks'
+            )
         return self
 
     def plan(self, seats: Seats) -> Iterator[Start | LeftOut]:

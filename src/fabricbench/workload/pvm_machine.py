@@ -27,6 +27,11 @@ from typing import Any
 
 ROOT = "/usr/lib/pvm3"
 
+ROOT_VARIABLE = "PVM_ROOT"
+
+DAEMON, CONSOLE = "lib/pvmd", "lib/pvm"
+"""Below its folder."""
+
 RSH, SOCKET = "rsh", "orders"
 """Of the folder of rank 0: what PVM starts daemons with, and where that hands on what it was told."""
 
@@ -48,6 +53,11 @@ READY = "ddpro<"
 
 class NoMachineError(Exception):
     """Why there is no PVM."""
+
+
+def root() -> str:
+    """Return the folder of PVM."""
+    return os.environ.get(ROOT_VARIABLE) or ROOT
 
 
 class Channel:
@@ -78,7 +88,7 @@ class Channel:
 
 def daemon_tokens(arguments: list[str]) -> list[str]:
     """Return the tokens that start a daemon."""
-    return [str(Path(os.environ["PVM_ROOT"]) / "lib" / "pvmd"), *arguments]
+    return [str(Path(root()) / DAEMON), *arguments]
 
 
 def start_daemon(arguments: list[str]) -> str:
@@ -141,7 +151,7 @@ def rsh(arguments: list[str]) -> int:
 
 def console(command: str) -> str:
     """Return what PVM's console answers."""
-    program = Path(os.environ["PVM_ROOT"]) / "lib" / "pvm"
+    program = Path(root()) / CONSOLE
     asked = subprocess.run(
         [program], input=f"{command}\nquit\n", capture_output=True, text=True, errors="replace", timeout=START_SECONDS, check=False
     )  # fmt: skip
@@ -226,7 +236,7 @@ def main(arguments: list[str]) -> int:
         return rsh(arguments[1:])
     addresses = os.environ["FABRICBENCH_ADDRESSES"].split(",")
     channels = [Channel(int(one)) for one in os.environ.pop("FABRICBENCH_MEETING").split(",") if one]
-    os.environ.setdefault("PVM_ROOT", ROOT)
+    os.environ[ROOT_VARIABLE] = root()
     os.environ["PVM_ALLOW_ROOT"] = "1"
     folder = Path(tempfile.mkdtemp(prefix="fabricbench-pvm-"))
     os.environ["PVM_TMP"] = str(folder)

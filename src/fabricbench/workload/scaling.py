@@ -10,9 +10,11 @@ import ast
 import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter
+
+from fabricbench.configuration import shortened, shown
 
 FUNCTIONS: Mapping[str, Callable[[float], float]] = MappingProxyType(
     {
@@ -46,7 +48,7 @@ def names_of(rule: str) -> tuple[str, ...]:
     try:
         whole = ast.parse(rule.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise ValueError(f"{rule!r} is no rule; write one such as round(n * sqrt(ranks))") from None
+        raise ValueError(f"{shown(rule)} is no rule; write one such as round(n * sqrt(ranks))") from None
     found: dict[str, None] = {}
     pending = [whole]
     while pending:
@@ -63,7 +65,8 @@ def names_of(rule: str) -> tuple[str, ...]:
                 pending.append(argument)
             case other:
                 raise ValueError(
-                    f"{rule!r}: {ast.unparse(other)} is no number, name, + - * / ** or one of {', '.join(FUNCTIONS)} of one number"
+                    f"{shown(rule)}: {shortened(ast.unparse(other))} is no number, name, + - * / ** or one of "
+                    f"{', '.join(FUNCTIONS)} of one number"
                 )
     return tuple(found)
 
@@ -74,14 +77,14 @@ def value_of(rule: str, values: Mapping[str, str | int | float]) -> int | float:
     for name in names_of(rule):
         value = values.get(name)
         if value is None or isinstance(value, str):
-            raise ValueError(f"{rule!r} needs a number {name}, found {value!r}")
+            raise ValueError(f"{shown(rule)} needs a number {name}, found {value!r}")
         numbers[name] = float(value)
     try:
         found = _computed(ast.parse(rule.strip(), mode="eval").body, numbers)
     except (ArithmeticError, ValueError) as error:
-        raise ValueError(f"{rule!r} has no value: {error}") from None
+        raise ValueError(f"{shown(rule)} has no value: {error}") from None
     if not math.isfinite(found):
-        raise ValueError(f"{rule!r} is {found}, needed a finite number")
+        raise ValueError(f"{shown(rule)} is {found}, needed a finite number")
     return int(found) if found == int(found) and abs(found) < WHOLE else found
 
 
@@ -108,3 +111,25 @@ def _check(rule: str) -> str:
 
 Rule = Annotated[str, Field(max_length=MOST_OF_A_RULE), AfterValidator(_check)]
 """A rule as people write it."""
+
+STRONG: Literal["strong"] = "strong"
+
+ParameterName = Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")]
+
+_RULES = TypeAdapter(dict[ParameterName, Rule])
+
+
+def _read_scaling(value: Any) -> Any:
+    """Check what people write before a union of types does, which would tell every problem twice."""
+    if value == STRONG:
+        return value
+    if isinstance(value, Mapping):
+        return _RULES.validate_python(value)
+    raise ValueError(
+        f'found {shown(value)}, needed "{STRONG}", or for weak scaling a rule of what a placeholder is worth: '
+        'scaling = { n = "round(n * sqrt(ranks))" }'
+    )
+
+
+Scaling = Annotated[Literal["strong"] | dict[ParameterName, Rule], BeforeValidator(_read_scaling)]
+"""The same input on any number of ranks, or rules."""

@@ -29,7 +29,7 @@ from itertools import product
 from statistics import median
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
 from fabricbench.configuration import did_you_mean
 from fabricbench.quantity import Bytes, Seconds, parse_bytes, parse_seconds
@@ -57,12 +57,14 @@ LEAST_SUM_BYTES_S = 100e6
 _FLOP_S = {"Gflop/s": 1e9, "Tflop/s": 1e12, "Pflop/s": 1e15}
 
 
-def _read_flop_s(value: Any) -> Any:
-    if isinstance(value, str):
-        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?) ?(\S+)\s*", value)
-        if found is None or found[2] not in _FLOP_S:
-            raise ValueError(f'found {value!r}, needed a rate such as "100 Tflop/s", in {", ".join(_FLOP_S)}')
+def _read_flop_s(value: Any, info: ValidationInfo) -> Any:
+    """Return flop/s. A bare number is what a stored campaign has; in a file that people write its unit is anybody's guess."""
+    is_written_by_people = "folder" in (info.context or {})  # which only who reads a campaign file tells
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?) ?(\S+)\s*", value) if isinstance(value, str) else None
+    if found is not None and found[2] in _FLOP_S:
         return float(found[1]) * _FLOP_S[found[2]]
+    if isinstance(value, str) or is_written_by_people:
+        raise ValueError(f'found {value!r}, needed a rate such as "100 Tflop/s", in {", ".join(_FLOP_S)}')
     return value
 
 
@@ -279,8 +281,10 @@ class TrainingStepTable(WorkloadTable):
     @model_validator(mode="after")
     def _is_told_each_thing_once(self) -> TrainingStepTable:
         if self.grid is not None and self.ranks != "all":
+            dp, tp, pp = self.grid[0]
             raise ValueError(
-                'grid: ranks = [...] says how many there are as well; needed one of them: "2x2x1" is 4 ranks'
+                "grid: ranks = [...] says how many there are as well; needed one of them: "
+                f'"{dp}x{tp}x{pp}" is {dp * tp * pp} ranks'
             )
         if self.layer is not None and self.accelerator != (USUAL_FLOP_S,):
             raise ValueError("layer: accelerator says how long computing takes as well; needed one of them")

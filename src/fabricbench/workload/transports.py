@@ -7,14 +7,17 @@ Every program's ranks are started by the MPI starter, one on a node and around a
     sockets  the program itself: its own address on the fabric, those of all ranks and a port (`meeting` says in which variables)
     pvm      PVM, of which a machine is made on those addresses (`pvm_machine`); the program runs on rank 0 and starts the others
 
-NCCL and UCX have variables of their own, in an application's `environment`.
+NCCL and UCX have variables of their own, in an application's `environment`. Where PVM is, PVM_ROOT says; an application that is
+written for it finds that as {pvm_root}, and the folder of its header as {pvm_include}.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from enum import StrEnum
+from pathlib import Path
 from types import MappingProxyType
 
 from fabricbench.errors import EnvironmentLacks
@@ -60,3 +63,33 @@ def front(transport: Transport, ranks: int, place: Place) -> list[str]:
     is_pvm = transport is Transport.PVM
     meet = meeting.front(ranks, place.first, str(place.directory), keep=is_pvm)
     return [*meet, *((sys.executable, "-I", "-S", pvm_machine.__file__) if is_pvm else ())]
+
+
+GET: Mapping[Transport, str] = MappingProxyType(
+    {Transport.PVM: f"apt install pvm, or say in {pvm_machine.ROOT_VARIABLE} in which folder another PVM is"}
+)
+"""How to come by what a transport needs."""
+
+
+def programs(transport: Transport) -> tuple[str, ...]:
+    """Return the programs that a transport needs besides the application's, with placeholders."""
+    return (f"{{pvm_root}}/{pvm_machine.DAEMON}",) if transport is Transport.PVM else ()
+
+
+def inherited(transport: Transport) -> dict[str, str]:
+    """Return the user's own variables that a transport needs on every rank, where a starter may not pass them on."""
+    name = pvm_machine.ROOT_VARIABLE
+    return {name: os.environ[name]} if transport is Transport.PVM and os.environ.get(name) else {}
+
+
+def places(transport: Transport, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return what the placeholders of a transport stand for, with these variables of an application."""
+    if transport is not Transport.PVM:
+        return {}
+    root = Path(environment.get(pvm_machine.ROOT_VARIABLE) or pvm_machine.root())
+    include = (
+        root / "include",
+        root.parent.parent / "include",
+    )  # PVM's own, and Debian's: /usr/include of /usr/lib/pvm3
+    found = next((one for one in include if (one / "pvm3.h").exists()), include[0])
+    return {"pvm_root": str(root), "pvm_include": str(found)}

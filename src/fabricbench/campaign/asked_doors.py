@@ -37,5 +37,5 @@ def _refuse(where: str, layers: tuple[Layer, ...], door: str, doors: Mapping[str
             raise UsageError(
                 f"{where}: found {door!r}, needed one of {', '.join(there)} for layer {layer}"
                 f"{did_you_mean(door, list(there))}",
-                hint="give each layer an [[experiment]] of its own where their doors differ; `fabricbench list LAYER` names the doors",
+                hint="give each layer an [[experiment]] of its own where doors differ; `fabricbench list LAYER` names them",
             )

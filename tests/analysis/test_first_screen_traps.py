@@ -13,6 +13,7 @@ from fabricbench.analysis.effects import Doubt
 from fabricbench.analysis.findings import CellKey, Comparison, Grade, Headline, Verdict
 from fabricbench.analysis.measured import CellMeasured, Side
 from fabricbench.model import Layer, Metric
+from fabricbench.testbed.wire import Wire
 from support.simulated_sides import first_screen, keys_of, sides_of
 
 Floats = NDArray[np.float64]
@@ -176,3 +177,12 @@ def test_a_change_counts_the_effects_of_the_fabric_that_it_names():
     assert headline.changes is not None
     assert (headline.changes.slower, headline.changes.faster) == (18, 0)
     assert [effect.what.partition(": ")[0] for effect in headline.effects] == ["x"] * 4 + ["y"] * 4
+
+
+def test_what_differs_between_two_is_told_in_units():
+    sides = sides_of(MPI_TCP, np.full((2, len(MPI_TCP), 12), 10.0), ["x-old", "x-new"])
+    for side, rate in zip(sides, (20e6, 100e6), strict=True):
+        side.fabric = side.fabric.model_copy(update={"condition_of": "x", "wire": Wire(line_rate_bit_s=rate)})
+    headline, _ = first_screen(sides, pairings=[pair(*sides)])
+    assert headline.changes is not None
+    assert headline.changes.configuration == ("x: line rate 20.0 Mbit/s became 100 Mbit/s",)

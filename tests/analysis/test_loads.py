@@ -15,7 +15,7 @@ import pytest
 from fabricbench.analysis import analyse
 from fabricbench.analysis.expectation import Network, RunTraffic, agreement_of, expect, expected_log_ratios, payload_of
 from fabricbench.analysis.findings import Findings, Interval, Verdict, WorkloadName
-from fabricbench.analysis.findings.loads import Agreement, LoadOnFabric, LoadPrice, LoadRatio, LoadSpeedUp
+from fabricbench.analysis.findings.loads import Agreement, Limit, LoadOnFabric, LoadPrice, LoadRatio, LoadSpeedUp
 from fabricbench.analysis.limits import sharing
 from fabricbench.analysis.loads import growth_of_work
 from fabricbench.campaign.plan import plan_run
@@ -355,12 +355,12 @@ def test_a_workload_is_told_with_its_figure_its_time_and_its_communication(findi
 
 def test_what_bounds_a_number_besides_the_fabric_stands_beside_it(tmp_path: Path, findings: Findings):
     assert ratios(findings)["FT"].limits == ()
-    assert ratios(findings)["EP"].limits[0].startswith("computes: ")
-    assert any("gains less than its bytes say" in limit for limit in ratios(findings)["CG"].limits)
+    assert ratios(findings)["EP"].limits[0].what == "computes"
+    assert any("gains less than its bytes say" in limit.what for limit in ratios(findings)["CG"].limits)
     crowded = analyse([run_of_workloads(tmp_path / "run", cpus=1, dropped=20)])
-    limits = ratios(crowded)["FT"].limits
+    limits = [one.words for one in ratios(crowded)["FT"].limits]
     assert limits[0] == "4 ranks share 1 processor"
-    assert "fast-ethernet dropped 160 of 16,000 frames" in limits
+    assert "fast-ethernet dropped frames, 160 of 16,000" in limits
     text = FORMATS["markdown"]
     assert isinstance(text, Format)
     assert "4 ranks share 1 processor" in text.render(crowded).decode()
@@ -429,6 +429,29 @@ def test_the_sentence_names_who_gains_most_and_least(findings: Findings):
     assert "EP.W" in order
     assert note.startswith("Expected ratios are PREDICTED")
     assert "bound by hosts or overlapped: gains less than its bytes say (CG.W)" in limits
+
+
+def test_what_is_not_shown_to_gain_is_not_said_to(findings: Findings):
+    rows = [one.model_copy(update={"is_settled": False}) for one in rows_of(findings, "workload-ratios", LoadRatio)]
+    last = rows[-1].model_copy(update={"verdict": Verdict.NOT_ENOUGH_DATA})
+    unsettled = findings.model_copy(update={"chapters": {**findings.chapters, "workload-ratios": (*rows[:-1], last)}})
+    order, *_ = workload_lines(unsettled)
+    gaining, unshown = order.split("; ")
+    assert gaining.endswith("gain by myrinet over fast-ethernet (their order is not settled)")
+    assert "most" not in gaining
+    assert last.load.partition(" on ")[0] not in gaining
+    assert f"{last.load.partition(' on ')[0]} (" in unshown
+    assert unshown.endswith("no gain that matters is shown.")
+
+
+def test_each_bound_is_said_once_with_all_that_it_bounds(findings: Findings):
+    def late(times: str) -> tuple[Limit, ...]:
+        return (Limit(what="the switch of myrinet was late", extent=f"up to {times} of the time"),)
+
+    rows = rows_of(findings, "workload-ratios", LoadRatio)
+    told = [one.model_copy(update={"limits": late(f"{number} %")}) for number, one in enumerate(rows)]
+    bounded = findings.model_copy(update={"chapters": {**findings.chapters, "workload-ratios": tuple(told)}})
+    assert workload_lines(bounded)[-1] == "Not the fabric's alone: the switch of myrinet was late (all)."
 
 
 def test_published_workloads_of_the_same_kind_stand_beside_the_measured_ones(findings: Findings):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fabricbench.analysis.findings import Interval, Verdict, WorkloadName
-from fabricbench.analysis.findings.loads import Agreement, LoadExpectation, LoadOnFabric, LoadRatio, LoadSpeedUp
+from fabricbench.analysis.findings.loads import Agreement, Limit, LoadExpectation, LoadOnFabric, LoadRatio, LoadSpeedUp
 from fabricbench.model import Model
 from support.example_kernels import around
 
@@ -66,7 +66,7 @@ def _ratio(load: str, slower: str, faster: str) -> LoadRatio:
             ratio=Interval(value=expected, low=expected * 0.99, high=expected * 1.01),
             agreement=Agreement.LESS if expected > gain else Agreement.WITHIN,
         ),
-        limits=("4 ranks share 1 processor",),
+        limits=(Limit(what="4 ranks share 1 processor"),),
     )
 
 

@@ -9,6 +9,7 @@ from fabricbench.analysis.findings import CellKey, Changes, Comparison, PairEffe
 from fabricbench.analysis.measured import Side, workload_of
 from fabricbench.analysis.wording import enumeration, named
 from fabricbench.model import Layer
+from fabricbench.quantity import format_bit_s, format_seconds
 from fabricbench.record.manifest import Manifest
 from fabricbench.record.workload_cells import WorkloadPart
 from fabricbench.testbed.differences import PASSING
@@ -85,10 +86,21 @@ def _told(fabric: Fabric, left_out: Sequence[str]) -> dict[str, str]:
         if name in UNTOLD or name in left_out or value in (None, {}, [], ""):
             continue
         if isinstance(value, dict):
-            told |= {f"{key}".replace("_", " "): str(one) for key, one in value.items() if one is not None}
+            told |= dict(_setting(f"{key}", one) for key, one in value.items() if one is not None)
         else:
-            told[name.replace("_", " ")] = " ".join(map(str, value)) if isinstance(value, list) else str(value)
+            told |= dict([_setting(name, " ".join(map(str, value)) if isinstance(value, list) else value)])
     return told
+
+
+IN_UNITS: Mapping[str, Callable[[float], str]] = {"_bit_s": format_bit_s, "_seconds": format_seconds}
+
+
+def _setting(name: str, value: object) -> tuple[str, str]:
+    """Return a setting as people write it: the unit behind the number, not in the name."""
+    for ending, written in IN_UNITS.items():
+        if name.endswith(ending) and isinstance(value, int | float):
+            return name.removesuffix(ending).replace("_", " "), written(value)
+    return name.replace("_", " "), str(value)
 
 
 def redefined(before: Side, after: Side) -> dict[CellKey, tuple[str, ...]]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from fabricbench.analysis.expectation import LoadLaunch
 from fabricbench.analysis.findings import CellKey, Verdict
-from fabricbench.analysis.findings.loads import Agreement, LoadExpectation
+from fabricbench.analysis.findings.loads import Agreement, Limit, LoadExpectation
 from fabricbench.analysis.instrument import DROPPED, RECEIVED, counted_by_switch, doubt_of
 from fabricbench.analysis.measured import Side
 from fabricbench.analysis.wording import percent
@@ -28,7 +28,7 @@ DROPS_WORTH_A_WORD = 1e-5
 
 def limits_of(
     key: CellKey, sides: Sequence[tuple[Side, Sequence[LoadLaunch]]], verdict: Verdict, expected: LoadExpectation | None
-) -> Iterator[str]:
+) -> Iterator[Limit]:
     """Yield what bounds a workload on a slower and a faster side, each with its launches, besides the fabric."""
     yield from _processors(sides)
     yield from _hosts(key, [side for side, _ in sides], verdict, expected)
@@ -36,7 +36,7 @@ def limits_of(
         yield from _switch(key, side, launches)
 
 
-def _processors(sides: Sequence[tuple[Side, Sequence[LoadLaunch]]]) -> Iterator[str]:
+def _processors(sides: Sequence[tuple[Side, Sequence[LoadLaunch]]]) -> Iterator[Limit]:
     """Tell of ranks that have fewer processors than they are: a lab's nodes are one machine, a host of a cluster is its own."""
     told = []
     for side, launches in sides:
@@ -46,7 +46,7 @@ def _processors(sides: Sequence[tuple[Side, Sequence[LoadLaunch]]]) -> Iterator[
     found = [one for one in told if one is not None]
     if found:
         ranks, processors = max(found, key=lambda one: one[0] / one[1])
-        yield f"{ranks} ranks share {count(processors, 'processor')}"
+        yield Limit(what=f"{ranks} ranks share {count(processors, 'processor')}")
 
 
 def sharing(ranks: Sequence[RankInfo], *, is_one_machine: bool) -> tuple[int, int] | None:
@@ -59,14 +59,16 @@ def sharing(ranks: Sequence[RankInfo], *, is_one_machine: bool) -> tuple[int, in
     return max(crowded, key=lambda one: one[0] / one[1], default=None)
 
 
-def _hosts(key: CellKey, sides: Sequence[Side], verdict: Verdict, expected: LoadExpectation | None) -> Iterator[str]:
+def _hosts(key: CellKey, sides: Sequence[Side], verdict: Verdict, expected: LoadExpectation | None) -> Iterator[Limit]:
     share = communication_share(key, sides)
     if share is not None and share < HARDLY_COMMUNICATES:
-        yield f"computes: {percent(share)} of its time is communication"
+        yield Limit(what="computes", extent=f"{percent(share)} of its time is communication")
     elif expected is not None and expected.agreement is Agreement.LESS:
-        yield "bound by hosts or overlapped: gains less than its bytes say"
+        yield Limit(what="bound by hosts or overlapped: gains less than its bytes say")
     elif share is not None and verdict is Verdict.EQUIVALENT:
-        yield f"waits for hosts, not for the wire: {percent(share)} communication, no difference"
+        yield Limit(
+            what="waits for hosts, not for the wire", extent=f"{percent(share)} communication and no difference"
+        )
 
 
 def communication_share(key: CellKey, sides: Sequence[Side]) -> float | None:
@@ -76,13 +78,13 @@ def communication_share(key: CellKey, sides: Sequence[Side]) -> float | None:
     return max(means, default=None)
 
 
-def _switch(key: CellKey, side: Side, launches: Sequence[LoadLaunch]) -> Iterator[str]:
+def _switch(key: CellKey, side: Side, launches: Sequence[LoadLaunch]) -> Iterator[Limit]:
     """Tell of frames that the side's emulated switch dropped, and whether it was late."""
     counted = sum(
         (counted_by_switch(one.launch, side.fabric.of_network, (DROPPED, RECEIVED)) for one in launches), Counter[str]()
     )
     if counted[DROPPED] > DROPS_WORTH_A_WORD * max(counted[RECEIVED], 1):
-        yield f"{side.name} dropped {counted[DROPPED]:,} of {counted[RECEIVED]:,} frames"
+        yield Limit(what=f"{side.name} dropped frames", extent=f"{counted[DROPPED]:,} of {counted[RECEIVED]:,}")
     doubt = doubt_of(side, side.cells[key]) if key in side.cells else None
     if doubt is not None:
-        yield f"the switch of {side.name} was late, up to {percent(doubt.factor)} of the time"
+        yield Limit(what=f"the switch of {side.name} was late", extent=f"up to {percent(doubt.factor)} of the time")

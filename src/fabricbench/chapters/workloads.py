@@ -117,7 +117,7 @@ def ratio_table(findings: Findings) -> Table:
             _expected(one.expectation),
             NOTHING if one.lead is None else interval_text(one.lead),
             outcome_words(one.verdict, leader, leader, findings.margin),
-            "; ".join([*([one.void] if one.void else []), *one.limits]) or NOTHING,
+            "; ".join([*([one.void] if one.void else []), *(each.words for each in one.limits)]) or NOTHING,
             counted(one.launches, "pair"),
         )
         for one in ratios
@@ -279,23 +279,29 @@ def _order_line(group: Sequence[LoadRatio]) -> str:
         else:
             tiers[-1].append(one)
     most, *others = tiers
-    verb = "gains" if len(most) == 1 else "gain"
+    shown = [one for one in most if one.verdict.is_decided]
+    unshown = [one for one in most if not one.verdict.is_decided]
+    verb = "gains" if len(shown) == 1 else "gain"
     close = "" if len(most) == 1 else " (their order is not settled)"
-    end = (
-        f"; {_tier(others[-1], group)} the least{'' if len(others[-1]) == 1 else ', not told apart'}" if others else ""
-    )
-    return f"{_tier(most, group)} {verb} most by {group[0].faster} over {group[0].slower}{close}{end}."
+    told = [
+        f"{_tier(shown, group)} {verb}{' most' if others else ''} by {group[0].faster} over {group[0].slower}{close}"
+    ]
+    if unshown:
+        told.append(f"of {_tier(unshown, group)} no gain that matters is shown")
+    if others:
+        told.append(f"{_tier(others[-1], group)} the least{'' if len(others[-1]) == 1 else ', not told apart'}")
+    return f"{'; '.join(told)}."
 
 
 def _limits_line(ratios: Sequence[LoadRatio]) -> str:
-    """Return what besides the fabrics is in which of the ratios, each bound once."""
+    """Return what besides the fabrics is in which of the ratios, each bound once; how far stands beside each ratio."""
     of: dict[str, list[LoadRatio]] = {}
     for one in ratios:
         for limit in one.limits:
-            of.setdefault(limit, []).append(one)
+            of.setdefault(limit.what, []).append(one)
     told = [
-        f"{limit} ({'all' if len(ones) == len(ratios) else spoken(list(dict.fromkeys(_short(one, ratios) for one in ones)))})"
-        for limit, ones in of.items()
+        f"{what} ({'all' if len(ones) == len(ratios) else spoken(list(dict.fromkeys(_short(one, ratios) for one in ones)))})"
+        for what, ones in of.items()
     ]
     return f"Not the fabric's alone: {'; '.join(told)}." if told else ""
 
@@ -399,7 +405,7 @@ def _panel(findings: Findings, pair: tuple[str, str], group: Sequence[LoadRatio]
             "strength": 1.0 if one.verdict.is_decided else AHEAD_OPACITY if one.verdict.is_ahead else 0.0,
             "expected": None if one.expectation is None else one.expectation.ratio.value,
             "predicted": _expected(one.expectation),
-            "bounded by": "; ".join(one.limits) or NOTHING,
+            "bounded by": "; ".join(each.words for each in one.limits) or NOTHING,
         }
         for one in group
         for leader in (leader_of(one) or "",)

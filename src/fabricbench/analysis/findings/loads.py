@@ -57,6 +57,18 @@ class LoadExpectation(Model):
     origin: Origin = Origin.PREDICTED
 
 
+class Limit(Model):
+    """What besides the fabric bounds a workload's number, in words, and how far, where that is known."""
+
+    what: str
+    extent: str = ""
+
+    @property
+    def words(self) -> str:
+        """All of it: `the switch of net was late, up to 3 % of the time`."""
+        return f"{self.what}, {self.extent}" if self.extent else self.what
+
+
 class LoadRatio(Model):
     """How many times better a workload is on the faster of two fabrics, on the most ranks that it was run on."""
 
@@ -77,8 +89,8 @@ class LoadRatio(Model):
     """Whether this workload and all before it gain more than all after it: every such two were told apart."""
     void: str | None = None
     """What makes the work on one fabric another one than on the other, so that this is no ratio to believe; None: nothing does."""
-    limits: tuple[str, ...] = ()
-    """What besides the fabric bounds this number, in words."""
+    limits: tuple[Limit, ...] = ()
+    """What besides the fabric bounds this number."""
 
 
 class LoadSpeedUp(Model):

@@ -18,6 +18,7 @@ from fabricbench.workload.elliptic import EllipticStart
 from fabricbench.workload.fft_convolution import FftConvolutionStart, can_share, has_transform
 from fabricbench.workload.kernel_program import KernelProgramStart
 from support.applications import lab_of
+from support.kernel_programs import starts_of
 
 FFT, ELLIPTIC = "fft-convolution", "elliptic"
 
@@ -27,9 +28,8 @@ def plan_of(kind: str, nodes: int = 4, **keys: Any) -> Any:
     return plan_run(campaign, lab_of(nodes), seed=1)
 
 
-def starts(kind: str, nodes: int = 4, **keys: Any) -> list[Any]:
-    found = {launch.workload.name: launch.workload for launch in plan_of(kind, nodes, **keys).launches}
-    return [one for _, one in sorted(found.items())]
+def starts(kind: str, nodes: int = 4, **keys: Any) -> list[KernelProgramStart]:
+    return starts_of(KernelProgramStart, {"workload": [{"kind": kind, **keys}]}, nodes)
 
 
 def test_they_run_on_all_nodes_and_need_nothing_told():

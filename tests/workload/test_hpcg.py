@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.specification import campaign_of
 from fabricbench.errors import UsageError
 from fabricbench.model import Metric
 from fabricbench.record.launch import KERNEL_RECORDS
-from fabricbench.workload.adapter import Output, Parsed, Place
+from fabricbench.workload.adapter import Parsed, Place
 from fabricbench.workload.hpcg import HpcgStart
 from support.applications import lab_of
+from support.kernel_programs import parsed_by, starts_of
 
 HEADER = {
     "type": "kernel_header",
@@ -59,22 +58,11 @@ def run_line(repetition: int, gflops: float, iterations: int = 50, plain_iterati
 
 
 def parsed(directory: Path, *runs: dict[str, Any]) -> Parsed:
-    verified = sum(run["verified"] for run in runs)
-    footer = {"type": "kernel_footer", "finished_unix_ns": 2, "runs": len(runs), "verified": verified}
-    lines = [json.dumps(line) for line in (HEADER, *runs, footer)]
-    (directory / KERNEL_RECORDS).write_text("\n".join(lines) + "\n")
-    start = HpcgStart(nx=16, ny=16, nz=16, ranks=2)
-    found = start.parse(Output(directory, directory / "stdout.log", directory / "stderr.log"))
-    assert found is not None
-    return found
+    return parsed_by(HpcgStart(nx=16, ny=16, nz=16, ranks=2), directory, HEADER, *runs)
 
 
 def starts(nodes: int = 4, **keys: Any) -> list[HpcgStart]:
-    campaign = campaign_of({"campaign": {"blocks": 2}, "hpcg": [keys]}, "c.toml")
-    plan = plan_run(campaign, lab_of(nodes), seed=1)
-    found = {launch.workload.name: launch.workload for launch in plan.launches if launch.workload}
-    assert all(isinstance(one, HpcgStart) for one in found.values())
-    return [one for _, one in sorted(found.items()) if isinstance(one, HpcgStart)]
+    return starts_of(HpcgStart, {"hpcg": [keys]}, nodes)
 
 
 def test_it_runs_on_all_nodes_with_a_cube_on_each():

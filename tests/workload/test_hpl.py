@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,10 @@ from fabricbench.errors import UsageError
 from fabricbench.model import Metric
 from fabricbench.record.launch import KERNEL_RECORDS
 from fabricbench.record.workload_cells import OF_FIGURE
-from fabricbench.workload.adapter import Output, Parsed, Place
+from fabricbench.workload.adapter import Parsed, Place
 from fabricbench.workload.hpl import BLAS_VARIABLE, HplStart, equations_in
 from support.applications import lab_of
+from support.kernel_programs import parsed_by, starts_of
 
 HEADER = {
     "type": "kernel_header",
@@ -60,22 +60,11 @@ def run_line(repetition: int, gflops: float, residual: float | None = 0.005, **m
 
 
 def parsed(directory: Path, *runs: dict[str, Any]) -> Parsed:
-    verified = sum(run["verified"] for run in runs)
-    footer = {"type": "kernel_footer", "finished_unix_ns": 2, "runs": len(runs), "verified": verified}
-    lines = [json.dumps(line) for line in (HEADER, *runs, footer)]
-    (directory / KERNEL_RECORDS).write_text("\n".join(lines) + "\n")
-    start = HplStart(n=100, nb=8, p=1, q=2, ranks=2)
-    found = start.parse(Output(directory, directory / "stdout.log", directory / "stderr.log"))
-    assert found is not None
-    return found
+    return parsed_by(HplStart(n=100, nb=8, p=1, q=2, ranks=2), directory, HEADER, *runs)
 
 
 def starts(nodes: int = 4, **keys: Any) -> list[HplStart]:
-    campaign = campaign_of({"campaign": {"blocks": 2}, "hpl": [keys]}, "c.toml")
-    plan = plan_run(campaign, lab_of(nodes), seed=1)
-    found = {launch.workload.name: launch.workload for launch in plan.launches if launch.workload}
-    assert all(isinstance(one, HplStart) for one in found.values())
-    return [one for _, one in sorted(found.items()) if isinstance(one, HplStart)]
+    return starts_of(HplStart, {"hpl": [keys]}, nodes)
 
 
 def test_it_runs_on_all_nodes_in_the_most_square_grid():

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fabricbench.campaign.plan import plan_run
-from fabricbench.campaign.specification import campaign_of
 from fabricbench.errors import UsageError
 from fabricbench.model import Metric
 from fabricbench.record.launch import KERNEL_RECORDS
-from fabricbench.workload.adapter import Output, Parsed, Place, Start
+from fabricbench.workload.adapter import Parsed, Place, Start
 from fabricbench.workload.shared_lu import SharedLuStart
 from fabricbench.workload.shared_raytrace import SharedRaytraceStart
 from support.applications import lab_of
+from support.kernel_programs import parsed_by, starts_of
 
 KINDS = ("shared-lu", "shared-raytrace")
 
 
 def starts(kind: str, nodes: int = 4, **keys: Any) -> list[Start]:
-    campaign = campaign_of({"campaign": {"blocks": 2}, "workload": [{"kind": kind, **keys}]}, "c.toml")
-    plan = plan_run(campaign, lab_of(nodes), seed=1)
-    found = {launch.workload.name: launch.workload for launch in plan.launches if launch.workload}
-    return [one for _, one in sorted(found.items())]
+    return starts_of(Start, {"workload": [{"kind": kind, **keys}]}, nodes)
 
 
 def parsed(directory: Path, start: Start, unit: str, *runs: dict[str, Any]) -> Parsed:
@@ -40,7 +35,7 @@ def parsed(directory: Path, start: Start, unit: str, *runs: dict[str, Any]) -> P
         "processor_levels": ["x86-64", "x86-64"],
         "started_unix_ns": 1,
     }
-    lines: list[dict[str, Any]] = [header]
+    lines: list[dict[str, Any]] = []
     for repetition, run in enumerate(runs):
         checks = [{"tolerance": 0.0, "is_limit": False, **check} for check in run["checks"]]
         lines.append(
@@ -60,12 +55,7 @@ def parsed(directory: Path, start: Start, unit: str, *runs: dict[str, Any]) -> P
                 "facts": {},
             }
         )
-    verified = sum(line["verified"] for line in lines[1:])
-    lines.append({"type": "kernel_footer", "finished_unix_ns": 2, "runs": len(runs), "verified": verified})
-    (directory / KERNEL_RECORDS).write_text("".join(json.dumps(line) + "\n" for line in lines))
-    found = start.parse(Output(directory, directory / "stdout.log", directory / "stderr.log"))
-    assert found is not None
-    return found
+    return parsed_by(start, directory, header, *lines)
 
 
 def test_lu_runs_on_all_nodes_with_the_matrix_of_splash():

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fabricbench.campaign.plan import plan_run
-from fabricbench.campaign.specification import Campaign, campaign_of
+from fabricbench.campaign.specification import Campaign
 from fabricbench.errors import UsageError
-from fabricbench.record.launch import KERNEL_RECORDS
-from fabricbench.workload.adapter import Output, Parsed, Place
+from fabricbench.workload.adapter import Parsed, Place
 from fabricbench.workload.known_models import KNOWN_MODELS
 from fabricbench.workload.training_step import TrainingStepStart
 from support.applications import campaign, lab_of
+from support.kernel_programs import parsed_by, starts_of
 
 HEADER = {
     "type": "kernel_header",
@@ -57,22 +55,11 @@ def run_line(repetition: int, step_seconds: float, wrong: int = 0) -> dict[str, 
 
 
 def parsed(directory: Path, *runs: dict[str, Any]) -> Parsed:
-    verified = sum(run["verified"] for run in runs)
-    footer = {"type": "kernel_footer", "finished_unix_ns": 2, "runs": len(runs), "verified": verified}
-    lines = [json.dumps(line) for line in (HEADER, *runs, footer)]
-    (directory / KERNEL_RECORDS).write_text("\n".join(lines) + "\n")
-    start = TrainingStepStart(dp=2, ranks=2)
-    found = start.parse(Output(directory, directory / "stdout.log", directory / "stderr.log"))
-    assert found is not None
-    return found
+    return parsed_by(TrainingStepStart(dp=2, ranks=2), directory, HEADER, *runs)
 
 
 def starts(nodes: int = 4, **keys: Any) -> list[TrainingStepStart]:
-    campaign = campaign_of({"campaign": {"blocks": 2}, "workload": [{"kind": "training-step", **keys}]}, "c.toml")
-    plan = plan_run(campaign, lab_of(nodes), seed=1)
-    found = {launch.workload.name: launch.workload for launch in plan.launches if launch.workload}
-    assert all(isinstance(one, TrainingStepStart) for one in found.values())
-    return [one for _, one in sorted(found.items()) if isinstance(one, TrainingStepStart)]
+    return starts_of(TrainingStepStart, {"workload": [{"kind": "training-step", **keys}]}, nodes)
 
 
 def options(start: TrainingStepStart, directory: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:

@@ -260,5 +260,6 @@ def test_every_call_of_the_kernels_that_communicates_is_counted():
         if not call.startswith(silent_families)
     }
     assert called - counted - silent == set()
+    watched = {"MPI_Win_free"}  # not counted: it only makes the profile forget what it keeps of a window
     wrapped = set(re.findall(r"^int (MPI_\w+)\(", (SOURCES / "frame/profile_calls.cpp").read_text(), re.MULTILINE))
-    assert wrapped == counted
+    assert wrapped == counted | watched

@@ -45,16 +45,12 @@ void Pause::sleep() {
   waited_seconds_ += seconds;
 }
 
+// The communicator goes with MPI: a question whether a rank waits, or the end of the launch, may still be on its way
+// when all else is done, and MPICH ends a program that frees a communicator with such a message.
 Control::Control(std::size_t part_bytes) : part_bytes_(part_bytes) {
   MPI_Comm_dup(MPI_COMM_WORLD, &communicator_);
   MPI_Comm_rank(communicator_, &rank_);
   MPI_Comm_size(communicator_, &size_);
-}
-
-Control::~Control() {
-  // Once the launch has ended, or one has asked whether another waits, messages are left that nobody takes, on which
-  // MPICH would abort with an exit code of its own: they go with MPI.
-  if (!ended_ && !has_asked_ && !take_told()) MPI_Comm_free(&communicator_);
 }
 
 bool Control::is_finished(MPI_Request& request, std::optional<double> patience_seconds) const {
@@ -123,10 +119,7 @@ bool Control::has_ended() const {
     if (!told) return false;
     if (const auto* end = std::get_if<EndNotice>(&told->message))
       ended_.emplace(told->from, end->exit_code, end->cause);
-    if (std::holds_alternative<Asked>(told->message)) {
-      has_asked_ = true;
-      tell(told->from, Waits{});
-    }
+    if (std::holds_alternative<Asked>(told->message)) tell(told->from, Waits{});
     if (std::holds_alternative<Waits>(told->message)) answered_ = told->from;
   }
   return true;
@@ -205,7 +198,6 @@ class Control::Silence {
     if (waited < first_seconds_) return;
     if (!asked_at_) {
       asked_at_ = waited;
-      control_.has_asked_ = true;
       control_.answered_.reset();
       control_.tell(of_, Asked{});
       return;

@@ -75,13 +75,12 @@ inline constexpr int launch_tag = 0;
 /// Of what is heard in every wait: the largest that MPI guarantees, above all others.
 inline constexpr int end_tag = 32767;
 
-/// Bytes between the ranks of a launch. Collective to make and to destroy.
+/// Bytes between the ranks of a launch. Collective to make.
 ///
 /// A message is a number of full parts and a shorter last one, which may be empty, so that short messages cost one.
 class Control {
  public:
   explicit Control(std::size_t part_bytes = largest_part_bytes);
-  ~Control();
   Control(const Control&) = delete;
   Control& operator=(const Control&) = delete;
 
@@ -157,7 +156,6 @@ class Control {
   std::optional<double> patience_seconds_;
   mutable std::optional<LaunchEnded> ended_;
   mutable std::optional<int> answered_;  // by whom, since this rank asked last
-  mutable bool has_asked_ = false;       // or was asked
 };
 
 }  // namespace fabricbench

@@ -112,11 +112,19 @@ void Broadcast::hand_on(int arrived) {
   }
 }
 
-void Broadcast::poll() {
-  if (waiting_ == 0) return;
-  int arrived = 0;
-  MPI_Testsome(static_cast<int>(receiving_.size()), receiving_.data(), &arrived, arrived_.data(), MPI_STATUSES_IGNORE);
-  if (arrived != MPI_UNDEFINED) hand_on(arrived);
+bool Broadcast::poll() {
+  if (waiting_ > 0) {
+    int arrived = 0;
+    MPI_Testsome(static_cast<int>(receiving_.size()), receiving_.data(), &arrived, arrived_.data(),
+                 MPI_STATUSES_IGNORE);
+    if (arrived != MPI_UNDEFINED) hand_on(arrived);
+  }
+  if (waiting_ > 0) return true;
+  if (sending_.empty()) return false;
+  int is_sent = 0;
+  MPI_Testall(static_cast<int>(sending_.size()), sending_.data(), &is_sent, MPI_STATUSES_IGNORE);
+  if (is_sent != 0) sending_.clear();
+  return is_sent == 0;
 }
 
 void Broadcast::wait() {

@@ -28,8 +28,8 @@ class Broadcast {
   /// Begin to send these numbers, which the root has and the others get; until wait() nobody may touch them, and until
   /// finish() nobody may write to them. What this began before is finished.
   void start(double* numbers, std::int64_t size, int root);
-  /// Hand on what has arrived.
-  void poll();
+  /// Hand on what has arrived; whether anything is still on its way, to this rank or from it.
+  bool poll();
   /// Come back when all has arrived here.
   void wait();
   /// Come back when nobody needs the numbers of this rank any more.

@@ -77,21 +77,25 @@ std::int64_t round_up(std::int64_t number, std::int64_t multiple) {
 
 }  // namespace
 
-Panel::Panel(const Dealt& rows, std::int64_t n)
-    : rows_(rows),
-      n_(n),
-      block_(std::min(rows.block, n)),
+Panel::Panel(const Matrix& matrix, bool is_sent)
+    : rows_(matrix.rows()),
+      n_(matrix.n()),
+      is_sent_(is_sent),
+      block_(std::min(matrix.block(), matrix.n())),
       square_offset_(round_up(block_, 8)),
       rows_offset_(square_offset_ + round_up(block_ * block_, 8)),
       // The distance of fewer rows may be a line more than that of more.
-      message_(static_cast<std::size_t>(rows_offset_ + (column_distance(rows.own_below(n)) + 8) * block_)) {}
+      message_(
+          static_cast<std::size_t>(rows_offset_ + (is_sent ? (column_distance(matrix.own_rows()) + 8) * block_ : 0))) {}
 
-void Panel::take(std::int64_t begin) {
+void Panel::take(Matrix& matrix, std::int64_t begin) {
   begin_ = begin;
   width_ = std::min(block_, n_ - begin);
   own_height_ = rows_.own_below(n_) - rows_.own_below(begin_);
   below_height_ = rows_.own_below(n_) - rows_.own_below(begin_ + width_);
-  distance_ = column_distance(own_height_);
+  distance_ = is_sent_ ? column_distance(own_height_) : matrix.distance();
+  rows_begin_ = is_sent_ ? message_.data() + rows_offset_
+                         : matrix.at(rows_.own_below(begin_), matrix.columns().own_below(begin_));
 }
 
 /// A panel that is being factored. Its rows are numbered from the first of this rank's; those above `top` of a column
@@ -127,8 +131,10 @@ void PanelFactorization::factor(Matrix& matrix, Panel& panel) {
   const std::int64_t row = rows.own_below(panel.begin());
   const std::int64_t column = matrix.columns().own_below(panel.begin());
   Work work{panel, rows, rows.owner(panel.begin()) == rows.own, row};
-  for (std::int64_t i = 0; i < panel.width(); ++i)
-    std::copy_n(matrix.at(row, column + i), panel.own_height(), work.column(i));
+  if (panel.is_sent()) {
+    for (std::int64_t i = 0; i < panel.width(); ++i)
+      std::copy_n(matrix.at(row, column + i), panel.own_height(), work.column(i));
+  }
   factor_columns(work, 0, panel.width());
   if (!work.has_own_rows) return;
   for (std::int64_t i = 0; i < panel.width(); ++i)

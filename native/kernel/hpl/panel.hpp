@@ -13,13 +13,14 @@
 namespace fabricbench::hpl {
 
 /// What a rank of any column needs of a panel, in one piece that can be sent as it is: which rows were exchanged, the
-/// square of the factors where they meet, and of the rows below it this rank's share.
+/// square of the factors where they meet, and of the rows below it this rank's share. Where the grid has one column
+/// nothing is sent, and the rows stay where they are in the matrix.
 class Panel {
  public:
-  Panel(const Dealt& rows, std::int64_t n);
+  Panel(const Matrix& matrix, bool is_sent);
 
   /// Make it that of the columns from `begin`.
-  void take(std::int64_t begin);
+  void take(Matrix& matrix, std::int64_t begin);
 
   std::int64_t begin() const { return begin_; }
   std::int64_t end() const { return begin_ + width_; }
@@ -33,22 +34,25 @@ class Panel {
   std::int64_t square_distance() const { return block_; }
   /// This rank's rows from the panel's first on; the first row of the grid that has the panel's own rows, which are
   /// left as they are, before those below it.
-  double* rows() { return message_.data() + rows_offset_; }
-  const double* below() const { return message_.data() + rows_offset_ + own_height_ - below_height_; }
+  double* rows() { return rows_begin_; }
+  const double* below() const { return rows_begin_ + own_height_ - below_height_; }
   std::int64_t rows_distance() const { return distance_; }
   std::int64_t own_height() const { return own_height_; }
   std::int64_t below_height() const { return below_height_; }
 
+  bool is_sent() const { return is_sent_; }
   double* message() { return message_.data(); }
   std::int64_t message_size() const { return rows_offset_ + distance_ * width_; }
 
  private:
   Dealt rows_;
   std::int64_t n_;
+  bool is_sent_;
   std::int64_t block_;
   std::int64_t square_offset_;
   std::int64_t rows_offset_;
   Buffer<double> message_;
+  double* rows_begin_ = nullptr;
   std::int64_t begin_ = 0;
   std::int64_t width_ = 0;
   std::int64_t distance_ = 0;

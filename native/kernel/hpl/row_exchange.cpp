@@ -24,7 +24,6 @@ RowExchange::RowExchange(const Grid& grid, const Matrix& matrix, SwapKind kind)
   const auto block = static_cast<std::size_t>(std::min(matrix.block(), matrix.n()));
   for (Share& share : shares_) {
     share.tops.reserve(block);
-    share.sources.reserve(block);
     share.displaced.reserve(block);
   }
   few_ = Buffer<double>(block);
@@ -43,7 +42,6 @@ void RowExchange::plan(const Panel& panel) {
   const auto content = [this](std::int64_t row) -> std::int64_t& { return content_[static_cast<std::size_t>(row)]; };
   for (Share& share : shares_) {
     share.tops.clear();
-    share.sources.clear();
     share.displaced.clear();
   }
   for (std::int64_t i = 0; i < width_; ++i) {
@@ -56,8 +54,7 @@ void RowExchange::plan(const Panel& panel) {
   for (std::int64_t i = 0; i < width_; ++i) {
     const std::int64_t source = content(panel.begin() + i);
     Share& share = shares_[static_cast<std::size_t>(rows_.owner(source))];
-    share.tops.push_back(i);
-    share.sources.push_back(own_index(source));
+    share.tops.push_back({i, own_index(source)});
   }
   for (std::int64_t i = 0; i < width_; ++i) {
     const auto row = static_cast<std::int64_t>(panel.pivots()[i]);
@@ -68,6 +65,10 @@ void RowExchange::plan(const Panel& panel) {
     }
   }
   for (std::int64_t i = 0; i < width_; ++i) content(panel.begin() + i) = panel.begin() + i;
+  for (Share& share : shares_) {
+    std::ranges::sort(share.tops, {}, &Moved::from);
+    std::ranges::sort(share.displaced, {}, &Moved::row);
+  }
   // Ranks beyond a power of two lie behind the one that speaks for them.
   std::int64_t offset = 0;
   for (int rank = 0; rank < doubling_; ++rank) {
@@ -86,11 +87,10 @@ void RowExchange::apply(Matrix& matrix, std::int64_t first, std::int64_t end, do
     return;
   }
   const Share& own = shares_[static_cast<std::size_t>(grid_.own_row())];
-  const auto height = static_cast<std::int64_t>(own.sources.size());
   double* to = share_of(grid_.own_row(), count);
-  for (std::int64_t column = first; column < end; ++column, to += height) {
+  for (std::int64_t column = first; column < end; ++column) {
     const double* const numbers = matrix.at(0, column);
-    for (std::int64_t i = 0; i < height; ++i) to[i] = numbers[own.sources[static_cast<std::size_t>(i)]];
+    for (const Moved& moved : own.tops) *to++ = numbers[moved.from];
   }
   send_displaced(matrix, first, count);
   if (kind_ == SwapKind::binary) {
@@ -102,7 +102,7 @@ void RowExchange::apply(Matrix& matrix, std::int64_t first, std::int64_t end, do
     const Share& share = shares_[static_cast<std::size_t>(rank)];
     const double* from = share_of(rank, count);
     for (std::int64_t column = 0; column < count; ++column) {
-      for (const std::int64_t row : share.tops) top[column * width_ + row] = *from++;
+      for (const Moved& moved : share.tops) top[column * width_ + moved.row] = *from++;
     }
   }
   if (!requests_.empty()) {
@@ -128,9 +128,9 @@ void RowExchange::apply_alone(Matrix& matrix, std::int64_t first, std::int64_t e
   const Share& share = shares_.front();
   for (std::int64_t column = first; column < end; ++column) {
     double* const numbers = matrix.at(0, column);
-    for (std::size_t i = 0; i < share.sources.size(); ++i) few_[i] = numbers[share.sources[i]];
+    for (const Moved& moved : share.tops) few_[static_cast<std::size_t>(moved.row)] = numbers[moved.from];
     for (const Moved& moved : share.displaced) numbers[moved.row] = numbers[moved.from];
-    std::copy_n(few_.data(), share.sources.size(), numbers + panel_begin_);  // alone, our rows are those of the matrix
+    std::copy_n(few_.data(), share.tops.size(), numbers + panel_begin_);  // alone, our rows are those of the matrix
   }
 }
 

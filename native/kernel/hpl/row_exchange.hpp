@@ -35,11 +35,11 @@ class RowExchange {
     std::int64_t row;   // of ours, or of the panel's own rows
     std::int64_t from;  // the same, of where it comes from
   };
-  /// The rows of one rank that become the panel's own, and the panel's own that take their places.
+  /// The rows of one rank that become the panel's own, and the panel's own that take their places. Both in the order in
+  /// which that rank has them in memory.
   struct Share {
-    std::vector<std::int64_t> tops;     // which of the panel's own rows they become
-    std::vector<std::int64_t> sources;  // of that rank's rows
-    std::vector<Moved> displaced;       // from a row of the panel's rank to one of this rank
+    std::vector<Moved> tops;       // to one of the panel's own rows, from a row of this rank
+    std::vector<Moved> displaced;  // to a row of this rank, from one of the panel's rank
   };
   void apply_alone(Matrix& matrix, std::int64_t first, std::int64_t end);
   void send_displaced(const Matrix& matrix, std::int64_t first, std::int64_t count);

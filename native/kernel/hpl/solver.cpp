@@ -20,7 +20,7 @@ Solver::Solver(const Grid& grid, const Blas& blas, Matrix& matrix, const Method&
       method_(method),
       factorization_(grid, blas, std::min(matrix.block(), matrix.n())),
       exchange_(grid, matrix, method.swap),
-      panels_{Panel(matrix.rows(), matrix.n()), Panel(matrix.rows(), matrix.n())},
+      panels_{Panel(matrix, grid.q() > 1), Panel(matrix, grid.q() > 1)},
       broadcast_(grid, method.broadcast),
       solution_(static_cast<std::size_t>(matrix.columns().own_below(matrix.n()))),
       right_side_(static_cast<std::size_t>(matrix.own_rows())),
@@ -51,7 +51,7 @@ void Solver::factor() {
     if (has_next && method_.depth > 0) {
       // The next panel's columns first, so that it is on its way while the others are updated.
       broadcast_.finish();  // of the panel before this one, in whose memory the next one comes
-      next.take(begin + block);
+      next.take(matrix_, begin + block);
       if (is_own(next)) {
         apply(panel, first, first + next.width(), false);
         first += next.width();
@@ -72,7 +72,7 @@ void Solver::factor() {
 
 void Solver::take_panel(Panel& panel, std::int64_t begin) {
   broadcast_.finish();
-  panel.take(begin);
+  panel.take(matrix_, begin);
   if (is_own(panel)) factorization_.factor(matrix_, panel);
 }
 
@@ -89,14 +89,15 @@ void Solver::apply(const Panel& panel, std::int64_t first, std::int64_t end, boo
   const bool is_alone = grid_.p() == 1;
   double* const top = is_alone ? matrix_.at(row, first) : top_.data();
   const std::int64_t top_distance = is_alone ? matrix_.distance() : width;
-  for (std::int64_t begin = first; begin < end; begin += columns_together) {
-    const std::int64_t count = is_polling ? std::min(columns_together, end - begin) : end - begin;
+  for (std::int64_t begin = first; begin < end;) {
+    // In parts only as long as there is something to look at: each part reads L again.
+    const bool is_part = is_polling && broadcast_.poll();
+    const std::int64_t count = is_part ? std::min(columns_together, end - begin) : end - begin;
     double* const part = top + (begin - first) * top_distance;
     blas_.solve_unit_lower(width, count, panel.square(), panel.square_distance(), part, top_distance);
     blas_.subtract_product(panel.below_height(), count, width, panel.below(), panel.rows_distance(), part, top_distance,
                            matrix_.at(below, begin), matrix_.distance());
-    if (!is_polling) break;
-    broadcast_.poll();
+    begin += count;
   }
   if (is_alone || matrix_.rows().owner(panel.begin()) != matrix_.rows().own) return;
   for (std::int64_t column = first; column < end; ++column)

@@ -72,6 +72,11 @@ LEAST_PAIR_SECONDS = 0.005
 CONNECTION_SECONDS = 0.001
 """To open one of the connections that a cell has at once."""
 
+GUEST_CELL_SECONDS = 0.7
+GUEST_CONNECTION_SECONDS = 0.01
+"""What a cell over RDMA, and each of its connections, takes longer between guests of a lab, which wait for ticks of 10 ms: a launch
+of the preset `rdma` on four of them took 230 s on two processors, 100 s of it in its cells."""
+
 SETTLING_SECONDS = 0.15
 """What a congestor has to fill the queues before a cell begins (`settling_ns` of the measurer)."""
 
@@ -133,7 +138,14 @@ def cell_seconds(probe: PlanProbe, fabric: Fabric) -> float:
     if probe.congestor is not None:
         seconds += CELL_SECONDS + SETTLING_SECONDS
         seconds += CONNECTION_SECONDS * _connections(probe.congestor.parameters, len(probe.congestor.ranks))
-    return seconds
+    return seconds + (_guest_seconds(probe) if probe.layer is Layer.RDMA and fabric.is_emulated else 0.0)
+
+
+def _guest_seconds(probe: PlanProbe) -> float:
+    connections = _connections(probe.parameters, len(probe.ranks))
+    if probe.congestor is not None:
+        connections += _connections(probe.congestor.parameters, len(probe.congestor.ranks))
+    return GUEST_CELL_SECONDS + GUEST_CONNECTION_SECONDS * connections
 
 
 def _measuring_seconds(probe: PlanProbe, rate_bit_s: float) -> float:

@@ -20,10 +20,20 @@ HOUR = 3600.0
 
 def moved(run: Run, launch_ids: Sequence[str], seconds: float) -> Run:
     """The run as if some of its launches had been measured so much later."""
+    return changed(run, launch_ids, ("header", "started_unix_ns"), seconds)
+
+
+def longer(run: Run, launch_ids: Sequence[str], seconds: float) -> Run:
+    """The run as if some of its launches had taken so much longer."""
+    return changed(run, launch_ids, ("footer", "finished_unix_ns"), seconds)
+
+
+def changed(run: Run, launch_ids: Sequence[str], time: tuple[str, str], seconds: float) -> Run:
+    part, name = time
     for launch_id in launch_ids:
         path = Path(run.path) / "launches" / launch_id / "launch.json"
         summary = json.loads(path.read_text())
-        summary["header"]["started_unix_ns"] += round(seconds * 1e9)
+        summary[part][name] += round(seconds * 1e9)
         path.write_text(json.dumps(summary))
     return Run.open(run.path)
 
@@ -56,11 +66,18 @@ def test_whole_blocks_that_were_measured_days_later_are_pairs_as_good_as_others(
 
 def test_less_than_a_minute_is_no_gap_however_unusual(make_run: MakeRun):
     near = {gap.block: gap for gap in find_gaps(make_run(two(1.1)).launches)}
-    assert {gap.usual_seconds for gap in near.values()} == {20.0}
+    assert {gap.usual_seconds for gap in near.values()} == {5.0}  # launches of 15 s, every 20 s
     later = make_run(two(1.1), "later")
     second = max(later.launches[4:6], key=lambda one: one.position or 0).launch_id
-    assert wide(find_gaps(moved(later, [second], 39.0).launches)) == []
+    assert wide(find_gaps(moved(later, [second], 54.0).launches)) == []
     assert [gap.block for gap in wide(find_gaps(moved(later, [second], 2.0).launches))] == [2]
+
+
+def test_a_launch_that_takes_long_is_no_gap_before_the_one_that_follows_it_at_once(make_run: MakeRun):
+    run = make_run(two(1.1))
+    first, second = (one.launch_id for one in sorted(run.launches[4:6], key=lambda one: one.position or 0))
+    assert [gap.block for gap in wide(find_gaps(moved(run, [second], HOUR).launches))] == [2]
+    assert wide(find_gaps(longer(run, [first], HOUR).launches)) == []
 
 
 def test_two_runs_have_no_pairs_and_so_no_gaps(make_run: MakeRun):

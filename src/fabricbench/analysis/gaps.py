@@ -1,6 +1,6 @@
 """Halves of a pair that were not measured close together: what drifted in between is in their ratio, and pairing cannot cancel it.
 
-Found from the launches' own start times. A run of today keeps halves close (`campaign.order`); one of an earlier version may hold a
+Found from the launches' own times. A run of today keeps halves close (`campaign.order`); one of an earlier version may hold a
 launch that was retried after all others, or resumed days later.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median_low
 
 from fabricbench.analysis.measured import Side
@@ -23,8 +24,9 @@ WIDE_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Gap:
-    """How far apart in time the launches of one group began: those of a block that measure the same `subject` (empty: no kernel).
+    """How long nothing was measured between the launches of one group: those of a block of the same `subject` (empty: no kernel).
 
+    Of launches that do not tell when they ended, from start to start.
     `usual_seconds` is the median over the run's groups of that subject.
     """
 
@@ -49,8 +51,9 @@ def find_gaps(launches: Iterable[StoredLaunch]) -> list[Gap]:
     spread: dict[tuple[int, str], float] = {}
     for key, group in groups.items():
         if len(group) > 1:
-            started = [_started_seconds(launch) for launch in group]
-            spread[key] = max(started) - min(started)
+            ordered = sorted(group, key=_started_seconds)
+            waits = (_started_seconds(later) - _ended_seconds(earlier) for earlier, later in pairwise(ordered))
+            spread[key] = sum(max(wait, 0.0) for wait in waits)
     by_subject: dict[str, list[float]] = defaultdict(list)
     for (_, subject), seconds in spread.items():
         by_subject[subject].append(seconds)
@@ -82,3 +85,8 @@ def subject_of(launch: StoredLaunch) -> str:
 def _started_seconds(launch: StoredLaunch) -> float:
     header = launch.summary.header
     return header.started_unix_ns / 1e9 if header is not None else 0.0
+
+
+def _ended_seconds(launch: StoredLaunch) -> float:
+    footer = launch.summary.footer
+    return max(_started_seconds(launch), footer.finished_unix_ns / 1e9 if footer is not None else 0.0)

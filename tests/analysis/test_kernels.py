@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -172,6 +173,24 @@ def test_a_wrong_result_is_never_compared(tmp_path: Path):
     assert findings.kernels is not None
     assert {one.kernel.benchmark for one in findings.kernels.results} == {"EP", "CG"}
     assert any("IS.W" in warning.text for warning in findings.warnings)
+
+
+def test_a_pair_that_was_measured_hours_apart_leaves_out_itself_and_no_other_kernel_of_its_block(tmp_path: Path):
+    run = kernel_run(tmp_path / "run")
+    start = min(one.summary.header.started_unix_ns for one in run.launches if one.summary.header is not None)
+    for launch in run.launches:
+        path = launch.directory / "launch.json"
+        summary = json.loads(path.read_text())
+        is_late = launch.block == 3 and launch.fabric == "myrinet" and launch.launch_id.endswith("-is.W.4")
+        summary["header"]["started_unix_ns"] = start + (3_600_000_000_000 if is_late else 0)
+        summary["footer"]["finished_unix_ns"] = summary["header"]["started_unix_ns"]
+        path.write_text(json.dumps(summary))
+    findings = analyse([Run.open(run.path)])
+    pairs = {one.variant: one.launches for one in findings.cells}
+    assert pairs.pop("IS.W 4 ranks") == 7
+    assert set(pairs.values()) == {8}
+    (text,) = (one.text for one in findings.warnings if "apart" in one.text)
+    assert text.startswith("the halves of 1 of ")
 
 
 def test_rates_are_normalised_to_another_run_on_its_fewest_ranks(run: Run):

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from fabricbench.analysis.equal_work import unequal_work
 from fabricbench.analysis.findings import CellKey, Comparison, Replication, Verdict
-from fabricbench.analysis.gaps import mispaired_blocks
+from fabricbench.analysis.gaps import mispaired
 from fabricbench.analysis.measured import Side, clock_deviation, in_order
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Metric
@@ -81,8 +81,8 @@ class Pairing:
     b: Side
     replication: Replication
     keys: tuple[CellKey, ...]
-    left_out: frozenset[int] = frozenset()
-    """Blocks whose halves were measured too far apart in time to be a pair."""
+    left_out: frozenset[tuple[int, str]] = frozenset()
+    """Block and subject of halves that were measured too far apart in time to be a pair."""
 
     @property
     def is_paired(self) -> bool:
@@ -91,23 +91,30 @@ class Pairing:
 
     @property
     def shared_blocks(self) -> list[int]:
-        """The blocks that pair: both sides have them, their halves close in time."""
-        return sorted((set(self.a.blocks) & set(self.b.blocks)) - self.left_out)
+        """The blocks that both sides have."""
+        return sorted(set(self.a.blocks) & set(self.b.blocks))
+
+    def is_left_out(self, block: int, key: CellKey) -> bool:
+        """Whether the halves of a cell in a block lie too far apart in time to be a pair."""
+        return (block, self.a.cells[key].subject) in self.left_out
 
     def log_values(self, key: CellKey) -> tuple[Floats, Floats]:
         """Return the logarithms of both sides' values: aligned by block where paired, of each run, or of each launch."""
-        return self.replicates(self.a.cells[key].log_values, self.b.cells[key].log_values)
+        return self.replicates(key, self.a.cells[key].log_values, self.b.cells[key].log_values)
 
-    def replicates(self, log_a: Floats, log_b: Floats) -> tuple[Floats, Floats]:
-        """Return one value for each replicate, of any two arrays that follow the sides' blocks."""
+    def replicates(self, key: CellKey, log_a: Floats, log_b: Floats) -> tuple[Floats, Floats]:
+        """Return a value for each replicate, of two arrays of a cell that follow the sides' blocks; NaN for halves of no pair."""
         if self.replication is Replication.LAUNCHES:
             return log_a, log_b
         if self.replication is Replication.RUNS:
             return run_means(log_a, self.a.run_of), run_means(log_b, self.b.run_of)
         by_block_a = dict(zip(self.a.blocks, log_a, strict=True))
         by_block_b = dict(zip(self.b.blocks, log_b, strict=True))
-        shared = self.shared_blocks
-        return np.array([by_block_a[block] for block in shared]), np.array([by_block_b[block] for block in shared])
+        pairs = [
+            (np.nan, np.nan) if self.is_left_out(block, key) else (by_block_a[block], by_block_b[block])
+            for block in self.shared_blocks
+        ]
+        return np.array([one for one, _ in pairs]), np.array([other for _, other in pairs])
 
     def log_ratios(self, key: CellKey) -> Floats:
         """Return a log ratio for each block; unpaired values are independent, so any pairing of them is as good."""
@@ -116,11 +123,11 @@ class Pairing:
         return np.asarray(log_b[:shorter] - log_a[:shorter], dtype=np.float64)
 
 
-def pair(a: Side, b: Side, left_out: frozenset[int] = frozenset()) -> Pairing:
+def pair(a: Side, b: Side) -> Pairing:
     """Return the pairing of two sides: by block if they come from one run, by run where each side has several."""
     keys = tuple(sorted(set(a.cells) & set(b.cells), key=in_order))
     if a.run is b.run:
-        return Pairing(a, b, Replication.BLOCKS, keys, left_out | mispaired_blocks(a, b))
+        return Pairing(a, b, Replication.BLOCKS, keys, mispaired(a, b))
     runs = min(len(a.runs), len(b.runs))
     return Pairing(a, b, Replication.RUNS if runs > 1 else Replication.LAUNCHES, keys)
 

@@ -364,7 +364,11 @@ def _common_blocks(row: Row, sides: Sequence[Side], pairings: Sequence[Pairing])
             logs = log_of(_values(side.cells[row.key], row.tail))
             mine = {block for block, value in zip(side.blocks, logs, strict=True) if not np.isnan(value)}
             common = mine if common is None else common & mine
-    return (common or set()) - {block for pairing in pairings for block in pairing.left_out}
+    return {block for block in common or () if not any(_is_left_out(block, row.key, pairing) for pairing in pairings)}
+
+
+def _is_left_out(block: int, key: CellKey, pairing: Pairing) -> bool:
+    return key in pairing.a.cells and pairing.is_left_out(block, key)
 
 
 def _pair(row: Row, pairing: Pairing, compared: Comparison | None, rate: float, margin: float) -> PairEffect | None:
@@ -415,7 +419,7 @@ def _compared_logs(row: Row, pairing: Pairing) -> tuple[Floats, Floats]:
         log_a, log_b = pairing.log_values(row.key)
     else:
         log_a, log_b = pairing.replicates(
-            *(log_of(_values(side.cells[row.key], row.tail)) for side in (pairing.a, pairing.b))
+            row.key, *(log_of(_values(side.cells[row.key], row.tail)) for side in (pairing.a, pairing.b))
         )
     if not pairing.is_paired:
         return log_a, log_b

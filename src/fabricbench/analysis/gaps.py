@@ -1,4 +1,4 @@
-"""Halves of a pair that were not measured close together: what drifted in between is in their ratio, and pairing cannot cancel it.
+"""Halves of a pair that were not measured close together: what drifted in between would be in their ratio, so they are no pair.
 
 Found from the launches' own times. A run of today keeps halves close (`campaign.order`); one of an earlier version may hold a
 launch that was retried after all others, or resumed days later.
@@ -65,11 +65,11 @@ def find_gaps(launches: Iterable[StoredLaunch]) -> list[Gap]:
     ]
 
 
-def mispaired_blocks(a: Side, b: Side) -> set[int]:
-    """Return the blocks in which the halves of a pair of two sides were measured too far apart; none for sides of two runs."""
+def mispaired(a: Side, b: Side) -> frozenset[tuple[int, str]]:
+    """Return the pairs of two sides whose halves were measured too far apart, as block and subject; none for sides of two runs."""
     if a.run is not b.run:
-        return set()
-    return {gap.block for gap in wide(find_gaps((*a.launches, *b.launches)))}
+        return frozenset()
+    return frozenset((gap.block, gap.subject) for gap in wide(find_gaps((*a.launches, *b.launches))))
 
 
 def wide(gaps: Iterable[Gap]) -> list[Gap]:

@@ -65,7 +65,8 @@ class CellMeasured:
     `clock_share` is the resolution of the clock relative to a sample, `overhead_share` the cost of reading it. `effective_share` is
     the median over launches of the share of its samples that count as independent. Of the `expected` launches (valid ones that
     were to measure the cell) `gave_nothing` failed at it, found a rate or a time of 0, or took no sample: the values
-    are of the others alone.
+    are of the others alone. `subject` is what these launches measure, alike on every fabric: a workload's name, empty for the
+    measurer.
     """
 
     key: CellKey
@@ -77,6 +78,7 @@ class CellMeasured:
     clock_share: float
     overhead_share: float
     effective_share: float
+    subject: str = ""
     facts: CellFacts = field(default_factory=CellFacts)
     tails: dict[float, Floats] = field(default_factory=dict)
     values: dict[str, Floats] = field(default_factory=dict)

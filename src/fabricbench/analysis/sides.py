@@ -17,6 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fabricbench.analysis.findings import CellKey
+from fabricbench.analysis.gaps import subject_of
 from fabricbench.analysis.measured import (
     AFTER,
     BEFORE,
@@ -65,6 +66,7 @@ class _Parts:
     """Whether the program printed its own figure: no clock of ours is in it."""
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
     expected: int = 0
+    subject: str = ""
     lateness: list[CellLateness] = field(default_factory=list)
     port_events: dict[PortEvent, Floats] = field(default_factory=dict)
 
@@ -188,6 +190,7 @@ def _joined_cell(cells: Sequence[CellMeasured], widths: Sequence[int]) -> CellMe
         clock_share=max(cell.clock_share for cell in cells),
         overhead_share=max(cell.overhead_share for cell in cells),
         effective_share=float(np.median([cell.effective_share for cell in cells])),
+        subject=cells[0].subject,
         facts=cells[0].facts,
         tails={tail: in_a_row([cell.tails.get(tail) for cell in cells]) for tail in TAILS},
         values={
@@ -218,7 +221,9 @@ def _read_side(run: Run, fabric: Fabric, name: str, table: pl.DataFrame) -> Side
         if launch.launch_id in by_launch:
             rows = by_launch[launch.launch_id]
             for row in rows.filter(pl.col("metric").is_not_null()).iter_rows(named=True):
-                parts[key_of(row, times)].expected += 1
+                part = parts[key_of(row, times)]
+                part.expected += 1
+                part.subject = subject_of(launch)
             _read_launch(launch, columns[launch.block], rows.filter(pl.col("status") == "done"), parts, times)
     cells = {key: _whole(key, parts[key]) for key in sorted(parts, key=in_order) if parts[key].has_value}
     without = {
@@ -315,6 +320,7 @@ def _whole(key: CellKey, part: _Parts) -> CellMeasured:
         clock_share=0.0 if part.is_printed else part.resolution_ns / mean_ns,
         overhead_share=0.0 if part.is_printed else part.overhead_ns / mean_ns,
         effective_share=float(np.median(shares)),
+        subject=part.subject,
         facts=part.facts or CellFacts(),
         tails=part.tails,
         values=part.extras,

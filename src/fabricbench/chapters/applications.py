@@ -215,7 +215,7 @@ def _of_values(pairings: Sequence[Pairing], figures: Figures, confidence: float)
                 told = [side.cells[key].values.get(f"{OF_FIGURE}{figure.name}") for side in (pairing.a, pairing.b)]
                 if name is None or told[0] is None or told[1] is None:
                     continue
-                a, b = pairing.replicates(told[0], told[1])
+                a, b = pairing.replicates(key, told[0], told[1])
                 is_pair = ~(np.isnan(a) | np.isnan(b))
                 if not is_pair.any() or min(a[is_pair].min(), b[is_pair].min()) <= 0:
                     continue  # a ratio of the others would be one of the blocks in which it happened to be positive

@@ -161,7 +161,7 @@ def dead_switches(material: Material) -> Iterator[Caution]:
 
 
 def wide_gaps(material: Material) -> Iterator[Caution]:
-    """Tell where the halves of a pair were measured too far apart in time, so that pairing cancels no drift."""
+    """Tell where the halves of a pair were measured too far apart in time for pairing to cancel a drift."""
     for pairing in material.pairings:
         if not pairing.is_paired:
             continue
@@ -175,7 +175,7 @@ def wide_gaps(material: Material) -> Iterator[Caution]:
         longest = max(gap.seconds for gap in found)
         text = (
             f"the halves of {of_all} ({where}) were measured {'up to ' if len(found) > 1 else ''}"
-            f"{format_duration(longest)} apart: what drifted between is in their ratio"
+            f"{format_duration(longest)} apart: too far for a pair, they are left out of ratios"
         )
         yield warn(Severity.WARNING, f"{pairing.b.name} / {pairing.a.name}", text)
 

@@ -105,7 +105,10 @@ void Broadcast::send(const Part& part) {
             first_tag + part.number, row_, &sending_.back());
 }
 
-void Broadcast::hand_on(int arrived) {
+void Broadcast::hand_on(FindSome* find) {
+  int arrived = 0;
+  find(static_cast<int>(receiving_.size()), receiving_.data(), &arrived, arrived_.data(), MPI_STATUSES_IGNORE);
+  if (arrived == MPI_UNDEFINED) return;
   for (int i = 0; i < arrived; ++i) {
     send(parts_[static_cast<std::size_t>(arrived_[static_cast<std::size_t>(i)])]);
     waiting_ -= 1;
@@ -113,12 +116,7 @@ void Broadcast::hand_on(int arrived) {
 }
 
 bool Broadcast::poll() {
-  if (waiting_ > 0) {
-    int arrived = 0;
-    MPI_Testsome(static_cast<int>(receiving_.size()), receiving_.data(), &arrived, arrived_.data(),
-                 MPI_STATUSES_IGNORE);
-    if (arrived != MPI_UNDEFINED) hand_on(arrived);
-  }
+  if (waiting_ > 0) hand_on(MPI_Testsome);
   if (waiting_ > 0) return true;
   if (sending_.empty()) return false;
   int is_sent = 0;
@@ -128,12 +126,7 @@ bool Broadcast::poll() {
 }
 
 void Broadcast::wait() {
-  while (waiting_ > 0) {
-    int arrived = 0;
-    MPI_Waitsome(static_cast<int>(receiving_.size()), receiving_.data(), &arrived, arrived_.data(),
-                 MPI_STATUSES_IGNORE);
-    if (arrived != MPI_UNDEFINED) hand_on(arrived);
-  }
+  while (waiting_ > 0) hand_on(MPI_Waitsome);
 }
 
 void Broadcast::finish() {

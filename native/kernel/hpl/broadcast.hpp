@@ -44,7 +44,9 @@ class Broadcast {
   };
   void receive(const Part& part, int from);
   void send(const Part& part);
-  void hand_on(int arrived);
+  /// MPI_Testsome or MPI_Waitsome.
+  using FindSome = int(int, MPI_Request*, int*, int*, MPI_Status*);
+  void hand_on(FindSome* find);
   void plan_ring(int from_root, int ring);
   void plan_ring_modified(int from_root, int ring);
   void plan_spread_roll(int from_root, int ring);

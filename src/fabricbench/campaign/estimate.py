@@ -135,17 +135,14 @@ def overhead_seconds(probe: PlanProbe) -> float:
 def cell_seconds(probe: PlanProbe, fabric: Fabric) -> float:
     """Return the seconds that a cell is expected to take on a fabric."""
     seconds = overhead_seconds(probe) + _measuring_seconds(probe, line_rate_bit_s(fabric))
+    beside = 0
     if probe.congestor is not None:
-        seconds += CELL_SECONDS + SETTLING_SECONDS
-        seconds += CONNECTION_SECONDS * _connections(probe.congestor.parameters, len(probe.congestor.ranks))
-    return seconds + (_guest_seconds(probe) if probe.layer is Layer.RDMA and fabric.is_emulated else 0.0)
-
-
-def _guest_seconds(probe: PlanProbe) -> float:
-    connections = _connections(probe.parameters, len(probe.ranks))
-    if probe.congestor is not None:
-        connections += _connections(probe.congestor.parameters, len(probe.congestor.ranks))
-    return GUEST_CELL_SECONDS + GUEST_CONNECTION_SECONDS * connections
+        beside = _connections(probe.congestor.parameters, len(probe.congestor.ranks))
+        seconds += CELL_SECONDS + SETTLING_SECONDS + CONNECTION_SECONDS * beside
+    if probe.layer is Layer.RDMA and fabric.is_emulated:
+        connections = beside + _connections(probe.parameters, len(probe.ranks))
+        seconds += GUEST_CELL_SECONDS + GUEST_CONNECTION_SECONDS * connections
+    return seconds
 
 
 def _measuring_seconds(probe: PlanProbe, rate_bit_s: float) -> float:

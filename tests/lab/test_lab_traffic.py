@@ -12,6 +12,7 @@ import pytest
 from fabricbench.lab import PRESETS, lab_support
 from fabricbench.model import Layer
 from fabricbench.native import build_info
+from support.another_user import BECOME, need_another_user
 from support.lab_outside import RunIn, StartLab
 
 pytestmark = pytest.mark.lab
@@ -147,18 +148,10 @@ lab.down()
 def test_an_ordinary_user_gets_a_lab_in_a_user_namespace():
     if os.geteuid() != 0:
         pytest.skip(f"the other tests have run as an ordinary user already ({lab_support().reason})")
-    nobody = 65534
+    need_another_user(sys.executable)
     # No home and no state directory: the ledger must find a place by itself.
     environment = {name: value for name, value in os.environ.items() if name not in {"HOME", "XDG_STATE_HOME"}}
-    command = [
-        "setpriv",
-        f"--reuid={nobody}",
-        f"--regid={nobody}",
-        "--clear-groups",
-        sys.executable,
-        "-c",
-        UNPRIVILEGED,
-    ]
+    command = [*BECOME, sys.executable, "-c", UNPRIVILEGED]
     trial = [*command[:-1], "from fabricbench.lab import lab_support; print(lab_support().model_dump_json())"]
     support = subprocess.run(trial, capture_output=True, text=True, cwd="/", env=environment, check=False, timeout=60)
     if '"user-namespace"' not in support.stdout:

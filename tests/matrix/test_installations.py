@@ -19,8 +19,9 @@ from pathlib import Path
 import nlohmann_json
 import pytest
 
-from fabricbench.native import FOLDER_VARIABLE
+from fabricbench.native import FOLDER_VARIABLE, build_info
 from support import openmpi
+from support.another_user import BECOME, NOBODY, need_another_user
 from support.scripts import script
 
 pytestmark = [pytest.mark.matrix, pytest.mark.mpi, pytest.mark.slow, pytest.mark.timeout(900)]
@@ -28,7 +29,6 @@ pytestmark = [pytest.mark.matrix, pytest.mark.mpi, pytest.mark.slow, pytest.mark
 REPOSITORY = Path(__file__).parents[2]
 INSTALL_SECONDS, RUN_SECONDS = 240, 120
 OLDEST = (3, 11)
-NOBODY = 65534
 ENVIRONMENT_LACKS = 3
 
 CAMPAIGN = """\
@@ -185,9 +185,8 @@ def user(wheel: Path, folder: Path) -> Installation:
     """The wheel, carried by hand, by the oldest Python that everybody may start, called by a user without privileges."""
     become: tuple[str, ...] = ()
     if os.geteuid() == 0:
-        if shutil.which("setpriv") is None:
-            pytest.skip("root cannot become another user: setpriv (util-linux) is missing")
-        become = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+        need_another_user(build_info().mpiexec)
+        become = BECOME
     startable = [python for python in pythons() if python.is_for_everybody or not become]
     if not startable:
         pytest.skip("another user may start no Python here: all are in folders of this user's own")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from ctypes.util import find_library
 from pathlib import Path
 from typing import Any
 
@@ -157,7 +158,7 @@ def test_a_peer_that_cannot_be_reached_is_named(iwarp: Guest) -> None:
 def test_a_missing_connection_manager_has_a_message_of_its_own(iwarp: Guest) -> None:
     """The libraries as they are, all but librdmacm."""
     named = iwarp.environment.get("LD_LIBRARY_PATH")
-    if named is None:
+    if named is None or find_library("rdmacm"):
         pytest.skip("librdmacm is installed: it cannot be hidden")
     folder = iwarp.folder / "no-manager"
     folder.mkdir()

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fabricbench.native import doors
+from fabricbench.native import build_info, doors
 from fabricbench.patterns import PATTERNS, Family, Layer, Pattern, PatternFacts
+from support.another_user import BECOME, need_another_user
 from support.measurer import Outcome
 from support.uml import Guest
 
@@ -275,11 +276,11 @@ def test_what_is_missing_is_named(guest: Guest, environment: dict[str, str], sai
 
 
 def test_too_little_locked_memory_is_named(guest: Guest) -> None:
+    need_another_user(build_info().mpiexec)
     before = "ulimit -l 64; chmod 777 /dev/shm /mnt"
-    script = "setpriv --reuid 65534 --regid 65534 --clear-groups"
     outcome = guest.probe(
         [{"layer": "rdma", "pattern": "pingpong", "message_bytes": 1 << 20}],
-        before=f'{before}\nchrt() {{ shift 2; {script} "$@"; }}',
+        before=f'{before}\nchrt() {{ shift 2; {" ".join(BECOME)} "$@"; }}',
     )
     reason = outcome.failed(0).reason
     assert "ibv_reg_mr cannot lock" in reason

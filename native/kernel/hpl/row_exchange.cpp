@@ -10,6 +10,10 @@ namespace fabricbench::hpl {
 namespace {
 constexpr int displaced_tag = 32;
 constexpr int share_tag = 33;
+
+/// Columns between the one whose rows are moved and the one whose rows are fetched into the caches meanwhile, which a
+/// processor does not foresee: they lie where the pivots were. 1 to 4 are equally fast.
+constexpr std::int64_t columns_ahead = 2;
 }  // namespace
 
 RowExchange::RowExchange(const Grid& grid, const Matrix& matrix, SwapKind kind)
@@ -128,7 +132,11 @@ void RowExchange::apply_alone(Matrix& matrix, std::int64_t first, std::int64_t e
   const Share& share = shares_.front();
   for (std::int64_t column = first; column < end; ++column) {
     double* const numbers = matrix.at(0, column);
-    for (const Moved& moved : share.tops) few_[static_cast<std::size_t>(moved.row)] = numbers[moved.from];
+    const double* const ahead = column + columns_ahead < end ? matrix.at(0, column + columns_ahead) : numbers;
+    for (const Moved& moved : share.tops) {
+      __builtin_prefetch(ahead + moved.from, 1);
+      few_[static_cast<std::size_t>(moved.row)] = numbers[moved.from];
+    }
     for (const Moved& moved : share.displaced) numbers[moved.row] = numbers[moved.from];
     std::copy_n(few_.data(), share.tops.size(), numbers + panel_begin_);  // alone, our rows are those of the matrix
   }

@@ -48,7 +48,7 @@ void Solver::factor() {
     const bool has_next = begin + block < n;
     std::int64_t first = columns.own_below(panel.end());
     exchange_.plan(panel);
-    if (has_next && method_.depth > 0) {
+    if (has_next && method_.depth > 0 && panel.is_sent()) {
       // The next panel's columns first, so that it is on its way while the others are updated.
       broadcast_.finish();  // of the panel before this one, in whose memory the next one comes
       next.take(matrix_, begin + block);

@@ -16,7 +16,8 @@
 namespace fabricbench::hpl {
 
 struct Method {
-  /// Panels that are factored and on their way while the one before is still applied: 0 or 1.
+  /// Panels that are factored and on their way while the one before is still applied: 0 or 1. A grid of one column
+  /// sends none and applies each panel whole, as at 0.
   int depth = 1;
   BroadcastKind broadcast = BroadcastKind::ring_modified;
   SwapKind swap = SwapKind::binary;

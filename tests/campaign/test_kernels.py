@@ -107,13 +107,35 @@ def test_the_same_kernel_twice_is_refused_and_as_an_experiment_too():
         campaign_of({"experiment": [{"layers": ["mpi"], "pattern": "npb"}]}, "one.toml")
 
 
+def test_a_kernel_may_be_slower_than_estimated_by_more_than_the_measurer():
+    both = {
+        "campaign": {"blocks": 2},
+        "npb": [{"benchmarks": ["IS"]}],
+        "experiment": [{"layers": ["tcp"], "pattern": "pingpong", "message_bytes": [64]}],
+    }
+    plan = plan_run(campaign_of(both, "both.toml"), lab_of(), seed=1)
+    assert {launch.half[1]: launch.slowness for launch in plan.launches} == {"": 1.0, "is.W.4": 5.0}
+
+
+def test_ranks_that_share_processors_are_expected_to_take_longer(monkeypatch: pytest.MonkeyPatch):
+    def seconds(processors: int) -> float:
+        monkeypatch.setattr("os.sched_getaffinity", lambda _pid: set(range(processors)))
+        return (
+            plan_run(campaign({"benchmarks": ["EP"], "classes": ["A"]}), lab_of(), seed=1).launches[0].estimated_seconds
+        )
+
+    one, two, many = seconds(1), seconds(2), seconds(64)
+    assert one - two == pytest.approx(2 * (two - seconds(4)))
+    assert many == seconds(4), "there are four ranks"
+
+
 def test_a_budget_costs_blocks_and_no_kernel():
     asked = campaign({"benchmarks": ["IS"]}, blocks=20)
     whole = plan_run(asked, lab_of(), seed=1)
-    short = plan_run(asked, lab_of(), seed=1, budget_seconds=whole.estimated_seconds / 2)
+    short = plan_run(asked, lab_of(), seed=1, budget_seconds=whole.estimated_seconds / 2 + 0.1)
     assert short.blocks == 10
     assert short.cells == whole.cells
-    assert short.estimated_seconds <= whole.estimated_seconds / 2
+    assert short.estimated_seconds == pytest.approx(whole.estimated_seconds / 2)
 
 
 def test_the_plan_survives_being_written_down():

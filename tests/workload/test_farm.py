@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.paces import FAST, SLOW
 
 from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.specification import campaign_of
@@ -40,7 +41,7 @@ def test_a_farm_runs_on_all_nodes_of_which_one_gives_out_the_jobs():
     assert (one.name, one.title, one.ranks) == ("speech.4", "farm speech", 4)
     assert one.parameters == {"workload": "speech"}
     staging, computing = 6464 * 50e6 * 8 / 1e8, 10 * 1078
-    assert one.expected_seconds(1e8) == pytest.approx(2 * (staging + computing) + 2)
+    assert one.expected_seconds(SLOW) == pytest.approx(2 * (staging + computing) + 2)
 
 
 def test_what_the_program_is_told_is_its_plan():
@@ -61,10 +62,10 @@ def test_the_limit_counts_what_is_sent_of_a_file_or_folder(tmp_path: Path):
     for path, size in ((file, 10**9), *((folder / f"{job}", 10**8 * job) for job in range(4))):
         with path.open("wb") as sparse:
             sparse.truncate(size)
-    made_up = start(input="1GB", command=["cat", "{input}"], expect_seconds="1s").expected_seconds(1e9)
+    made_up = start(input="1GB", command=["cat", "{input}"], expect_seconds="1s").expected_seconds(FAST)
     keys: dict[str, Any] = {"command": ["cat", "{input}"], "expect_seconds": "1s"}
-    assert start(input=str(file), **keys).expected_seconds(1e9) == made_up
-    assert start(input=str(folder), **keys).expected_seconds(1e9) == pytest.approx(2 * (4.8 + 2) + 2)
+    assert start(input=str(file), **keys).expected_seconds(FAST) == made_up
+    assert start(input=str(folder), **keys).expected_seconds(FAST) == pytest.approx(2 * (4.8 + 2) + 2)
 
 
 def test_an_input_that_only_the_first_node_has_needs_its_size(tmp_path: Path):
@@ -73,7 +74,7 @@ def test_an_input_that_only_the_first_node_has_needs_its_size(tmp_path: Path):
         start(input=path)
     assert "input_size" in str(caught.value.hint)
     one = start(input=path, input_size="1GB")
-    assert one.expected_seconds(1e9) == start(input="1GB").expected_seconds(1e9)
+    assert one.expected_seconds(FAST) == start(input="1GB").expected_seconds(FAST)
     with pytest.raises(UsageError, match="input_size"):
         start(input="1GB", input_size="1GB")
 

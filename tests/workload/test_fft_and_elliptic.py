@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.paces import FAST, SLOW
 
 from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.specification import campaign_of
@@ -210,8 +211,8 @@ def test_an_error_that_is_too_large_is_a_failed_cell_with_its_reason(start: Kern
 )
 def test_a_limit_grows_with_the_work_and_with_a_slower_network(kind: Any, more: dict[str, int]):
     small, large = (kind(nx=n, ny=n, nz=n, ranks=4) for n in (60, 120))
-    assert small.expected_seconds(1e8) < large.expected_seconds(1e8)
-    assert large.expected_seconds(1e9) < large.expected_seconds(1e8)
-    assert large.expected_seconds(1e8) < kind(nx=120, ny=120, nz=120, ranks=4, **more).expected_seconds(1e8)
+    assert small.expected_seconds(SLOW) < large.expected_seconds(SLOW)
+    assert large.expected_seconds(FAST) < large.expected_seconds(SLOW)
+    assert large.expected_seconds(SLOW) < kind(nx=120, ny=120, nz=120, ranks=4, **more).expected_seconds(SLOW)
     alone = kind(nx=60, ny=60, nz=60, ranks=1, repetitions=2)
-    assert alone.expected_seconds(1e8) == alone.expected_seconds(1e9) > 2
+    assert alone.expected_seconds(SLOW) == alone.expected_seconds(FAST) > 0

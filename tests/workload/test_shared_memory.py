@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.paces import FAST, SLOW
 
 from fabricbench.errors import UsageError
 from fabricbench.model import Metric
@@ -165,7 +166,7 @@ def test_limits_grow_with_the_work_and_with_a_slower_network():
         (SharedLuStart(n=256, ranks=4), SharedLuStart(n=512, ranks=4)),
         (SharedRaytraceStart(size=128, ranks=4), SharedRaytraceStart(size=256, ranks=4)),
     ):
-        assert small.expected_seconds(1e8) < large.expected_seconds(1e8)
-        assert large.expected_seconds(1e9) < large.expected_seconds(1e8)
+        assert small.expected_seconds(SLOW) < large.expected_seconds(SLOW)
+        assert large.expected_seconds(FAST) < large.expected_seconds(SLOW)
         alone = small.model_copy(update={"ranks": 1})
-        assert alone.expected_seconds(1e9) == alone.expected_seconds(1e8)
+        assert alone.expected_seconds(FAST) == alone.expected_seconds(SLOW)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.paces import FAST, SLOW
 
 from fabricbench.campaign.specification import Campaign
 from fabricbench.errors import UsageError
@@ -195,8 +196,8 @@ def test_a_wrong_gradient_is_a_failed_cell_with_its_reason(tmp_path: Path):
 
 def test_a_limit_grows_with_the_work_and_with_a_slower_network():
     small, large = (TrainingStepStart(model=name, dp=4, ranks=4, scale=100) for name in ("bert-large", "gpt2-xl"))
-    assert small.expected_seconds(1e8) < large.expected_seconds(1e8)
-    assert large.expected_seconds(1e9) < large.expected_seconds(1e8)
+    assert small.expected_seconds(SLOW) < large.expected_seconds(SLOW)
+    assert large.expected_seconds(FAST) < large.expected_seconds(SLOW)
     stages = TrainingStepStart(model="gpt2-xl", dp=1, pp=4, ranks=4, micro_batches=8, scale=100)
     more = stages.model_copy(update={"micro_batches": 16})
-    assert stages.expected_seconds(1e8) < more.expected_seconds(1e8)
+    assert stages.expected_seconds(SLOW) < more.expected_seconds(SLOW)

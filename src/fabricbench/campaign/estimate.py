@@ -6,7 +6,7 @@ is slower, and operations whose ranks seldom begin together take `patience_of` m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from statistics import median
 
 from fabricbench.model import Layer, Pattern
@@ -303,13 +303,16 @@ def patience_seconds(probes: Iterable[PlanProbe], fabric: Fabric) -> float:
     )
 
 
-def seconds_left(remaining: Sequence[tuple[str, float]], observed: Sequence[tuple[str, float, float]]) -> float:
-    """Return the seconds that `remaining` launches (fabric, estimate) need, given those over (fabric, estimate, actual).
+def seconds_left(
+    remaining: Iterable[tuple[Hashable, float]], observed: Sequence[tuple[Hashable, float, float]]
+) -> float:
+    """Return the seconds that `remaining` launches (half, estimate) need, given those over (half, estimate, actual).
 
-    A fabric's own launches tell best; before there is one, the ratio of actual to estimate over all; at the start the estimate.
+    Launches of the same half of a block tell best: the same thing on the same fabric. Before there is one, the ratio of actual to
+    estimate over all; at the start the estimate.
     """
     ratio = median([actual / estimate for _, estimate, actual in observed]) if observed else 1.0
-    own: dict[str, list[float]] = {}
-    for fabric, estimate, actual in observed:
-        own.setdefault(fabric, []).append(actual / estimate)
-    return sum(estimate * (median(own[fabric]) if fabric in own else ratio) for fabric, estimate in remaining)
+    own: dict[Hashable, list[float]] = {}
+    for half, estimate, actual in observed:
+        own.setdefault(half, []).append(actual / estimate)
+    return sum(estimate * (median(own[half]) if half in own else ratio) for half, estimate in remaining)

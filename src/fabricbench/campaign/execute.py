@@ -80,8 +80,8 @@ class Execution:
         self._journal = Journal(directory.path)
         self._attempts = Attempts(directory, plan, launcher, settings)
         self._now = now
-        self._observed: list[tuple[str, float, float]] = []
-        """Fabric, estimate and seconds of each launch that came to its end, in earlier sessions as well."""
+        self._observed: list[tuple[tuple[str, str], float, float]] = []
+        """Half, estimate and seconds of each launch that came to its end, in earlier sessions as well."""
         self._failures: list[Failure] = []
         self._given_up: list[Failure] = []
         self._noticed: set[str] = set()
@@ -228,7 +228,7 @@ class Execution:
             recorded = summary.header.started_unix_ns / 1e9 if summary.header is not None else 0.0
             self._finished[launch.launch_id] = begun.get(launch.launch_id, recorded)
             if launch.launch_id in seconds:
-                self._observed.append((launch.fabric, launch.estimated_seconds, seconds[launch.launch_id]))
+                self._observed.append((launch.half, launch.estimated_seconds, seconds[launch.launch_id]))
             if launch.launch_id not in told:
                 hashes = self._stored_hashes(launch)
                 self._journal.append(Happened.ADOPTED, launch.launch_id, sha256=hashes, outcome=summary.outcome)
@@ -251,7 +251,7 @@ class Execution:
         try:
             self._attempts.bring_settings(launch)
             # As long as the launches before it took: on a busy machine that is far more than estimated.
-            limit_s = self._limit(max(launch.estimated_seconds, self._seconds_left([launch])))
+            limit_s = self._limit(launch.slowness * max(launch.estimated_seconds, self._seconds_left([launch])))
             outcome = run_watched(
                 attempt.command,
                 limit_seconds=limit_s,
@@ -348,7 +348,7 @@ class Execution:
         self._journal.append(Happened.FINISHED, launch.launch_id, sha256=hashes, seconds=seconds, outcome=ended)
         if ended is LaunchOutcome.DIED_AFTER_RECORD:
             self._notify(Notice(f"{launch.launch_id} counts: {stored.summary.end_in_words}"))
-        self._observed.append((launch.fabric, launch.estimated_seconds, outcome.seconds))
+        self._observed.append((launch.half, launch.estimated_seconds, outcome.seconds))
         self._failures = [each for each in self._failures if each.launch.fabric != launch.fabric]
         if stored.summary.facts.has_dead_switch(self._plan.fabric(launch.fabric).of_network):
             self._notify(Notice(f"the emulated switch of {launch.fabric} was dead at the end of {launch.launch_id}"))
@@ -374,4 +374,4 @@ class Execution:
             raise does_not_start(failure, self._directory.path)
 
     def _seconds_left(self, launches: Iterable[LaunchPlan]) -> float:
-        return seconds_left([(each.fabric, each.estimated_seconds) for each in launches], self._observed)
+        return seconds_left([(each.half, each.estimated_seconds) for each in launches], self._observed)

@@ -28,7 +28,7 @@ class Following:
         self._told = 0
         self._is_over = False
         self._finished: set[str] = set()
-        self._observed: list[tuple[str, float, float]] = []
+        self._observed: list[tuple[tuple[str, str], float, float]] = []
 
     def look(self) -> bool:
         """Tell what is new; return whether the run is over. What cannot be read now is looked at again the next time."""
@@ -76,7 +76,7 @@ class Following:
         elif launch is not None and entry.event in FINISHED:
             self._finished.add(launch.launch_id)
             if isinstance(seconds := entry.facts.get("seconds"), float):
-                self._observed.append((launch.fabric, launch.estimated_seconds, seconds))
+                self._observed.append((launch.half, launch.estimated_seconds, seconds))
 
     def _tell(self, entry: Entry, launches: dict[str, LaunchPlan]) -> None:
         launch = launches.get(entry.launch_id or "")
@@ -100,4 +100,4 @@ class Following:
         if self._stored is None:
             return 0.0
         left = [one for one in self._stored.plan.launches if one.launch_id not in self._finished]
-        return seconds_left([(one.fabric, one.estimated_seconds) for one in left], self._observed)
+        return seconds_left([(one.half, one.estimated_seconds) for one in left], self._observed)

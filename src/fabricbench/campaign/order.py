@@ -47,6 +47,16 @@ class LaunchPlan(PlannedLaunch):
     estimated_seconds: float = Field(ge=0, allow_inf_nan=False)
     workload: AnyStart | None = None
 
+    @property
+    def half(self) -> tuple[str, str]:
+        """Its fabric, and its workload's name, empty for the measurer: what every block measures once."""
+        return self.fabric, "" if self.workload is None else self.workload.name
+
+    @property
+    def slowness(self) -> float:
+        """Times as long as expected it may take before a limit begins to count."""
+        return 1.0 if self.workload is None else self.workload.slowness
+
     @model_validator(mode="before")
     @classmethod
     def _earlier_plans_had_kernels(cls, data: Any) -> Any:

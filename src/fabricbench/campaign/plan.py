@@ -143,7 +143,7 @@ def plan_run(
     workload_plan = plan_workloads(campaign, testbed, len(cell_plan.cells))
     workloads = workload_plan.workloads
     asked = blocks if blocks is not None else campaign.blocks
-    fixed = sum(_workload_seconds(one, testbed.fabric(fabric)) for one in workloads for fabric in one.fabrics)
+    fixed = sum(_workload_seconds(one, testbed, fabric) for one in workloads for fabric in one.fabrics)
     scaling = (
         unscaled(asked)
         if budget_seconds is None
@@ -281,8 +281,8 @@ def _probes(planned: Iterable[PlannedCell | PlannedWorkload]) -> tuple[PlanProbe
     return tuple(one.probe for one in planned)
 
 
-def _workload_seconds(workload: PlannedWorkload, fabric: Fabric) -> float:
-    return START_SECONDS + expected_seconds(workload.start, fabric)
+def _workload_seconds(workload: PlannedWorkload, testbed: Testbed, fabric: str) -> float:
+    return START_SECONDS + expected_seconds(workload.start, testbed, testbed.fabric(fabric))
 
 
 def _ranks(probe: PlanProbe) -> tuple[int, ...]:
@@ -297,6 +297,6 @@ def _halves(cells: tuple[PlannedCell, ...], workloads: tuple[PlannedWorkload, ..
             halves.append(Half(fabric.name, tuple(probe.id for probe in carried), launch_seconds(carried, fabric)))
     for workload in workloads:
         for name in workload.fabrics:
-            seconds = _workload_seconds(workload, testbed.fabric(name))
+            seconds = _workload_seconds(workload, testbed, name)
             halves.append(Half(name, (workload.probe.id,), seconds, workload.start))
     return halves

@@ -1,10 +1,12 @@
-"""From `[[workload]]` of a campaign and a testbed to what is to be run, each start a cell and a launch of its own. Pure."""
+"""From `[[workload]]` of a campaign and a testbed to what is to be run, each start a cell and a launch of its own."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 
 from fabricbench.campaign.cells import has_layer
+from fabricbench.campaign.estimate import line_rate_bit_s
 from fabricbench.campaign.members import Seats
 from fabricbench.campaign.specification import Campaign
 from fabricbench.errors import UsageError
@@ -13,10 +15,8 @@ from fabricbench.record.frames import variant
 from fabricbench.record.probe_plan import PlanProbe, Stopping
 from fabricbench.testbed.model import Fabric, Testbed
 from fabricbench.workload.adapter import Start, WorkloadTable
+from fabricbench.workload.pace import Pace
 from fabricbench.workload.registry import AnyStart
-
-USUAL_LINE_RATE_BIT_S = 1e9
-"""Of a fabric whose wire is not known."""
 
 
 class PlannedWorkload(Model):
@@ -43,7 +43,7 @@ def plan_workloads(campaign: Campaign, testbed: Testbed, first_id: int) -> Workl
     for number, table in enumerate(campaign.workloads, start=1):
         fabrics = _fabrics(campaign, testbed, table, number, notes)
         for start in _starts(campaign, table, Seats(testbed), number, notes):
-            seconds = max(expected_seconds(start, one) for one in fabrics)
+            seconds = max(expected_seconds(start, testbed, one) for one in fabrics)
             probe = _probe(start, first_id + len(planned), seconds)
             first, same = asked_by.setdefault(variant(probe), (number, start))
             if first != number:
@@ -70,9 +70,10 @@ def _asked_twice(table: WorkloadTable, number: int, what: str, first: int, *, is
     )
 
 
-def expected_seconds(start: Start, fabric: Fabric) -> float:
-    """Return how long a start takes on a fabric at most."""
-    return start.expected_seconds(fabric.wire.line_rate_bit_s if fabric.wire is not None else USUAL_LINE_RATE_BIT_S)
+def expected_seconds(start: Start, testbed: Testbed, fabric: Fabric) -> float:
+    """Return how long a start takes on a fabric of a testbed; nodes that are no machines of their own share our processors."""
+    processors = start.ranks if testbed.launcher.is_cluster else len(os.sched_getaffinity(0))
+    return start.expected_seconds(Pace(line_rate_bit_s(fabric), min(start.ranks, processors)))
 
 
 def _what(table: WorkloadTable, number: int) -> str:

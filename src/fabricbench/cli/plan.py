@@ -229,12 +229,7 @@ def _time_note(plan: RunPlan) -> str:
         if plan.patient_seconds
         else ""
     )
-    generous = (
-        "; workloads are counted with all that they may take on a healthy fabric, and most take much less"
-        if any(launch.workload for launch in plan.launches)
-        else ""
-    )
-    return f"about is without other load: what else takes the processors makes it longer{patient}{generous}"
+    return f"about is without other load: what else takes the processors makes it longer{patient}"
 
 
 def _ranks(plan: RunPlan) -> str:

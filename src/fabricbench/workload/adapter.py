@@ -6,7 +6,7 @@ everything that the program must be told, and nothing that has to be read elsewh
 
     name, title, parameters, figure     what it is called, what tells its cells apart, what it is judged by
     tokens, files, environment          what every rank runs, what must lie in the launch's directory, which variables are set
-    expected_seconds                    how long it takes at most on a healthy fabric: limits and budgets follow
+    expected_seconds, slowness          how long it takes, and times as long on a slow machine: budgets and limits follow
     is_well, outputs, parse             how it ends, what grows while it runs, and what it told when it was over
 
 `parse` returns figures of merit, checks that must hold, the share of communication where the program tells, and what must be
@@ -36,6 +36,7 @@ from fabricbench.record.reading import Damage
 from fabricbench.record.workload_cells import CheckFound, Failed, Figure, FigureFound, Told
 from fabricbench.testbed.model import Fabric
 from fabricbench.workload.counted import AROUND, BEGUN, MPI_LINE, RANK_LINE, read_around
+from fabricbench.workload.pace import Pace
 
 Parameters = dict[str, str | int | float]
 
@@ -128,6 +129,8 @@ class Start(Model, ABC):
 
     has_kinds: ClassVar[bool] = True
     pattern: ClassVar[Pattern] = Pattern.WORKLOAD
+    slowness: ClassVar[float] = 1.0
+    """Times as long as expected it may take on a slower or busier machine: limits are so much wider."""
     starts_others: ClassVar[bool] = False
     """Whether its program may start further ones: each rank is then guarded on its node, so that none of them stays behind."""
     kind: str
@@ -163,8 +166,8 @@ class Start(Model, ABC):
         """The primary figure of merit: what fabrics are compared by."""
 
     @abstractmethod
-    def expected_seconds(self, line_rate_bit_s: float) -> float:
-        """Return how long it takes at most, generously; a launch that takes far longer counts as hung."""
+    def expected_seconds(self, pace: Pace) -> float:
+        """Return how long all that it does takes at that pace, its start left out."""
 
     @abstractmethod
     def tokens(self, place: Place) -> list[str]:

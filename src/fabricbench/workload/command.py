@@ -81,6 +81,7 @@ from fabricbench.workload.adapter import (
 )
 from fabricbench.workload.application import PLACEHOLDER, Application, Lacking, as_tuple, filled, shipped
 from fabricbench.workload.application_output import Reading
+from fabricbench.workload.pace import Pace
 from fabricbench.workload.scaling import ParameterName, names_of, value_of
 
 ADMITS: Mapping[str, Callable[[int], bool]] = MappingProxyType(
@@ -144,9 +145,9 @@ class CommandStart(Start):
         """The first one."""
         return self.application.figure_of(self.application.figure[0])
 
-    def expected_seconds(self, line_rate_bit_s: float) -> float:
+    def expected_seconds(self, pace: Pace) -> float:
         """Return what the application expects, on whichever fabric."""
-        del line_rate_bit_s
+        del pace
         return self.application.expect_seconds
 
     def tokens(self, place: Place) -> list[str]:

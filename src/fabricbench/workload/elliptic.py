@@ -25,20 +25,18 @@ from fabricbench.record.kernel_lines import KernelRun
 from fabricbench.record.workload_cells import Figure
 from fabricbench.workload.adapter import Kind, LeftOut, Place, Ranks, Seats, Start, WorkloadTable, seated
 from fabricbench.workload.kernel_program import EACH_ONCE, ONE_OR_MORE, KernelProgramStart, boxes
+from fabricbench.workload.pace import MESSAGE_SECONDS, Pace
 
 RATE = Figure(name="elliptic solver", unit="Gflop/s", better="higher")
 
 USUAL_POINTS, MOST_POINTS = 160, 16_384
 USUAL_SWEEPS, USUAL_STEPS, MOST_TIMES = 20, 20, 100_000
 
-POINT_SECONDS = 20e-9
-"""Of a sweep, on a slow processor that other ranks share: for limits and budgets alone."""
+POINT_SECONDS = 3e-9
+"""Of a sweep, on one processor."""
 SET_UP_SWEEPS = 30
 """The chosen solution and its check, which cost about as much."""
 NEIGHBOURS = 6
-SET_UP_SECONDS = 1.0
-MESSAGE_SECONDS = 300e-6
-"""For a message to go, through a stack whose ranks sleep while they wait."""
 
 Points = Annotated[int, Field(ge=1, le=MOST_POINTS)]
 Times = Annotated[int, Field(ge=1, le=MOST_TIMES)]
@@ -79,16 +77,16 @@ class EllipticStart(KernelProgramStart):
         """Yield the size of its largest message."""
         yield "message_bytes", max(run.values.get("message_bytes") or 0.0 for run in runs)
 
-    def expected_seconds(self, line_rate_bit_s: float) -> float:
-        """Return how long all its repetitions take at most on a healthy fabric: computing, then its bytes, then its messages."""
+    def expected_seconds(self, pace: Pace) -> float:
+        """Return how long all its repetitions take: computing, then its bytes, then its messages."""
         points = self.nx * self.ny * self.nz
-        computing = points * POINT_SECONDS * ((self.steps + 1) * self.sweeps + SET_UP_SWEEPS)
+        computing = points * POINT_SECONDS * ((self.steps + 1) * self.sweeps + SET_UP_SWEEPS) / pace.computing
         talking = 0.0
         if self.ranks > 1:
             # No box has more points on its faces than the whole grid has.
             surface = 2 * (self.nx * self.ny + self.ny * self.nz + self.nx * self.nz)
-            talking = 8 * 8 * surface / line_rate_bit_s + NEIGHBOURS * MESSAGE_SECONDS
-        return self.repetitions * (SET_UP_SECONDS + computing + (self.steps + 1) * talking)
+            talking = 8 * 8 * surface / pace.line_rate_bit_s + NEIGHBOURS * MESSAGE_SECONDS
+        return self.repetitions * (computing + (self.steps + 1) * talking)
 
 
 Sides = Annotated[tuple[Points, ...], ONE_OR_MORE, EACH_ONCE]

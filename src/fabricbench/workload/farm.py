@@ -73,6 +73,7 @@ from fabricbench.workload.adapter import (
     seated,
 )
 from fabricbench.workload.application import Name, Text
+from fabricbench.workload.pace import Pace
 
 PROGRAM = "fabricbench-farm"
 PLAN, RECORD = "farm.json", "farm.jsonl"
@@ -246,9 +247,9 @@ class FarmStart(Start):
         """The time from the first job given out to the last one's end."""
         return TIME
 
-    def expected_seconds(self, line_rate_bit_s: float) -> float:
+    def expected_seconds(self, pace: Pace) -> float:
         """Return how long all jobs take."""
-        return self.farm.expected_seconds(self.farm.at_once * (self.ranks - 1), line_rate_bit_s)
+        return self.farm.expected_seconds(self.farm.at_once * (self.ranks - 1), pace.line_rate_bit_s)
 
     def tokens(self, place: Place) -> list[str]:
         """Return its tokens: the record goes into the launch's directory, where rank 0 finds what it is told."""

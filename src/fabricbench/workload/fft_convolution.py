@@ -26,22 +26,20 @@ from fabricbench.record.kernel_lines import KernelRun
 from fabricbench.record.workload_cells import Figure
 from fabricbench.workload.adapter import Kind, LeftOut, Place, Ranks, Seats, Start, WorkloadTable, seated
 from fabricbench.workload.kernel_program import EACH_ONCE, ONE_OR_MORE, KernelProgramStart, boxes
+from fabricbench.workload.pace import MESSAGE_SECONDS, Pace
 
 RATE = Figure(name="convolution", unit="Gflop/s", better="higher")
 
 USUAL_POINTS, MOST_POINTS, FACTORS = 64, 16_384, (2, 3, 5)
 USUAL_ITERATIONS, MOST_ITERATIONS = 10, 10_000
 
-LEAST_FLOP_S = 100e6
-"""Of a processor, its share of other ranks included: for limits and budgets alone."""
+FLOP_S = 1e9
+"""Of one processor."""
 POINT_BYTES = 16
-UNTIMED_ITERATIONS = 3
-"""The kernel's transform, a warm-up, and one to spare."""
+UNTIMED_ITERATIONS = 2
+"""The kernel's transform and a warm-up."""
 TERM_SECONDS = 50e-9
 """Of the sum that a point is checked by, which has a term for each iteration and one more."""
-SET_UP_SECONDS = 1.0
-MESSAGE_SECONDS = 300e-6
-"""For a message to go, through a stack whose ranks sleep while they wait."""
 
 Decomposition = Literal["slab", "pencil"]
 
@@ -103,18 +101,17 @@ class FftConvolutionStart(KernelProgramStart):
         """Yield the size of its messages."""
         yield "message_bytes", max(run.values.get("message_bytes") or 0.0 for run in runs)
 
-    def expected_seconds(self, line_rate_bit_s: float) -> float:
-        """Return how long all its repetitions take at most on a healthy fabric: computing, then its bytes, then its messages."""
+    def expected_seconds(self, pace: Pace) -> float:
+        """Return how long all its repetitions take: computing, then its bytes, then its messages."""
         points = self.nx * self.ny * self.nz
-        computing = points * 10 * log2(2 * points) / LEAST_FLOP_S  # ranks may share a processor
+        computing = points * 10 * log2(2 * points) / FLOP_S / pace.computing
         transposes = 2 if self.decomposition == "slab" else 4
-        # In TCP an all-to-all of uneven parts comes to half of the line rate at least.
-        moving = 2 * 8 * POINT_BYTES * points / self.ranks * transposes / line_rate_bit_s
+        moving = 8 * POINT_BYTES * points / self.ranks * transposes / pace.line_rate_bit_s
         peers = self.ranks if self.decomposition == "slab" else 2 * (isqrt(self.ranks) + 1)
         talking = (moving + transposes * peers * MESSAGE_SECONDS) if self.ranks > 1 else 0.0
-        checking = points * self.iterations * TERM_SECONDS
+        checking = points * self.iterations * TERM_SECONDS / pace.computing
         iterations = self.iterations + UNTIMED_ITERATIONS
-        return self.repetitions * (SET_UP_SECONDS + checking + iterations * (computing + talking))
+        return self.repetitions * (checking + iterations * (computing + talking))
 
 
 Sides = Annotated[tuple[Points, ...], ONE_OR_MORE, EACH_ONCE]

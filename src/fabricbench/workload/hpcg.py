@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import product
+from math import log2
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, model_validator
@@ -25,6 +26,7 @@ from fabricbench.record.kernel_lines import KernelRun
 from fabricbench.record.workload_cells import Figure
 from fabricbench.workload.adapter import Kind, LeftOut, Place, Ranks, Seats, Start, WorkloadTable, seated
 from fabricbench.workload.kernel_program import EACH_ONCE, ONE_OR_MORE, KernelProgramStart, boxes
+from fabricbench.workload.pace import MESSAGE_SECONDS, Pace
 
 RATE = Figure(name="HPCG", unit="Gflop/s", better="higher")
 
@@ -32,17 +34,16 @@ USUAL_POINTS, MOST_POINTS, COARSENING, MOST_ASPECT = 32, 1024, 8, 8
 USUAL_SETS, MOST_SETS = 3, 100_000
 SET_ITERATIONS = 50
 
-LEAST_FLOP_S = 100e6
-"""Of a processor, its share of other ranks included: for limits and budgets alone."""
+FLOP_S = 2.5e9
+"""Of one processor: memory bounds it."""
 POINT_OPERATIONS = 27 * 2 * 7
 """Of a point in an iteration, all grids together."""
-EXCHANGES, SUMS, NEIGHBOURS = 11, 3, 26
-"""Of an iteration."""
+EXCHANGES, SUMS, NEIGHBOURS, FACES = 11, 3, 26, 6
+"""Of an iteration, and of a box."""
+FINEST = 5
+"""Exchanges of the finest grid which have as many bytes as all of them."""
 UNTIMED_ITERATIONS = 200
 """Of the reference, of the tests, and as many as the optimised variant needs."""
-SET_UP_SECONDS = 2.0
-MESSAGE_SECONDS = 300e-6
-"""For a message to go, through a stack whose ranks sleep while they wait."""
 
 Variant = Literal["optimised", "reference"]
 
@@ -96,17 +97,18 @@ class HpcgStart(KernelProgramStart):
         yield "iterations", float(max(run.iterations or 0 for run in runs))
         yield "residual", max(run.values.get("residual") or 0.0 for run in runs)
 
-    def expected_seconds(self, line_rate_bit_s: float) -> float:
-        """Return how long all its repetitions take at most on a healthy fabric: computing, then its bytes, then its messages."""
+    def expected_seconds(self, pace: Pace) -> float:
+        """Return how long all its repetitions take: computing, then its bytes, then its messages."""
         iterations = self.sets * SET_ITERATIONS + UNTIMED_ITERATIONS
-        computing = self.nx * self.ny * self.nz * POINT_OPERATIONS / LEAST_FLOP_S
+        computing = self.ranks * self.nx * self.ny * self.nz * POINT_OPERATIONS / FLOP_S / pace.computing
         if self.ranks == 1:
-            return self.repetitions * (SET_UP_SECONDS + iterations * computing)
-        surface = 2 * (self.nx * self.ny + self.ny * self.nz + self.nx * self.nz)
-        moving = 8 * 8 * surface * EXCHANGES / line_rate_bit_s
+            return self.repetitions * iterations * computing
+        # Of two boxes each has a neighbour behind one of its faces, of four behind two.
+        surface = 2 * (self.nx * self.ny + self.ny * self.nz + self.nx * self.nz) * min(1.0, log2(self.ranks) / FACES)
+        moving = 8 * 8 * surface * FINEST / pace.line_rate_bit_s
         messages = EXCHANGES * min(NEIGHBOURS, self.ranks - 1) + SUMS * self.ranks.bit_length()
         talking = moving + messages * MESSAGE_SECONDS
-        return self.repetitions * (SET_UP_SECONDS + iterations * (computing + talking))
+        return self.repetitions * iterations * (computing + talking)
 
 
 Sides = Annotated[tuple[Points, ...], ONE_OR_MORE, EACH_ONCE]

@@ -38,6 +38,7 @@ from fabricbench.testbed.model import WITHOUT_NUL
 from fabricbench.workload.adapter import Kind, LeftOut, Place, Ranks, Seats, Start, WorkloadTable, seated
 from fabricbench.workload.command import grid as square_grid
 from fabricbench.workload.kernel_program import EACH_ONCE, ONE_OR_MORE, KernelProgramStart
+from fabricbench.workload.pace import MESSAGE_SECONDS, Pace
 
 BLAS_VARIABLE = "FABRICBENCH_BLAS"
 
@@ -48,11 +49,10 @@ PER_HZ = Figure(name="flops per hertz", unit="flop/Hz", better="higher")
 USUAL_N, USUAL_NB = 2000, 192
 MOST_N, MOST_NB, MOST_THREADS = 4_000_000, 4096, 4096
 
-LEAST_FLOP_S = 1e9
-"""Of a processor, with any BLAS that was made for speed, its share of other ranks included: for limits and budgets alone."""
-SET_UP_SECONDS = 2.0
-MESSAGE_SECONDS = 300e-6
-"""For a message to go, through a stack whose ranks sleep while they wait."""
+FLOP_S = 10e9
+"""Of one processor, with any BLAS that was made for speed."""
+FACTORED = 1.5
+"""Times as many bytes as the matrix has numbers to send: what panels and rows wait for each other."""
 
 Broadcast = Literal["ring", "ring-modified", "long", "mpi"]
 Swap = Literal["binary", "long"]
@@ -64,19 +64,19 @@ def equations_in(memory: int, ranks: int, nb: int) -> int:
     return max(min(most // nb * nb or most, MOST_N), 1)
 
 
-def expected_seconds(n: int, nb: int, p: int, q: int, line_rate_bit_s: float) -> float:
-    """Return what one run takes at most on a healthy fabric: its computing, then its bytes, then its messages in turn."""
+def expected_seconds(n: int, nb: int, p: int, q: int, pace: Pace) -> float:
+    """Return what one run takes: its computing, then its bytes, then its messages in turn."""
     ranks = p * q
-    computing = (2 / 3 * n + 3 / 2) * n * n / (LEAST_FLOP_S * ranks)
+    computing = (2 / 3 * n + 3 / 2) * n * n / FLOP_S / pace.computing
     if ranks == 1:
-        return SET_UP_SECONDS + computing
+        return computing
     # Each rank gets the panels of its rows, and sends and gets rows of U for its columns, half the matrix in all.
     panels = (q > 1) * n * n / 2 / p
     rows = (p > 1) * 2 * n * n / 2 / q
-    moving = 2 * 8 * 8 * (panels + rows) / line_rate_bit_s
+    moving = FACTORED * 8 * 8 * (panels + rows) / pace.line_rate_bit_s
     steps = n / nb
     messages = n * (p > 1) * p.bit_length() + steps * (2 * ranks + 8)
-    return SET_UP_SECONDS + computing + moving + messages * MESSAGE_SECONDS
+    return computing + moving + messages * MESSAGE_SECONDS
 
 
 class HplStart(KernelProgramStart):
@@ -110,9 +110,9 @@ class HplStart(KernelProgramStart):
                 values[name] = getattr(self, name)
         return values
 
-    def expected_seconds(self, line_rate_bit_s: float) -> float:
+    def expected_seconds(self, pace: Pace) -> float:
         """Return how long all its repetitions take."""
-        return self.repetitions * expected_seconds(self.n, self.nb, self.p, self.q, line_rate_bit_s)
+        return self.repetitions * expected_seconds(self.n, self.nb, self.p, self.q, pace)
 
     def options(self, place: Place) -> Mapping[str, object]:
         """Return its parameters, and the BLAS where the program would not find it by itself."""

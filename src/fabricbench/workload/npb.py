@@ -4,7 +4,7 @@ Specification: Bailey et al., "The NAS Parallel Benchmarks", RNR-94-007; NAS-95-
 
 An estimate of time is enough to plan with and to tell a hung run from a slow one, never a result: a run is taken to need its
 computing, with the processors shared by all ranks, then its bytes at the line rate, then its messages one after the other.
-Everything is on the generous side.
+Nothing of it is hidden behind the other.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from fabricbench.errors import UsageError
 from fabricbench.native import native_file
 from fabricbench.record.kernel_lines import KernelRecord, read_kernel_record
 from fabricbench.record.workload_cells import first_wrong_check
+from fabricbench.workload.pace import MESSAGE_SECONDS, Pace
 
 CLASSES = ("S", "W", "A", "B", "C", "D")
 """The sizes of problem that fabricbench-npb has, from the smallest."""
@@ -217,21 +218,12 @@ def why_unusable(exit_code: int, record: KernelRecord, stderr: str) -> str | Non
     return None if record.is_verified else "its record holds no run"
 
 
-MESSAGE_SECONDS = 300e-6
-"""For a message to go, through a stack whose ranks sleep while they wait."""
-
-SLOWNESS = 2.0
-"""Of the machine against the one whose seconds are below, and for the untimed parts of a run."""
-
-SET_UP_SECONDS = 0.5
-
-
 @dataclass(frozen=True)
 class Effort:
     """One kernel. `seconds` is class A of the official program on one rank (a 2-core EPYC of 2.25 GHz, CPU time).
 
     `growth` is the work of the classes S, W, A, B, C, D in units of class A, from the official counts of operations.
-    `bytes_sent` and `messages` are what all of 4 ranks send together in class W, by the profile of fabricbench-npb.
+    `bytes_sent` and `messages` are what all of `PROFILED_RANKS` send together in class W, by the profile of fabricbench-npb.
     """
 
     seconds: float
@@ -239,6 +231,8 @@ class Effort:
     bytes_sent: float
     messages: float
 
+
+PROFILED_RANKS = 4
 
 EFFORTS = {
     "ep": Effort(6.10, (1 / 16, 1 / 8, 1, 4, 16, 256), 384, 8),
@@ -252,15 +246,15 @@ EFFORTS = {
 }
 
 
-def usual_seconds(kernel: str, problem_class: str, ranks: int, line_rate_bit_s: float) -> float:
-    """Return the seconds that one run of a kernel takes at most on a healthy fabric."""
+def usual_seconds(kernel: str, problem_class: str, ranks: int, pace: Pace) -> float:
+    """Return the seconds that one run of a kernel takes: computing, then its bytes, then its messages."""
     effort = EFFORTS[kernel]
     work = effort.growth[CLASSES.index(problem_class)]
     of_w = max(1.0, work / effort.growth[CLASSES.index("W")])
-    computing = SLOWNESS * effort.seconds * work
+    computing = effort.seconds * work / pace.computing
     if ranks == 1:
-        return SET_UP_SECONDS + computing
-    # What crosses the network grows with the ranks, and each has a link of its own.
-    moving = effort.bytes_sent * of_w * 8.0 / line_rate_bit_s
-    talking = effort.messages * math.cbrt(of_w) * MESSAGE_SECONDS
-    return SET_UP_SECONDS + computing + moving + talking
+        return computing
+    # What crosses the network grows with the ranks, and each has a link of its own: that of one is as of four.
+    moving = effort.bytes_sent / PROFILED_RANKS * of_w * 8.0 / pace.line_rate_bit_s
+    talking = effort.messages / PROFILED_RANKS * math.cbrt(of_w) * MESSAGE_SECONDS
+    return computing + moving + talking

@@ -58,6 +58,7 @@ from fabricbench.workload.npb import (
     usual_seconds,
 )
 from fabricbench.workload.official_npb import find_official, official_program, parse_official
+from fabricbench.workload.pace import SLOWNESS, Pace
 
 OWN: Literal["own"] = "own"
 OFFICIAL: Literal["official"] = "official"
@@ -93,6 +94,7 @@ class KernelStart(Start):
     """What a launch of a kernel starts. `program` is `own`, `official` (on PATH), or the folder of an official NPB."""
 
     pattern: ClassVar[Pattern] = Pattern.NPB
+    slowness: ClassVar[float] = SLOWNESS
     kind: Literal["npb"] = "npb"
     benchmark: Annotated[str, Field(pattern=rf"^({'|'.join(NAMES)})$")]
     problem_class: Annotated[str, Field(pattern=rf"^({'|'.join(CLASSES)})$")]
@@ -129,9 +131,9 @@ class KernelStart(Start):
         """The time that the specification times."""
         return SECONDS
 
-    def expected_seconds(self, line_rate_bit_s: float) -> float:
+    def expected_seconds(self, pace: Pace) -> float:
         """Return how long all its repetitions take."""
-        return self.repetitions * usual_seconds(self._kernel, self.problem_class, self.ranks, line_rate_bit_s)
+        return self.repetitions * usual_seconds(self._kernel, self.problem_class, self.ranks, pace)
 
     def tokens(self, place: Place) -> list[str]:
         """Return its tokens: a program of ours writes its record into the launch's directory, another is counted from outside."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import product
+from math import sqrt
 from statistics import median
 from typing import Annotated, ClassVar, Literal
 
@@ -24,7 +25,8 @@ from fabricbench.record.kernel_lines import KernelRun
 from fabricbench.record.workload_cells import Figure, FigureFound
 from fabricbench.workload.adapter import Kind, LeftOut, Place, Ranks, Seats, Start, WorkloadTable, seated
 from fabricbench.workload.kernel_program import EACH_ONCE, ONE_OR_MORE, KernelProgramStart
-from fabricbench.workload.shared_pages import SET_UP_SECONDS, USUAL_PAGE_BYTES, PageBytes, Pages, fetching_seconds
+from fabricbench.workload.pace import Pace
+from fabricbench.workload.shared_pages import USUAL_PAGE_BYTES, PageBytes, Pages, fetching_seconds
 
 RATE = Figure(name="shared LU", unit="Gflop/s", better="higher")
 TIME = Figure(name="time", unit="s", better="lower")
@@ -32,9 +34,9 @@ TIME = Figure(name="time", unit="s", better="lower")
 USUAL_N, MOST_N = 512, 100_000
 USUAL_BLOCK, MOST_BLOCK = 16, 256
 
-LEAST_FLOP_S = 100e6
-"""Of a processor, its share of other ranks included: for limits and budgets alone."""
-BARRIER_SECONDS = 1e-3
+FLOP_S = 1e9
+"""Of one processor."""
+BARRIER_SECONDS = 0.5e-3
 """Of one step among the ranks of a barrier, which sleep while they wait."""
 
 Order = Annotated[int, Field(ge=1, le=MOST_N)]
@@ -71,15 +73,16 @@ class SharedLuStart(KernelProgramStart):
         yield "pages_fetched", max(run.values.get("pages_fetched") or 0.0 for run in runs)
         yield "residual", max(run.values.get("residual") or 0.0 for run in runs)
 
-    def expected_seconds(self, line_rate_bit_s: float) -> float:
-        """Return how long all its repetitions take at most on a healthy fabric: computing, then fetching, then waiting for all."""
+    def expected_seconds(self, pace: Pace) -> float:
+        """Return how long all its repetitions take: computing, then fetching, then waiting for all."""
         steps = -(-self.n // self.block)
-        computing = 2 / 3 * (steps * self.block) ** 3 / LEAST_FLOP_S / self.ranks
+        computing = 2 / 3 * (steps * self.block) ** 3 / FLOP_S / pace.computing
         pages_of_block = -(-8 * self.block**2 // self.page) + 1
-        # In a step a rank fetches at most a column and a row of what is left, however ranks form a grid.
-        fetching = fetching_seconds(steps**2 * pages_of_block, self.page, self.ranks, line_rate_bit_s)
+        # In a step a rank of a square grid needs its share of a column and of a row of what is left.
+        blocks = steps**2 / sqrt(self.ranks)
+        fetching = fetching_seconds(blocks * pages_of_block, self.page, self.ranks, pace)
         waiting = 2 * steps * self.ranks.bit_length() * BARRIER_SECONDS
-        return self.repetitions * (SET_UP_SECONDS + computing + fetching + waiting)
+        return self.repetitions * (computing + fetching + waiting)
 
 
 class SharedLuTable(WorkloadTable):

@@ -8,12 +8,12 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from fabricbench.quantity import parse_bytes
 from fabricbench.workload.kernel_program import EACH_ONCE, ONE_OR_MORE
+from fabricbench.workload.pace import Pace
 
 USUAL_PAGE_BYTES, LEAST_PAGE_BYTES, MOST_PAGE_BYTES = 4096, 256, 1 << 20
 
-SET_UP_SECONDS = 2.0
-PAGE_SECONDS = 1e-3
-"""For a page to be asked for and answered, by a rank that may be computing and shares its processor."""
+PAGE_SECONDS = 0.2e-3
+"""For a page to be asked for and answered, by a rank that may be computing and share its processor."""
 
 
 def _power_of_two(page_bytes: int) -> int:
@@ -31,6 +31,6 @@ PageBytes = Annotated[
 Pages = Annotated[tuple[PageBytes, ...], ONE_OR_MORE, EACH_ONCE]
 
 
-def fetching_seconds(pages: float, page_bytes: int, ranks: int, line_rate_bit_s: float) -> float:
-    """Return how long a rank waits for so many pages at most, while all others want as many from one home."""
-    return pages * (PAGE_SECONDS + 8 * page_bytes * (ranks - 1) / line_rate_bit_s) if ranks > 1 else 0.0
+def fetching_seconds(pages: float, page_bytes: int, ranks: int, pace: Pace) -> float:
+    """Return how long a rank waits for so many pages that the others have."""
+    return pages * (ranks - 1) / ranks * (PAGE_SECONDS + 8 * page_bytes / pace.line_rate_bit_s)

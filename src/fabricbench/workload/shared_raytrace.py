@@ -26,7 +26,8 @@ from fabricbench.record.kernel_lines import KernelRun
 from fabricbench.record.workload_cells import Figure, FigureFound
 from fabricbench.workload.adapter import Kind, LeftOut, Place, Ranks, Seats, Start, WorkloadTable, seated
 from fabricbench.workload.kernel_program import EACH_ONCE, ONE_OR_MORE, KernelProgramStart
-from fabricbench.workload.shared_pages import SET_UP_SECONDS, USUAL_PAGE_BYTES, PageBytes, Pages, fetching_seconds
+from fabricbench.workload.pace import Pace
+from fabricbench.workload.shared_pages import USUAL_PAGE_BYTES, PageBytes, Pages, fetching_seconds
 
 RATE = Figure(name="rays", unit="Mray/s", better="higher")
 TIME = Figure(name="time", unit="s", better="lower")
@@ -36,8 +37,8 @@ USUAL_LEVELS, MOST_LEVELS = 6, 8
 USUAL_SAMPLES, MOST_SAMPLES = 2, 16
 USUAL_BOUNCES, MOST_BOUNCES = 4, 16
 
-LEAST_RAYS_S = 100e3
-"""Of a processor, its share of other ranks included: for limits and budgets alone."""
+RAYS_S = 15e6
+"""Of one processor, with those that need not be traced as they leave the scene."""
 RAYS_OF_A_BOUNCE = 3
 """At most: the ray, and one to each of two lights."""
 TRACED = 2
@@ -82,14 +83,14 @@ class SharedRaytraceStart(KernelProgramStart):
         for name in ("pages_fetched", "tiles_of_others"):
             yield name, max(run.values.get(name) or 0.0 for run in runs)
 
-    def expected_seconds(self, line_rate_bit_s: float) -> float:
-        """Return how long all its repetitions take at most on a healthy fabric: tracing, then fetching what there is once."""
+    def expected_seconds(self, pace: Pace) -> float:
+        """Return how long all its repetitions take: tracing, then fetching what there is once."""
         pixels = self.size**2
-        tracing = TRACED * pixels * self.samples**2 * (self.bounces + 1) * RAYS_OF_A_BOUNCE / LEAST_RAYS_S / self.ranks
+        rays = TRACED * pixels * self.samples**2 * (self.bounces + 1) * RAYS_OF_A_BOUNCE
         spheres = (6 * 5 ** (self.levels - 1) - 2) // 4
         pages = (spheres * BYTES_OF_SPHERE + pixels * BYTES_OF_PIXEL) / self.page + 2
-        fetching = fetching_seconds(pages, self.page, self.ranks, line_rate_bit_s)
-        return self.repetitions * (SET_UP_SECONDS + tracing + fetching)
+        fetching = fetching_seconds(pages, self.page, self.ranks, pace)
+        return self.repetitions * (rays / RAYS_S / pace.computing + fetching)
 
 
 class SharedRaytraceTable(WorkloadTable):

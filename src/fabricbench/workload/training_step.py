@@ -38,6 +38,7 @@ from fabricbench.record.workload_cells import Figure, FigureFound
 from fabricbench.workload.adapter import Kind, LeftOut, Place, Ranks, Seats, Start, WorkloadTable, seated
 from fabricbench.workload.kernel_program import EACH_ONCE, ONE_OR_MORE, KernelProgramStart
 from fabricbench.workload.known_models import KNOWN_MODELS, KnownModel
+from fabricbench.workload.pace import MESSAGE_SECONDS, Pace
 
 RATE = Figure(name="training", unit="step/s", better="higher")
 TIME = Figure(name="time of a step", unit="s", better="lower")
@@ -48,11 +49,8 @@ USUAL_MODEL, USUAL_STEPS, USUAL_BUCKET_BYTES, USUAL_FLOP_S = "small", 5, 25 * 2*
 MOST_LAYERS, MOST_MICRO_BATCH, MOST_SCALE, MOST_STEPS = 10_000, 10_000, 1_000_000_000, 1_000_000
 NS = 1e9
 
-SET_UP_SECONDS = 2.0
-MESSAGE_SECONDS = 300e-6
-"""For a message to go, through a stack whose ranks sleep while they wait."""
-LEAST_SUM_BYTES_S = 100e6
-"""That a processor adds up, its share of other ranks included: for limits and budgets alone."""
+SUM_BYTES_S = 1e9
+"""That a processor adds up."""
 
 _FLOP_S = {"Gflop/s": 1e9, "Tflop/s": 1e12, "Pflop/s": 1e15}
 
@@ -224,8 +222,8 @@ class TrainingStepStart(KernelProgramStart):
             if found:
                 yield name, median(found)
 
-    def expected_seconds(self, line_rate_bit_s: float) -> float:
-        """Return how long all its repetitions take at most on a healthy fabric: nothing is hidden, every step taken thrice."""
+    def expected_seconds(self, pace: Pace) -> float:
+        """Return how long all its repetitions take: its steps with nothing hidden, then their computing and their traffic alone."""
         shape, scale = self.shape, self.scale
         rounds = 4 * shape.layers / self.pp * self.micro_batches
         computing = 3 * self.micro_batches * (self.layer_ns * shape.layers + self.head_ns) / NS / scale
@@ -235,11 +233,11 @@ class TrainingStepStart(KernelProgramStart):
         sent += 2 * self.micro_batches * activations * (self.pp > 1)
         sent += rounds * activations * shape.experts_per_token / self.tp * (self.dp > 1)
         bytes_moved = self.element_bytes * sent / scale
-        talking = bytes_moved * 8 / line_rate_bit_s + bytes_moved / LEAST_SUM_BYTES_S
+        talking = bytes_moved * 8 / pace.line_rate_bit_s + bytes_moved / SUM_BYTES_S * self.ranks / pace.computing
         buckets = gradients * self.element_bytes / self.bucket_bytes + 1
         messages = 2 * self.ranks * (buckets + rounds) + 4 * self.micro_batches * self.pp
-        step = computing + 2 * (talking + messages * MESSAGE_SECONDS)
-        return self.repetitions * (SET_UP_SECONDS + (3 * self.steps + 1) * step)
+        step = computing + talking + messages * MESSAGE_SECONDS
+        return self.repetitions * (2 * self.steps + 1) * step
 
 
 def _read_grid(value: Any) -> tuple[int, int, int]:

@@ -8,7 +8,10 @@ import pytest
 
 from fabricbench.campaign.applications_preset import KERNELS, NAME, applications_campaign, find_applications
 from fabricbench.campaign.plan import plan_run
+from fabricbench.campaign.preparing import Prepared, prepare_in
 from fabricbench.campaign.presets import preset
+from fabricbench.campaign.venue import Standing
+from fabricbench.errors import UsageError
 from fabricbench.launch import linked
 from fabricbench.workload.command import CommandTable
 from support.applications import lab_of
@@ -78,3 +81,37 @@ def test_the_preset_is_there_whatever_the_machine_has():
     campaign = preset(NAME)
     assert {type(one).__name__ for one in campaign.workloads} >= {"NpbTable", "HplTable"}
     assert any("lammps-lj" in note for note in campaign.notes)
+
+
+def budgeted(budget: str | None, blocks: int | None = None) -> Prepared:
+    return prepare_in(Standing(given=lab_of()), NAME, budget, blocks, 1)
+
+
+@pytest.mark.usefixtures("path")
+def test_a_budget_chooses_how_large_loads_are_and_the_plan_says_so():
+    whole = budgeted(None).plan
+    assert not any("size" in note for note in whole.notes)
+    seconds = whole.estimated_seconds
+    usual, large, small = (budgeted(f"{seconds * share:.0f}s") for share in (1.2, 50, 0.6))
+    assert usual.plan.cells == whole.cells
+    names = {
+        size: {launch.half[1] for launch in one.plan.launches} for size, one in (("large", large), ("small", small))
+    }
+    assert {"ft.A.4", "hpl-n4000-nb192-grid2x2.4"} <= names["large"]
+    assert {"ft.S.4", "hpl-n1000-nb192-grid2x2.4"} <= names["small"]
+    for size, one in (("large", large), ("small", small)):
+        assert any(note.startswith(f"loads of {size} size, for the budget: NPB class") for note in one.plan.notes)
+        assert one.plan.notes[: len(one.campaign.notes)] == one.campaign.notes, (
+            "who goes on without a node asks it anew"
+        )
+    assert large.plan.blocks > whole.blocks
+
+
+@pytest.mark.usefixtures("path")
+def test_a_number_of_blocks_is_kept_whatever_the_budget_chooses():
+    of_two = budgeted(None, 2).plan
+    chosen = budgeted(f"{of_two.estimated_seconds * 0.8:.0f}s", 2).plan
+    assert chosen.blocks == 2
+    assert "ft.S.4" in {launch.half[1] for launch in chosen.launches}
+    with pytest.raises(UsageError, match="a budget of 3 s is too small: 2 blocks of the workloads take at least"):
+        budgeted("3s", 2)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.paces import FAST, SLOW
 
 from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.specification import campaign_of
@@ -17,6 +16,7 @@ from fabricbench.record.workload_cells import LEADER_BYTES, OF_FIGURE
 from fabricbench.workload.adapter import Output, Parsed, Place
 from fabricbench.workload.farm import RECORD, FarmStart
 from support.applications import lab_of
+from support.paces import FAST, SLOW
 
 FIXTURE = Path(__file__).parents[2] / "schema/fixtures/farm_record.jsonl"
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.paces import FAST, SLOW
 
 from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.specification import campaign_of
@@ -20,6 +19,7 @@ from fabricbench.workload.fft_convolution import FftConvolutionStart, can_share,
 from fabricbench.workload.kernel_program import KernelProgramStart
 from support.applications import lab_of
 from support.kernel_programs import starts_of
+from support.paces import FAST, SLOW
 
 FFT, ELLIPTIC = "fft-convolution", "elliptic"
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.paces import FAST, SLOW
 
 from fabricbench.campaign.specification import campaign_of
 from fabricbench.errors import UsageError
@@ -16,6 +15,7 @@ from fabricbench.workload.adapter import Parsed, Place
 from fabricbench.workload.hpcg import HpcgStart
 from support.applications import lab_of
 from support.kernel_programs import parsed_by, starts_of
+from support.paces import FAST, SLOW
 
 HEADER = {
     "type": "kernel_header",

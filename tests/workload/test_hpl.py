@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.paces import FAST, SLOW
 
 from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.specification import campaign_of
@@ -18,6 +17,7 @@ from fabricbench.workload.adapter import Parsed, Place
 from fabricbench.workload.hpl import BLAS_VARIABLE, HplStart, equations_in
 from support.applications import lab_of
 from support.kernel_programs import parsed_by, starts_of
+from support.paces import FAST, SLOW
 
 HEADER = {
     "type": "kernel_header",

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.paces import FAST, SLOW
 
 from fabricbench.errors import UsageError
 from fabricbench.model import Metric
@@ -16,6 +15,7 @@ from fabricbench.workload.shared_lu import SharedLuStart
 from fabricbench.workload.shared_raytrace import SharedRaytraceStart
 from support.applications import lab_of
 from support.kernel_programs import parsed_by, starts_of
+from support.paces import FAST, SLOW
 
 KINDS = ("shared-lu", "shared-raytrace")
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.paces import FAST, SLOW
 
 from fabricbench.campaign.specification import Campaign
 from fabricbench.errors import UsageError
@@ -15,6 +14,7 @@ from fabricbench.workload.known_models import KNOWN_MODELS
 from fabricbench.workload.training_step import TrainingStepStart
 from support.applications import campaign, lab_of
 from support.kernel_programs import parsed_by, starts_of
+from support.paces import FAST, SLOW
 
 HEADER = {
     "type": "kernel_header",

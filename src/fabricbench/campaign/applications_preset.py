@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from fabricbench.campaign.specification import Campaign
 from fabricbench.launch.linked import why_of_other_mpi
@@ -31,8 +32,33 @@ NAME = "applications"
 
 KERNELS = ("ep", "is", "ft", "cg", "mg")
 
-EQUATIONS = 2000
-"""Of Linpack: 32 MB, a second of one processor."""
+
+@dataclass(frozen=True)
+class Size:
+    """How large our own loads are. A launch over a lab's fast-ethernet took 0.3 to 11 s at the usual size."""
+
+    name: str
+    kernels: Literal["S", "W", "A"]
+    equations: int
+    hpcg_points: int
+    fft_points: int
+    elliptic_points: int
+    shared_order: int
+    image: int
+    steps: int
+
+    @property
+    def note(self) -> str:
+        """What a plan says of it where a budget chose it."""
+        return (
+            f"loads of {self.name} size, for the budget: NPB class {self.kernels}, HPL n = {self.equations}, "
+            f"HPCG {self.hpcg_points}^3 on a rank, the others alike; without a budget they are of {USUAL.name} size"
+        )
+
+
+SMALL = Size("small", "S", 1000, 16, 32, 64, 256, 256, 1)
+USUAL = Size("usual", "W", 2000, 32, 64, 160, 512, 512, 5)
+LARGE = Size("large", "A", 4000, 64, 128, 256, 1024, 1024, 10)
 
 
 @dataclass(frozen=True)
@@ -43,7 +69,7 @@ class Found:
     missing: tuple[str, ...] = ()
 
 
-def applications_campaign(found: Found | None = None) -> Campaign:
+def applications_campaign(found: Found | None = None, size: Size = USUAL) -> Campaign:
     """Return the campaign for what was found; of None it has our own loads alone."""
     found = Found() if found is None else found
     return Campaign(
@@ -51,19 +77,24 @@ def applications_campaign(found: Found | None = None) -> Campaign:
         description="real loads: kernels of NPB and of our own, Linpack, HPCG, and the applications that are on this machine",
         blocks=6,
         unfit="leave out",
-        notes=found.missing,
+        notes=found.missing if size is USUAL else (size.note, *found.missing),
         workloads=(
-            NpbTable(benchmarks=KERNELS, classes=("W",)),
-            HplTable(n=(EQUATIONS,)),
-            HpcgTable(),
-            FftConvolutionTable(),
-            EllipticTable(),
-            SharedLuTable(),
-            SharedRaytraceTable(),
-            TrainingStepTable(),
+            NpbTable(benchmarks=KERNELS, classes=(size.kernels,)),
+            HplTable(n=(size.equations,)),
+            HpcgTable(nx=(size.hpcg_points,)),
+            FftConvolutionTable(nx=(size.fft_points,)),
+            EllipticTable(nx=(size.elliptic_points,)),
+            SharedLuTable(n=(size.shared_order,)),
+            SharedRaytraceTable(size=(size.image,)),
+            TrainingStepTable(steps=size.steps),
             *found.tables,
         ),
     )
+
+
+def applications_by_size(found: Found) -> tuple[Campaign, ...]:
+    """Return the campaign for what was found in each size, the largest first."""
+    return tuple(applications_campaign(found, size) for size in (LARGE, USUAL, SMALL))
 
 
 def find_applications(names: Iterable[str] | None = None, library: Callable[[], str] | None = None) -> Found:

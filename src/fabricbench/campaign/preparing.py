@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -57,21 +58,25 @@ def prepare_in(
     from fabricbench.campaign.venue import in_conditions  # noqa: PLC0415
     from fabricbench.native import doors  # noqa: PLC0415
 
-    wanted = _find_campaign(campaign)
-    if any("door" in each.parameters or each.congestor for each in wanted.experiments):
-        refuse_unknown_doors(wanted, doors())
-    venue = in_conditions(venue, wanted.conditions)
-    testbed = venue.testbed()
-    noise = _noise(noise_from, testbed)
-    plan = plan_run(
-        wanted,
-        testbed,
-        seed=secrets.randbits(32) if seed is None else seed,
-        budget_seconds=None if budget is None else budget_seconds(budget),
-        blocks=blocks,
-        noise=noise,
-    )
-    return Prepared(wanted, venue, plan, noise)
+    seed = secrets.randbits(32) if seed is None else seed
+    seconds = None if budget is None else budget_seconds(budget)
+
+    def prepared(wanted: Campaign) -> Prepared:
+        if any("door" in each.parameters or each.congestor for each in wanted.experiments):
+            refuse_unknown_doors(wanted, doors())
+        place = in_conditions(venue, wanted.conditions)
+        testbed = place.testbed()
+        noise = _noise(noise_from, testbed)
+        plan = plan_run(wanted, testbed, seed=seed, budget_seconds=seconds, blocks=blocks, noise=noise)
+        return Prepared(wanted, place, plan, noise)
+
+    *larger, least = _find_campaigns(campaign, has_budget=seconds is not None)
+    for wanted in larger:
+        with suppress(UsageError):  # of a budget that is too small for it, or of what the least will say as well
+            found = prepared(wanted)
+            if found.plan.blocks >= (wanted.blocks if blocks is None else blocks):
+                return found
+    return prepared(least)
 
 
 def _noise(run: Path | None, testbed: Testbed) -> Noise:
@@ -85,12 +90,14 @@ def _noise(run: Path | None, testbed: Testbed) -> Noise:
     return read_noise(Run.open(run))
 
 
-def _find_campaign(text: str) -> Campaign:
-    from fabricbench.campaign.presets import PRESETS, preset  # noqa: PLC0415
+def _find_campaigns(text: str, *, has_budget: bool) -> tuple[Campaign, ...]:
+    """Return the campaign, or where a budget may choose among sizes of it all of them, the largest first."""
+    from fabricbench.campaign.presets import PRESETS, preset, preset_by_size  # noqa: PLC0415
     from fabricbench.campaign.specification import read_campaign  # noqa: PLC0415
 
-    is_file = text not in PRESETS and (text.endswith(".toml") or "/" in text or Path(text).exists())
-    return read_campaign(Path(text)) if is_file else preset(text)
+    if text not in PRESETS and (text.endswith(".toml") or "/" in text or Path(text).exists()):
+        return (read_campaign(Path(text)),)
+    return preset_by_size(text) if has_budget else (preset(text),)
 
 
 def budget_seconds(text: str) -> float:

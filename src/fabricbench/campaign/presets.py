@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from fabricbench.campaign.applications_preset import NAME as APPLICATIONS
-from fabricbench.campaign.applications_preset import applications_campaign, find_applications
+from fabricbench.campaign.applications_preset import applications_by_size, applications_campaign, find_applications
 from fabricbench.campaign.pattern_presets import (
     COLLECTIVES,
     CONGESTION,
@@ -210,3 +210,8 @@ def preset(name: str, doors: Callable[[], Mapping[str, tuple[str, ...]]] = doors
     if name == APPLICATIONS:
         return applications_campaign(find_applications())
     return rdma_campaign(doors().get(Layer.RDMA, ())) if name == RDMA else PRESETS[name]
+
+
+def preset_by_size(name: str) -> tuple[Campaign, ...]:
+    """Return a preset in the sizes that a budget may choose from, the largest first; UsageError lists the names."""
+    return applications_by_size(find_applications()) if name == APPLICATIONS else (preset(name),)

@@ -239,13 +239,15 @@ def _ranks(plan: RunPlan) -> str:
 
 
 def _cell_lines(cells: Sequence[PlanProbe]) -> Iterator[str]:
-    from fabricbench.record.frames import variant  # noqa: PLC0415 - keeps the start of the program fast
+    from fabricbench.patterns import PATTERNS, Family  # noqa: PLC0415 - keeps the start of the program fast
+    from fabricbench.record.frames import variant  # noqa: PLC0415
 
     widest = max(len(cell.pattern) for cell in cells)
     for cell in cells:
+        bound = "about" if PATTERNS[cell.pattern].family is Family.WORKLOAD else "at most"
         line = (
             f"  {cell.id:3}  {cell.layer:6} {cell.pattern:{widest}} {format_bytes(cell.message_bytes):>8}  {cell.receive:8} "
-            f"at most {format_seconds(cell.stopping.maximum_seconds)}  {variant(cell).replace(',', ', ')}"
+            f"{bound} {format_seconds(cell.stopping.maximum_seconds)}  {variant(cell).replace(',', ', ')}"
         )
         yield line.rstrip()
 

@@ -18,6 +18,7 @@ from fabricbench.workload.application import filled, shipped
 from fabricbench.workload.command import CommandTable, grid, shipped_table
 from fabricbench.workload.registry import WORKLOADS
 from support.applications import EXAMPLES, PRINTED, RATE, TIME, campaign, lab_of, start, starts, table
+from support.paces import SLOW
 from support.scripts import script
 
 OUTPUTS = Path(__file__).parent / "outputs"
@@ -197,6 +198,13 @@ def test_a_table_beside_an_application_file_that_is_none_is_refused(tmp_path: Pa
         campaign({"kind": "command", "application": str(tmp_path / "wrong.toml")})
 
 
+def test_plans_count_what_it_usually_takes_and_limits_what_it_may_take():
+    usual, generous = start(expect_seconds="60s", usual_seconds="10s"), start(expect_seconds="60s")
+    assert (usual.expected_seconds(SLOW), usual.slowness) == (10, 6)
+    assert (generous.expected_seconds(SLOW), generous.slowness) == (60, 1)
+    assert usual.definition == generous.definition
+
+
 def test_launches_of_different_cells_have_different_names():
     found = starts(
         table(command=["echo", "{a}", "{b}"], parameters={"a": ["1-b2", "1"], "b": ["3", "2-b3"]}, ranks=[2])
@@ -285,6 +293,7 @@ SHARED = {
         ({"parameters": {"n": 1, "m": 2}}, {}, "application: app.toml: parameters: m changes nothing"),
         ({"figure": [{**TIME, "regex": "(a"}]}, {"figure": [{**TIME, "better": 1}]}, r"figure\[1\].better: found 1"),
         ({}, {"expect_seconds": "5x"}, "expect_seconds: '5x' is not a time"),
+        ({}, {"usual_seconds": "2min"}, "usual_seconds: found 120 s, more than the 60 s of expect_seconds"),
         ({}, {"parameters": {"m": 2}}, "parameters: m changes nothing"),
     ],
 )

@@ -36,7 +36,7 @@ from fabricbench.record.reading import Damage
 from fabricbench.record.workload_cells import CheckFound, Failed, Figure, FigureFound, Told
 from fabricbench.testbed.model import Fabric
 from fabricbench.workload.counted import AROUND, BEGUN, MPI_LINE, RANK_LINE, read_around
-from fabricbench.workload.pace import Pace
+from fabricbench.workload.pace import SLOWNESS, Pace
 
 Parameters = dict[str, str | int | float]
 
@@ -129,8 +129,6 @@ class Start(Model, ABC):
 
     has_kinds: ClassVar[bool] = True
     pattern: ClassVar[Pattern] = Pattern.WORKLOAD
-    slowness: ClassVar[float] = 1.0
-    """Times as long as expected it may take on a slower or busier machine: limits are so much wider."""
     starts_others: ClassVar[bool] = False
     """Whether its program may start further ones: each rank is then guarded on its node, so that none of them stays behind."""
     kind: str
@@ -168,6 +166,11 @@ class Start(Model, ABC):
     @abstractmethod
     def expected_seconds(self, pace: Pace) -> float:
         """Return how long all that it does takes at that pace, its start left out."""
+
+    @property
+    def slowness(self) -> float:
+        """Times as long as expected it may take on a slower or busier machine: limits are so much wider."""
+        return SLOWNESS
 
     @abstractmethod
     def tokens(self, place: Place) -> list[str]:

@@ -223,6 +223,7 @@ class Application(Model):
     command: tuple[Text, ...] = Field(min_length=1)
     admits: Literal["any number", "even numbers", "powers of two", "squares"] = "any number"
     expect_seconds: Annotated[float, BeforeValidator(parse_seconds)] = Field(default=60.0, gt=0, le=1e6)
+    usual_seconds: Annotated[float, BeforeValidator(parse_seconds)] | None = Field(default=None, gt=0)
     environment: dict[Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")], Text] = {}
     files: dict[FileName, Text] = {}
     scaling: Scaling = STRONG
@@ -231,6 +232,15 @@ class Application(Model):
     figure: tuple[FigureTable, ...] = Field(min_length=1)
     success: SuccessTable = SuccessTable()
     verify: tuple[VerifyTable, ...] = ()
+
+    @model_validator(mode="after")
+    def _usually_it_takes_no_longer_than_generously(self) -> Application:
+        if self.usual_seconds is not None and self.usual_seconds > self.expect_seconds:
+            raise ValueError(
+                f"usual_seconds: found {self.usual_seconds:g} s, more than the {self.expect_seconds:g} s of expect_seconds, "
+                "which is the generous one of the two"
+            )
+        return self
 
     @model_validator(mode="after")
     def _figures_are_told_apart_and_compared(self) -> Application:

@@ -8,6 +8,7 @@ ranks = [4]                            # default "all"
 admits = "any number"                  # or "even numbers", "powers of two", "squares"
 needs = ["/opt/hpl/data"]              # further programs or files that there must be, and in `get` how to come by them
 expect_seconds = "60s"                 # generously: far beyond it a launch counts as hung
+usual_seconds = "10s"                  # for plans and budgets; default expect_seconds
 environment = { OMP_NUM_THREADS = "1" }
 transport = "mpi"                      # who is told the fabric: or "gloo", "sockets", "pvm" (`transports`)
 work = "constant"                      # or "timed": it runs for a time, and tells rates only
@@ -146,9 +147,14 @@ class CommandStart(Start):
         return self.application.figure_of(self.application.figure[0])
 
     def expected_seconds(self, pace: Pace) -> float:
-        """Return what the application expects, on whichever fabric."""
+        """Return what the application usually takes, on whichever fabric."""
         del pace
-        return self.application.expect_seconds
+        return self.application.usual_seconds or self.application.expect_seconds
+
+    @property
+    def slowness(self) -> float:
+        """Times as long as usually is what it is expected to take generously."""
+        return self.application.expect_seconds / (self.application.usual_seconds or self.application.expect_seconds)
 
     def tokens(self, place: Place) -> list[str]:
         """Return the command in the launch's directory, behind what counts the interfaces around it."""

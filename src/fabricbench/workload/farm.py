@@ -251,6 +251,11 @@ class FarmStart(Start):
         """Return how long all jobs take."""
         return self.farm.expected_seconds(self.farm.at_once * (self.ranks - 1), pace.line_rate_bit_s)
 
+    @property
+    def slowness(self) -> float:
+        """1: what its jobs take is told generously, and counted twice."""
+        return 1.0
+
     def tokens(self, place: Place) -> list[str]:
         """Return its tokens: the record goes into the launch's directory, where rank 0 finds what it is told."""
         return [

@@ -29,7 +29,6 @@ from fabricbench.record.workload_cells import (
     told_by_kernel,
 )
 from fabricbench.workload.adapter import Output, Parameters, Parsed, Place, Start, launch_name, named
-from fabricbench.workload.pace import SLOWNESS
 
 VERIFIED, WRONG = 0, 1
 """Exit codes after which a record is whole."""
@@ -40,7 +39,6 @@ TIME = Figure(name="time", unit="s", better="lower")
 class KernelProgramStart(Start):
     """One launch of a program on the frame of kernels, judged by a rate."""
 
-    slowness: ClassVar[float] = SLOWNESS
     program: ClassVar[str]
     rate: ClassVar[Figure]
 

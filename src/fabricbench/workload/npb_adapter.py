@@ -58,7 +58,7 @@ from fabricbench.workload.npb import (
     usual_seconds,
 )
 from fabricbench.workload.official_npb import find_official, official_program, parse_official
-from fabricbench.workload.pace import SLOWNESS, Pace
+from fabricbench.workload.pace import Pace
 
 OWN: Literal["own"] = "own"
 OFFICIAL: Literal["official"] = "official"
@@ -94,7 +94,6 @@ class KernelStart(Start):
     """What a launch of a kernel starts. `program` is `own`, `official` (on PATH), or the folder of an official NPB."""
 
     pattern: ClassVar[Pattern] = Pattern.NPB
-    slowness: ClassVar[float] = SLOWNESS
     kind: Literal["npb"] = "npb"
     benchmark: Annotated[str, Field(pattern=rf"^({'|'.join(NAMES)})$")]
     problem_class: Annotated[str, Field(pattern=rf"^({'|'.join(CLASSES)})$")]

@@ -167,8 +167,8 @@ Bytes = Annotated[int, BeforeValidator(parse_bytes)]
 Share = Annotated[float, BeforeValidator(parse_share)]
 
 
-NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?!\w|\.\d)")
-"""A number that stands for itself: no part of a name, nor of an address."""
+NUMBER = re.compile(r"(?<![\w.,])(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?!\w|[.,]\d)")
+"""A number that stands for itself, perhaps with commas between thousands: no part of a name, nor of an address."""
 
 
 def without_numbers(text: str) -> str:
@@ -176,11 +176,15 @@ def without_numbers(text: str) -> str:
     return NUMBER.sub("#", text)
 
 
+def _value(number: str) -> float:
+    return float(number.replace(",", ""))
+
+
 def with_ranges(texts: Sequence[str]) -> str:
     """Return texts that differ in their numbers only as one, `in 3 to 12 of 70 calls`."""
     columns = zip(*(NUMBER.findall(text) for text in texts), strict=True)
     ranges = (
-        low if (low := min(each, key=float)) == (high := max(each, key=float)) else f"{low} to {high}"
+        low if (low := min(each, key=_value)) == (high := max(each, key=_value)) else f"{low} to {high}"
         for each in columns
     )
     return NUMBER.sub(lambda _: next(ranges), texts[0])

@@ -8,8 +8,8 @@ comparisons (exceptions, folded rows), and to the one claim of breadth.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import exp, log
 
 import numpy as np
@@ -35,6 +35,7 @@ from fabricbench.analysis.node_sets import blocks_of, on_leading_nodes
 from fabricbench.analysis.wording import difference, size_text
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.patterns import PATTERNS, Family
+from fabricbench.record.provenance import BY
 from fabricbench.statistics.decision import DECISIONS, LogRatio
 from fabricbench.statistics.ratios import paired_ratios, run_means, unpaired_ratios
 from fabricbench.statistics.skew import guarded
@@ -90,16 +91,17 @@ class Compared:
 
 @dataclass(frozen=True)
 class Row:
-    """A row to be shown: a cell, or a tail of its samples."""
+    """A row to be shown: a cell, or a tail of its samples. `named_as` is the cell without what all of its kind have in common."""
 
     key: CellKey
     is_leading: bool
     tail: float | None = None
+    named_as: CellKey | None = None
 
     @property
     def what(self) -> str:
         """`MPI round trip, 64 B`; `p99 of TCP round trip, 64 B`."""
-        name = row_name(self.key)
+        name = row_name(self.named_as or self.key)
         return name if self.tail is None else f"p{100 * self.tail:g} of {name}"
 
 
@@ -163,7 +165,32 @@ def choose_rows(sides: Sequence[Side], ladder: Sequence[LadderStep]) -> list[Row
         for key in leading
         if key in keys and _has_tail(sides, key, tail)
     ]
-    return [*(Row(key, is_leading=True) for key in leading), *tails, *(Row(key, is_leading=False) for key in rest)]
+    rows = [*(Row(key, is_leading=True) for key in leading), *tails, *(Row(key, is_leading=False) for key in rest)]
+    return [replace(row, named_as=_without_common(row.key, everything)) for row in rows]
+
+
+def _without_common(key: CellKey, keys: Iterable[CellKey]) -> CellKey:
+    """Return a cell without the parameters that are the same in all of its workload on so many ranks, or of its layer.
+
+    They tell no rows apart; sections below the first screen have them.
+    """
+    if key.pattern is Pattern.NPB:
+        return key  # whose class is its name
+    if key.workload is not None:
+        load = key.workload
+        alike = [
+            one.workload
+            for one in keys
+            if one.workload is not None and (one.workload.name, one.workload.ranks) == (load.name, load.ranks)
+        ]
+        common = set(load.own.items()).intersection(*(one.own.items() for one in alike))
+        kept = tuple(one for one in load.parameters if one not in common)
+        return key.model_copy(update={"workload": load.model_copy(update={"parameters": kept})})
+    told = [set(one.variant.split(",")) for one in keys if one.workload is None and one.layer is key.layer]
+    shared = (
+        {part for part in set.intersection(*told) if "=" in part and not part.startswith(f"{BY}=")} if told else set()
+    )
+    return key.model_copy(update={"variant": ",".join(part for part in key.variant.split(",") if part not in shared)})
 
 
 def _was_asked(side: Side, key: CellKey) -> bool:

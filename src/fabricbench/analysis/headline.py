@@ -18,7 +18,6 @@ it; sizes where the answer changes; applications; launches for "equivalent".
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Sequence
 from math import exp, log
 from pathlib import Path
@@ -37,7 +36,7 @@ from fabricbench.analysis.single_sizes import size_verdict
 from fabricbench.analysis.wording import enumeration, percent, what
 from fabricbench.model import Layer, Pattern
 from fabricbench.patterns import PATTERNS, Family
-from fabricbench.quantity import count, format_bytes
+from fabricbench.quantity import NUMBER, count, format_bytes
 from fabricbench.statistics.decision import EQUIVALENT_LAUNCHES, POWER
 from fabricbench.statistics.dependence import pooled_lag_one
 
@@ -159,8 +158,8 @@ def _evidence(effects: Iterable[Effect]) -> tuple[str, ...]:
 
 
 def _kind(doubt: str) -> str:
-    """Return a doubt up to its first figure: what differs in figures only is said once, in those of the first row."""
-    return re.split(r"\d", doubt, maxsplit=1)[0]
+    """Return a doubt up to its first figure (no digit of a name): what differs in figures is said once, in the first row's."""
+    return NUMBER.split(doubt, maxsplit=1)[0]
 
 
 def _few(names: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ Warnings as a reader meets them are here too: the gravest first, and what severa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -23,6 +23,7 @@ from fabricbench.analysis.findings import (
     Severity,
 )
 from fabricbench.chapters.decision import decision_lines
+from fabricbench.quantity import with_ranges, without_numbers
 from fabricbench.report.words import (
     NOTHING,
     counted,
@@ -74,7 +75,10 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Row:
-    """One effect. `doubts` are numbers into `Screen.doubts`; `ranks` tell the order where there are more than two fabrics."""
+    """One effect. `doubts` are numbers into `Screen.doubts`, of which what differs in figures only shares one.
+
+    `ranks` tell the order where there are more than two fabrics.
+    """
 
     what: str
     values: tuple[Value, ...]
@@ -145,9 +149,12 @@ def build_screen(findings: Findings) -> Screen:
     """Return the first screen in words."""
     headline = findings.headline
     effects = (*headline.effects, *headline.more_effects)
-    doubts = tuple(dict.fromkeys(doubt for effect in effects for doubt in _doubts_of(effect)))
+    kinds: dict[str, list[str]] = {}
+    for doubt in dict.fromkeys(doubt for effect in effects for doubt in _doubts_of(effect)):
+        kinds.setdefault(without_numbers(doubt), []).append(doubt)
+    numbers = {kind: number for number, kind in enumerate(kinds, 1)}
     shown, folded = (
-        tuple(_row(effect, doubts, findings.margin) for effect in some)
+        tuple(_row(effect, numbers, findings.margin) for effect in some)
         for some in (headline.effects, headline.more_effects)
     )
     changes = headline.changes
@@ -164,7 +171,7 @@ def build_screen(findings: Findings) -> Screen:
         ratio_head=_ratio_head(findings),
         rows=shown,
         more_rows=folded,
-        doubts=doubts,
+        doubts=tuple(map(with_ranges, kinds.values())),
         changes=tuple(map(typographic, changes.configuration)) if changes else (),
         counts=_changed_words(changes) if changes else "",
         detail=typographic(headline.detail),
@@ -197,7 +204,7 @@ def _changed_words(changes: Changes) -> str:
     return " · ".join(f"{number} {word}" for number, word in counts)
 
 
-def _row(effect: Effect, doubts: Sequence[str], margin: float) -> Row:
+def _row(effect: Effect, numbers: Mapping[str, int], margin: float) -> Row:
     ratios = tuple(_ratio(pair, margin) for pair in effect.pairs)
     return Row(
         what=typographic(effect.what),
@@ -205,7 +212,7 @@ def _row(effect: Effect, doubts: Sequence[str], margin: float) -> Row:
         ratios=ratios,
         ranks=effect.ranks,
         grade=effect.grade,
-        doubts=tuple(doubts.index(doubt) + 1 for doubt in _doubts_of(effect)),
+        doubts=tuple(dict.fromkeys(numbers[without_numbers(doubt)] for doubt in _doubts_of(effect))),
         is_undecided=effect.grade in (Grade.OPEN, Grade.VOID) or all(ratio.leader is None for ratio in ratios),
     )
 

@@ -11,9 +11,10 @@ import pytest
 import fabricbench
 
 PACKAGE = Path(fabricbench.__file__).parent
-BASE = {"errors", "model", "patterns", "quantity", "native", "configuration", "printable", "table"}
+BASE = {"errors", "model", "patterns", "quantity", "native", "configuration", "deadline", "printable", "table"}
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
+    "deadline": set(),
     "model": {"errors", "patterns"},
     "patterns": set(),
     "quantity": {"errors"},

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import math
+import signal
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fabricbench.campaign.attempt import Attempts, start_of
 from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.run_directory import RunDirectory
+from fabricbench.workload import application_output
 from fabricbench.workload.adapter import Output, Parsed
 from fabricbench.workload.command import CommandStart
 from fabricbench.workload.counted import AROUND, BEGUN, MPI_LINE, rank_line
@@ -62,6 +66,22 @@ def test_a_figure_that_is_not_there_is_a_failed_cell_with_what_was_searched(tmp_
     assert not found.told.failed.is_wrong
     assert said in found.told.failed.reason
     assert found.figures == ()
+
+
+@pytest.mark.parametrize(
+    "keys", [{"figure": [{**TIME, "regex": r"(?:x+x+)+y (\d)"}]}, {"success": {"found": "(?:x+x+)+y"}}]
+)
+def test_a_search_that_would_never_end_is_ended_and_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: dict[str, Any]
+):
+    monkeypatch.setattr(application_output, "SEARCH_SECONDS", 0.2)
+    begin = time.monotonic()
+    with pytest.raises(
+        ValueError, match=r"'\(\?:x\+x\+\)\+y.*' was searched for in stdout for 0.2 s without an end; write it so"
+    ):
+        parsed(tmp_path, start(**keys), "x" * 60 + "\ntime 1\n")
+    assert time.monotonic() - begin < 5
+    assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from fabricbench.patterns import PATTERNS, Family, Parameters, why_impossible
 from fabricbench.quantity import format_bytes
 from fabricbench.record.frames import variant
 from fabricbench.record.probe_plan import PlanCongestor, PlanProbe
-from fabricbench.testbed.model import Fabric, Testbed
+from fabricbench.testbed.model import Fabric, Launcher, Testbed
 from fabricbench.testbed.wire import IP_HEADER_BYTES, UDP_HEADER_BYTES
 
 TOKEN_BYTES = 8
@@ -106,6 +106,11 @@ WHERE_RDMA_COMES_FROM = (
     f'write layers = ["{Layer.RDMA}", ...] into the [[fabric]] whose interface has an RDMA port, and '
     'rdma = { device = "mlx5_0", port = 1 } where that is not the one beside the interface; `fabricbench testbed init` finds the '
     "ports of your nodes, and `rdma link` shows those of this one"
+)
+
+RDMA_IN_A_LAB = (
+    "`fabricbench lab up NAME --rdma --fabric ... --fabric ...` gives the nodes of a lab RDMA devices (docs/rdma.md); then "
+    "--testbed lab:NAME"
 )
 
 LARGEST_WINDOW_BYTES = 4 * 1024 * 1024
@@ -195,7 +200,7 @@ class _Planner:
             raise UsageError(
                 f"no fabric of testbed {self.testbed.name} has layer {Layer.RDMA}, and campaign {self.campaign.name} measures "
                 "no other",
-                hint=WHERE_RDMA_COMES_FROM,
+                hint=RDMA_IN_A_LAB if self.testbed.launcher is Launcher.LAB else WHERE_RDMA_COMES_FROM,
             )
         for fabric in self.testbed.fabrics:
             if not any(fabric.name in cell.fabrics for cell in self.cells):

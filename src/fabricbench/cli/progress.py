@@ -96,10 +96,11 @@ class RunProgress:
         self._update(completed=self._done)
         failed = f", {event.failed} not" if event.failed else ""
         line = f"{event.launch.launch_id} {event.seconds:.1f} s, {count(event.cells, 'test')} measured{failed}"
+        line = line if self._console.is_terminal else f"[{self._done}/{self._total}] {line}"
         if event.violations:
             self._say(f"{line}, INVALID, it is kept but not used: {event.violations[0]}", style="bold red")
         elif not self._console.is_terminal:
-            self._say(f"[{self._done}/{self._total}] {line}")
+            self._say(line)
 
     def _say(self, text: str, style: str | None = None) -> None:
         self._progress.console.print(escape(text), style=style, highlight=False, soft_wrap=True)

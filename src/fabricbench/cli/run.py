@@ -40,7 +40,8 @@ from fabricbench.cli.submitting import (
     run_submitted,
     script_shown,
 )
-from fabricbench.errors import UsageError
+from fabricbench.errors import RunIncomplete, UsageError
+from fabricbench.quantity import count
 
 
 def register(app: typer.Typer) -> None:
@@ -150,16 +151,34 @@ def measure(prepared: Prepared, directory: Path, *, preflight: bool = True, with
 
 
 def show_verdict(directory: Path) -> None:
-    """Write the verdict of a finished run to stdout, and to stderr where the run is and what to do with it."""
+    """Write the verdict of a finished run to stdout, and to stderr where the run is, what failed in it, what to do with it.
+
+    RunIncomplete where nothing in it was measured.
+    """
     from fabricbench.analysis import analyse  # noqa: PLC0415 - keeps the start of the program fast
     from fabricbench.campaign.specification import Campaign  # noqa: PLC0415
+    from fabricbench.record.export import failed_tests, violations  # noqa: PLC0415
     from fabricbench.record.store import Run  # noqa: PLC0415
     from fabricbench.report.terminal import render_terminal  # noqa: PLC0415
 
     run = Run.open(directory)
+    failed = failed_tests(run)
+    if not any(launch.is_valid and launch.summary.cells > launch.summary.failed for launch in run.launches):
+        raise RunIncomplete(
+            f"all {count(len(run.launches), 'launch')} of {directory} are over, and none has a test that counts; first:\n"
+            + "\n".join(f"  {one}" for one in (*failed, *violations(run))[:MOST_REASONS]),
+            hint=f"mend that and measure anew: {shlex.join(('fabricbench', 'show', str(directory), '--summary'))} tells the others",
+        )
     margin = Campaign.model_validate(run.manifest.campaign).margin
     findings = analyse([run], baseline=None, margin=margin)
     has_colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     width = shutil.get_terminal_size().columns
     write_output(render_terminal(findings, width, color=has_colour, is_brief=True), None, has_colour=has_colour)
+    if failed:
+        told = "".join(f"\n  {one}" for one in failed[:MOST_REASONS])
+        say(f"\n{count(len(failed), 'test')} could not be measured, or came out wrong, in one launch or more:{told}")
     say(f"\nthe run is in {directory}\nthe dossier: {shlex.join(('fabricbench', 'report', str(directory)))}")
+
+
+MOST_REASONS = 3
+"""As many of what failed as one reads at the end of a run."""

@@ -7,18 +7,22 @@ from collections.abc import Iterator, Sequence
 import polars as pl
 
 from fabricbench.model import Metric
+from fabricbench.quantity import count, format_bytes
 from fabricbench.record.launch import scan_samples
 from fabricbench.record.store import CELL_NAMES, LAUNCH_NAMES, Run, quantile_name
 from fabricbench.record.values import IS_TIME, IS_WORK, NO_VALUE, sample_value, total_rate
 
-SAMPLE_COLUMNS = (*LAUNCH_NAMES, *CELL_NAMES, "phase", "index", "time_ns", "bytes", "missed", "value", "unit")
+SAMPLE_COLUMNS = (*LAUNCH_NAMES, *CELL_NAMES, "status", "phase", "index", "time_ns", "bytes", "missed", "value", "unit")
 GRANTED = ("receive_buffer_bytes", "send_buffer_bytes")
 """Among the values of a cell: what the system granted its sockets."""
 SUMMARY_PROBABILITIES = (0.01, 0.25, 0.75, 0.99)
 
 
 def sample_scans(run: Run) -> Iterator[pl.LazyFrame]:
-    """Yield every sample of a run, unread, a frame for each launch: launch and cell are named in each row, `value` is in `unit`."""
+    """Yield every sample of a run, unread, a frame for each launch: launch and cell are named in each row, `value` is in `unit`.
+
+    What a `failed` cell has measured is there as well; nothing else of fabricbench takes it for a value.
+    """
     cells = run.cells()
     for launch in run.launches:
         mine = cells.lazy().filter(pl.col("launch_id") == launch.launch_id)
@@ -26,7 +30,13 @@ def sample_scans(run: Run) -> Iterator[pl.LazyFrame]:
             scan_samples(launch.directory)
             .join(
                 mine.select(
-                    *LAUNCH_NAMES, "cell", *CELL_NAMES, "parameters", "operations_per_sample", "figure_of_merit"
+                    *LAUNCH_NAMES,
+                    "cell",
+                    *CELL_NAMES,
+                    "status",
+                    "parameters",
+                    "operations_per_sample",
+                    "figure_of_merit",
                 ),
                 on="cell",
                 maintain_order="left",
@@ -111,3 +121,22 @@ def unit_name() -> pl.Expr:
     usual = pl.col("metric").cast(pl.String).replace_strict(units, return_dtype=pl.String)
     told = pl.when(IS_WORK).then(pl.col("parameters").str.json_path_match("$.unit"))
     return pl.coalesce(told, usual).alias("unit")
+
+
+def failed_tests(run: Run) -> list[str]:
+    """Return in words each test that failed on a fabric, once, with the first reason and in how many launches."""
+    failed = run.cells().filter(pl.col("status") == "failed")
+    names = ("fabric", "layer", "pattern", "message_bytes", "variant")
+    found: dict[tuple[str, ...], list[str]] = {}
+    for *key, reason in failed.select(*names, "reason").iter_rows():
+        found.setdefault(tuple(map(str, key)), []).append(str(reason))
+    return [
+        f"{fabric}: {layer} {pattern} {variant or format_bytes(int(size))}, {count(len(reasons), 'launch')}: {reasons[0]}"
+        for (fabric, layer, pattern, size, variant), reasons in found.items()
+    ]
+
+
+def violations(run: Run) -> list[str]:
+    """Return in words why each launch that counts nowhere does not."""
+    invalid = (launch for launch in run.launches if not launch.is_valid)
+    return [f"{launch.launch_id}: {launch.summary.facts.invalid_because[0]}" for launch in invalid]

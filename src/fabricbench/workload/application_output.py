@@ -8,9 +8,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
+from fabricbench.deadline import deadline
 from fabricbench.record.workload_cells import (
     COMMUNICATION_SHARE,
     MPI_FACT,
@@ -38,6 +40,22 @@ SECONDS_OF_PART = MappingProxyType({"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1
 
 THREADS_FACT = "threads"
 """What `WorkloadPart.fixed` calls the variables that tell programs and their libraries how many threads to start."""
+
+
+SEARCH_SECONDS = 5.0
+"""A search of 64 MiB takes a tenth of a second; one that has not ended by then tries one way after the other to match a line."""
+
+
+@contextmanager
+def _in_time(regex: str, file: str) -> Iterator[None]:
+    try:
+        with deadline(SEARCH_SECONDS):
+            yield
+    except TimeoutError as error:
+        raise ValueError(
+            f"{regex!r} was searched for in {file} for {SEARCH_SECONDS:g} s without an end; write it so that a text matches "
+            "in one way only: (x+)+ does in very many"
+        ) from error
 
 
 class Reading:
@@ -123,13 +141,12 @@ class Reading:
 
     def _successes(self) -> Iterator[CheckFound]:
         success = self._application.success
-        text = self._text(success.file)
         for regex in success.found:
-            there = re.search(regex, text, re.MULTILINE)
+            there = self._search(regex, success.file)
             found = repr(there[0]) if there else f"nothing in {success.file}{self._absent(success.file)}"
             yield CheckFound(name="success", holds=there is not None, found=found, needed=repr(regex))
         for regex in success.absent:
-            there = re.search(regex, text, re.MULTILINE)
+            there = self._search(regex, success.file)
             is_there = self._path(success.file).is_file()
             found = repr(there[0]) if there else "nothing" if is_there else f"no file {success.file}"
             holds = is_there and there is None
@@ -172,7 +189,14 @@ class Reading:
 
     def _matches(self, regex: str, file: str) -> list[str]:
         """Return what the group of a regular expression holds, of each match: nothing where the group took no part."""
-        return [found[1] or "" for found in re.finditer(regex, self._text(file), re.MULTILINE)]
+        text = self._text(file)
+        with _in_time(regex, file):
+            return [found[1] or "" for found in re.finditer(regex, text, re.MULTILINE)]
+
+    def _search(self, regex: str, file: str) -> re.Match[str] | None:
+        text = self._text(file)
+        with _in_time(regex, file):
+            return re.search(regex, text, re.MULTILINE)
 
     def _text(self, file: str) -> str:
         """Return a file's text, of stdout what the program itself wrote; empty where there is none."""

@@ -65,6 +65,26 @@ def test_the_kinds_of_workload_are_listed_with_their_keys():
     )
 
 
+def test_a_kind_of_workload_is_told_with_its_keys_and_what_they_take():
+    text = listed("hpl")
+    assert "nb: a whole number from 1 to 4,096, or a list of such; default 192" in text
+    assert "broadcast: one of ring, ring-modified, long, mpi, or a list of such; default ring-modified" in text
+    assert "jobs: a whole number from 1 to 1,000,000; must be there" in listed("farm")
+    of_kernels = listed("npb")
+    assert "measures   time (ns)" in of_kernels
+    assert "benchmarks: text, or a list of such; default all of EP, MG" in of_kernels
+    assert json.loads(listed("hpl", "--json"))["keys"]["threads"] == "a whole number from 1 to 4,096; default 1"
+    for kind in WORKLOADS:
+        assert f'kind = "{kind}"' in listed(kind)
+
+
+def test_an_application_is_told_with_where_it_is_to_be_had():
+    text = listed("lammps-lj")
+    assert 'kind = "command", application = "lammps-lj"' in text
+    assert "to get it  apt install lammps" in text
+    assert json.loads(listed("lammps-lj", "--json"))["licence"]
+
+
 def test_programs_get_the_whole_table():
     data = json.loads(listed("--json"))
     assert [one["layer"] for one in data["layers"]] == list(Layer)
@@ -77,7 +97,9 @@ def test_programs_get_the_whole_table():
 
 
 def test_a_name_that_is_none_is_refused_with_a_guess():
-    with pytest.raises(UsageError, match="there is no layer, pattern or operation 'cahos'; did you mean 'chaos'"):
+    with pytest.raises(
+        UsageError, match="there is no layer, pattern, operation, .* or application 'cahos'; did you mean 'chaos'"
+    ):
         listed("cahos")
 
 

@@ -45,12 +45,13 @@ def fabrics(incomplete: str) -> list[str]:
 
 
 def measurable(incomplete: str) -> list[str]:
-    """Return the patterns, operations and layers, and the word for all workloads."""
+    """Return the patterns, operations and layers, the kinds of workload and applications, and the words for all of them."""
     from fabricbench.model import Layer, Pattern  # noqa: PLC0415
+    from fabricbench.workload.application import shipped  # noqa: PLC0415
+    from fabricbench.workload.registry import WORKLOADS  # noqa: PLC0415
 
-    return _beginning(
-        (*(pattern.value for pattern in Pattern), *(layer.value for layer in Layer), "workloads", "mpis"), incomplete
-    )
+    words = (*map(str, Pattern), *map(str, Layer), *WORKLOADS, *shipped(), "workloads", "mpis")
+    return _beginning(dict.fromkeys(words), incomplete)
 
 
 def labs(incomplete: str) -> list[str]:

@@ -31,7 +31,8 @@ def register(app: typer.Typer) -> None:
             typer.Argument(
                 metavar="[NAME]",
                 autocompletion=completion.measurable,
-                help="A pattern, an operation or a layer, `workloads`, or `mpis`: the MPIs that fabricbench is built with.",
+                help="A pattern, an operation, a layer, a kind of workload or an application; `workloads` for all of these, "
+                "`mpis` for the MPIs that fabricbench is built with.",
             ),
         ] = None,
         json_: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
@@ -41,7 +42,7 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         """List the layers, patterns, operations and kinds of workload that can be measured, or tell one of them in detail.
 
-        Example: `fabricbench list`, `fabricbench list chaos`, `fabricbench list tcp --json` or `fabricbench list mpis`
+        Example: `fabricbench list`, `fabricbench list chaos`, `fabricbench list hpl` or `fabricbench list mpis`
         """
         write_output(as_data(name) if json_ else as_text(name), output)
 
@@ -94,7 +95,14 @@ def as_text(name: str | None) -> str:
         return "\n".join(_workloads()) + "\n"
     if name == MPIS_NAME:
         return "\n".join(_mpis()) + "\n"
-    lines = _overview() if name is None else _detail(_find(name))
+    if name is None:
+        return "\n".join(_overview()) + "\n"
+    one = _workload(name)
+    lines = [] if one is None else [*_workload_detail(one)]
+    if name == Pattern.NPB:  # which is both
+        lines = [*_detail(Pattern.NPB), "", *lines]
+    elif one is None:
+        lines = [*_detail(_find(name))]
     return "\n".join(lines) + "\n"
 
 
@@ -109,10 +117,46 @@ def as_data(name: str | None) -> str:
         data = {"workloads": _workload_data(), "applications": _application_data()}
     elif name == MPIS_NAME:
         data = {"mpis": _mpi_data()}
+    elif (one := _workload(name)) is not None:
+        data = one | (_pattern_data(PATTERNS[Pattern.NPB]) if name == Pattern.NPB else {})
     else:
         found = _find(name)
         data = _layer_data(found) if isinstance(found, Layer) else _pattern_data(PATTERNS[found])
     return json.dumps(data, indent=2) + "\n"
+
+
+def _workload(name: str) -> dict[str, Any] | None:
+    """Return what is known of a kind of workload or an application that comes with fabricbench; None where it is neither."""
+    if name in {*Layer, *Pattern} - {Pattern.NPB}:
+        return None
+    from fabricbench.cli.list_keys import keys_of  # noqa: PLC0415 - patterns are listed without loading what it needs
+    from fabricbench.workload.registry import WORKLOADS  # noqa: PLC0415 - the same
+
+    if name in WORKLOADS:
+        kind = WORKLOADS[name]
+        return {"kind": name, "summary": kind.summary, "keys": dict(keys_of(kind.table))}
+    return next((one for one in _application_data() if one["name"] == name), None)
+
+
+def _workload_detail(one: dict[str, Any]) -> Iterator[str]:
+    if "kind" in one:
+        yield f"{one['kind']}: {one['summary']}"
+        yield ""
+        yield _entry("asked for", f'[[workload]] kind = "{one["kind"]}" of a campaign, with these keys')
+        for key, text in one["keys"].items():
+            yield _entry("key", f"{key}: {text}")
+        yield _entry("units", 'sizes, times and rates are written with theirs ("25MiB", "2ms", "100 Tflop/s")')
+        yield _entry("more", "docs/workloads.md tells what each is")
+        return
+    yield f"{one['name']}: {one['description']} ({one['licence']})"
+    yield ""
+    yield _entry("asked for", f'[[workload]] kind = "command", application = "{one["name"]}" of a campaign')
+    yield _entry("here", one["program"] if not one["lacking"] else f"not: {', '.join(one['lacking'])} is missing")
+    yield _entry("to get it", one["get"])
+    for name, value in one["parameters"].items():
+        yield _entry("parameter", f"{name}: default {value}")
+    for figure in one["figures"]:
+        yield _entry("figure", figure)
 
 
 def _workloads() -> Iterator[str]:
@@ -220,9 +264,12 @@ def _find(name: str) -> Layer | Pattern:
         return Layer(name)
     if name in set(Pattern):
         return Pattern(name)
-    known = [*Layer, *Pattern]
+    from fabricbench.workload.application import shipped  # noqa: PLC0415 - patterns are listed without loading what it needs
+    from fabricbench.workload.registry import WORKLOADS  # noqa: PLC0415 - the same
+
+    known = [*map(str, [*Layer, *Pattern]), *WORKLOADS, *shipped(), WORKLOADS_NAME, MPIS_NAME]
     raise UsageError(
-        f"there is no layer, pattern or operation {name!r}{did_you_mean(name, [str(one) for one in known])}",
+        f"there is no layer, pattern, operation, kind of workload or application {name!r}{did_you_mean(name, known)}",
         hint="`fabricbench list` names them all",
     )
 
@@ -238,7 +285,8 @@ def _overview() -> Iterator[str]:
             yield f"  {facts.pattern:{widest}}  {METRICS[facts.metric]:12}  {facts.summary}{_defaults(facts)}"
     yield ""
     yield "`fabricbench list workloads` tells which kinds of kernels and applications [[workload]] of a campaign may have."
-    yield "`fabricbench list NAME` tells one of them in detail: its exact metric, its parameters, and which layers can carry it."
+    yield "`fabricbench list NAME` tells one of them in detail: its exact metric, its parameters, and which layers can carry it;"
+    yield "of a kind of workload which keys it has, and which values they take."
 
 
 def _defaults(facts: PatternFacts) -> str:

@@ -278,8 +278,9 @@ def seated(
     `rule` says in words which numbers it takes: `powers of two`.
     """
     possible = [count for count in range(1, seats.of_workload + 1) if takes(count)]
-    if ranks == "all":
-        refused, counts = ([] if possible else [seats.of_workload]), possible[-1:]
+    if ranks == "all":  # of which one alone would use no network
+        counts = possible[-1:] if seats.of_workload == 1 or possible[-1:] != [1] else []
+        refused = [] if counts else [seats.of_workload]
     else:
         refused, counts = [count for count in ranks if count not in possible], [one for one in ranks if one in possible]
     if not refused:

@@ -17,7 +17,7 @@ from fabricbench.lab.topology import plan_lab
 from fabricbench.record.kernel_lines import KernelRecord, parse_kernel_record
 from fabricbench.record.launch import KERNEL_RECORDS, read_launch, write_launch
 from fabricbench.record.workload_cells import LaunchOfWorkload, as_record
-from fabricbench.testbed.model import Layout, Testbed
+from fabricbench.testbed.model import Launcher, Layout, Testbed
 
 FIXTURE = (Path(__file__).parents[2] / "schema/fixtures/kernel_record.jsonl").read_bytes().splitlines(keepends=True)
 GOOD = [FIXTURE[0], FIXTURE[1], FIXTURE[3].replace(b'"runs":2', b'"runs":1')]
@@ -127,6 +127,25 @@ def test_ranks_that_share_processors_are_expected_to_take_longer(monkeypatch: py
     one, two, many = seconds(1), seconds(2), seconds(64)
     assert one - two == pytest.approx(2 * (two - seconds(4)))
     assert many == seconds(4), "there are four ranks"
+
+
+@pytest.mark.parametrize(
+    "large",
+    [
+        {"kind": "hpl", "n": 2_000_000},
+        {"kind": "hpcg", "nx": 1024, "ny": 1024, "nz": 1024},
+        {"kind": "fft-convolution", "nx": 8192},
+        {"kind": "elliptic", "nx": 16384},
+    ],
+)
+def test_what_this_machine_could_never_hold_is_refused_where_all_nodes_are_this_machine(large: dict[str, object]):
+    asked = campaign_of({"workload": [large]}, "large.toml")
+    with pytest.raises(
+        UsageError, match=r"needs [\d,]+ GiB for its data, and this machine, whose memory all nodes share, has"
+    ):
+        plan_run(asked, lab_of(), seed=1)
+    cluster = lab_of().model_copy(update={"launcher": Launcher.SSH})
+    assert plan_run(asked, cluster, seed=1).launches
 
 
 def test_a_budget_costs_blocks_and_no_kernel():

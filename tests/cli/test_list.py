@@ -98,7 +98,7 @@ def test_programs_get_the_whole_table():
 
 def test_a_name_that_is_none_is_refused_with_a_guess():
     with pytest.raises(
-        UsageError, match="there is no layer, pattern, operation, .* or application 'cahos'; did you mean 'chaos'"
+        UsageError, match=r"there is no layer, pattern, operation, .* or application 'cahos'; did you mean 'chaos'"
     ):
         listed("cahos")
 

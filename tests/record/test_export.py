@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from fabricbench.model import Layer, Pattern
-from fabricbench.record.export import sample_scans, summary_frame
+from fabricbench.record.export import failed_tests, sample_scans, summary_frame, violations
 from fabricbench.record.lines import CellFailed, FailureCode
 from fabricbench.record.store import Run
 from support.synthetic_run import SyntheticCell, forget_hashes, ladder_cells, write_synthetic_run
@@ -27,6 +27,15 @@ def test_every_sample_is_exported_with_its_value_and_unit(tmp_path: Path):
     assert (rates["value"] - rates["bytes"] * 8e9 / rates["time_ns"]).abs().max() == 0
 
 
+def test_samples_of_a_failed_cell_say_that_it_failed(tmp_path: Path):
+    cell = SyntheticCell(
+        Layer.TCP, Pattern.PINGPONG, 64, {"slow": 100e3, "fast": 20e3}, samples=10, fails_in=frozenset({1})
+    )
+    samples = pl.concat(list(sample_scans(write_synthetic_run(tmp_path, cells=[cell], blocks=2)))).collect()
+    status = samples.group_by("block").agg(pl.col("status").cast(pl.String).unique()).sort("block")
+    assert status.rows() == [(0, ["done"]), (1, ["failed"])]
+
+
 def test_the_summary_leaves_invalid_launches_out_and_names_what_failed(tmp_path: Path):
     cell = SyntheticCell(Layer.TCP, Pattern.PINGPONG, 64, {"slow": 100e3, "fast": 20e3}, samples=100, lost=1)
     run = write_synthetic_run(tmp_path, cells=[cell], blocks=4, invalid=["b01-slow"], failed=[FRAME])
@@ -38,6 +47,14 @@ def test_the_summary_leaves_invalid_launches_out_and_names_what_failed(tmp_path:
     assert fast["minimum"] < fast["q0.01"] < fast["median"] < fast["q0.99"] < fast["maximum"]
     failed = rows["fast", "frame"]
     assert (failed["failed"], failed["reason"], failed["median"]) == (4, "no", None)
+
+
+def test_what_failed_is_told_once_for_each_fabric_with_its_first_reason_and_why_launches_do_not_count(tmp_path: Path):
+    cell = SyntheticCell(Layer.TCP, Pattern.PINGPONG, 64, {"slow": 100e3, "fast": 20e3}, samples=100)
+    run = write_synthetic_run(tmp_path, cells=[cell], blocks=4, invalid=["b01-slow"], failed=[FRAME])
+    assert failed_tests(run) == [f"{fabric}: frame pingpong 64 B, 4 launches: no" for fabric in ("slow", "fast")]
+    (violation,) = violations(run)
+    assert violation.startswith("b01-slow: ")
 
 
 def test_the_summary_is_ordered_by_fabric_layer_and_size_however_it_was_measured(tmp_path: Path):

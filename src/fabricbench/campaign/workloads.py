@@ -43,6 +43,7 @@ def plan_workloads(campaign: Campaign, testbed: Testbed, first_id: int) -> Workl
     for number, table in enumerate(campaign.workloads, start=1):
         fabrics = _fabrics(campaign, testbed, table, number, notes)
         for start in _starts(campaign, table, Seats(testbed), number, notes):
+            _refuse_what_no_memory_holds(start, testbed, _what(table, number))
             seconds = max(expected_seconds(start, testbed, one) for one in fabrics)
             probe = _probe(start, first_id + len(planned), seconds)
             first, same = asked_by.setdefault(variant(probe), (number, start))
@@ -74,6 +75,19 @@ def expected_seconds(start: Start, testbed: Testbed, fabric: Fabric) -> float:
     """Return how long a start takes on a fabric of a testbed; nodes that are no machines of their own share our processors."""
     processors = start.ranks if testbed.launcher.is_cluster else len(os.sched_getaffinity(0))
     return start.expected_seconds(Pace(line_rate_bit_s(fabric), min(start.ranks, processors)))
+
+
+def _refuse_what_no_memory_holds(start: Start, testbed: Testbed, what: str) -> None:
+    """Raise UsageError where all nodes are this machine, and it has less memory than the ranks need together."""
+    if testbed.launcher.is_cluster:
+        return
+    has = float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
+    if start.memory_bytes > has:
+        raise UsageError(
+            f"{what}: {start.name} needs {start.memory_bytes / 2**30:,.0f} GiB for its data, and this machine, whose memory all "
+            f"nodes share, has {has / 2**30:,.0f} GiB",
+            hint="make it smaller",
+        )
 
 
 def _what(table: WorkloadTable, number: int) -> str:

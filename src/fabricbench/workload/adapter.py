@@ -172,6 +172,11 @@ class Start(Model, ABC):
         """Times as long as expected it may take on a slower or busier machine: limits are so much wider."""
         return SLOWNESS
 
+    @property
+    def memory_bytes(self) -> float:
+        """What all its ranks together need at least for their data; 0 where nobody knows."""
+        return 0.0
+
     @abstractmethod
     def tokens(self, place: Place) -> list[str]:
         """Return the tokens that each rank runs; EnvironmentLacks where there is no such program."""

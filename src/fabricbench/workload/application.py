@@ -151,7 +151,7 @@ class SuccessTable(Model):
     found: Places = ()
     absent: Places = ()
     file: str = "stdout"
-    exit_codes: tuple[int, ...] = Field(default=(0,), min_length=1)
+    exit_codes: tuple[Annotated[int, Field(ge=0, le=255)], ...] = Field(default=(0,), min_length=1)
 
 
 class VerifyTable(Model):

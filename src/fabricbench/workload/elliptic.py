@@ -77,6 +77,11 @@ class EllipticStart(KernelProgramStart):
         """Yield the size of its largest message."""
         yield "message_bytes", max(run.values.get("message_bytes") or 0.0 for run in runs)
 
+    @property
+    def memory_bytes(self) -> float:
+        """The solution and the right side."""
+        return 2.0 * 8 * self.nx * self.ny * self.nz
+
     def expected_seconds(self, pace: Pace) -> float:
         """Return how long all its repetitions take: computing, then its bytes, then its messages."""
         points = self.nx * self.ny * self.nz

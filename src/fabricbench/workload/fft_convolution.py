@@ -101,6 +101,11 @@ class FftConvolutionStart(KernelProgramStart):
         """Yield the size of its messages."""
         yield "message_bytes", max(run.values.get("message_bytes") or 0.0 for run in runs)
 
+    @property
+    def memory_bytes(self) -> float:
+        """The field, and what its transposes are sent from."""
+        return 2.0 * POINT_BYTES * self.nx * self.ny * self.nz
+
     def expected_seconds(self, pace: Pace) -> float:
         """Return how long all its repetitions take: computing, then its bytes, then its messages."""
         points = self.nx * self.ny * self.nz

@@ -97,6 +97,11 @@ class HpcgStart(KernelProgramStart):
         yield "iterations", float(max(run.iterations or 0 for run in runs))
         yield "residual", max(run.values.get("residual") or 0.0 for run in runs)
 
+    @property
+    def memory_bytes(self) -> float:
+        """The finest grid's matrix: 27 numbers and columns in each row."""
+        return 27.0 * (8 + 4) * self.nx * self.ny * self.nz * self.ranks
+
     def expected_seconds(self, pace: Pace) -> float:
         """Return how long all its repetitions take: computing, then its bytes, then its messages."""
         iterations = self.sets * SET_ITERATIONS + UNTIMED_ITERATIONS

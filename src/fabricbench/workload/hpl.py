@@ -114,6 +114,11 @@ class HplStart(KernelProgramStart):
         """Return how long all its repetitions take."""
         return self.repetitions * expected_seconds(self.n, self.nb, self.p, self.q, pace)
 
+    @property
+    def memory_bytes(self) -> float:
+        """The matrix."""
+        return 8.0 * self.n * self.n
+
     def options(self, place: Place) -> Mapping[str, object]:
         """Return its parameters, and the BLAS where the program would not find it by itself."""
         names = ("n", "nb", "p", "q", "depth", "broadcast", "swap", "threads")

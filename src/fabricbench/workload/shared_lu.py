@@ -73,6 +73,11 @@ class SharedLuStart(KernelProgramStart):
         yield "pages_fetched", max(run.values.get("pages_fetched") or 0.0 for run in runs)
         yield "residual", max(run.values.get("residual") or 0.0 for run in runs)
 
+    @property
+    def memory_bytes(self) -> float:
+        """The matrix."""
+        return 8.0 * self.n * self.n
+
     def expected_seconds(self, pace: Pace) -> float:
         """Return how long all its repetitions take: computing, then fetching, then waiting for all."""
         steps = -(-self.n // self.block)

@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from fabricbench.campaign.pattern_presets import SHORT_SECONDS, experiment
 from fabricbench.campaign.specification import Campaign
 from fabricbench.launch.linked import why_of_other_mpi
 from fabricbench.launch.mpi import find_starter
+from fabricbench.model import Layer, Pattern
 from fabricbench.workload.application import shipped
 from fabricbench.workload.command import CommandTable, shipped_table
 from fabricbench.workload.elliptic import EllipticTable
@@ -31,6 +33,9 @@ from fabricbench.workload.training_step import TrainingStepTable
 NAME = "applications"
 
 KERNELS = ("ep", "is", "ft", "cg", "mg")
+
+SMALLEST_BYTES = 8
+"""Of the round trip that tells what a message takes, without which loads' messages could not be reckoned with."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,7 @@ def applications_campaign(found: Found | None = None, size: Size = USUAL) -> Cam
         description="real loads: kernels of NPB and of our own, Linpack, HPCG, and the applications that are on this machine",
         blocks=6,
         unfit="leave out",
+        experiments=(experiment((Layer.MPI,), Pattern.PINGPONG, (SMALLEST_BYTES,), SHORT_SECONDS),),
         notes=found.missing if size is USUAL else (size.note, *found.missing),
         workloads=(
             NpbTable(benchmarks=KERNELS, classes=(size.kernels,)),

@@ -113,5 +113,7 @@ def test_a_number_of_blocks_is_kept_whatever_the_budget_chooses():
     chosen = budgeted(f"{of_two.estimated_seconds * 0.8:.0f}s", 2).plan
     assert chosen.blocks == 2
     assert "ft.S.4" in {launch.half[1] for launch in chosen.launches}
-    with pytest.raises(UsageError, match="a budget of 3 s is too small: 2 blocks of the workloads take at least"):
+    with pytest.raises(
+        UsageError, match="a budget of 3 s is too small: 2 blocks of 1 test and the workloads take at least"
+    ):
         budgeted("3s", 2)

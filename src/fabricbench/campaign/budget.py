@@ -25,7 +25,7 @@ from fabricbench.campaign.specification import FEWEST_BLOCKS
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer
 from fabricbench.patterns import PATTERNS, Family
-from fabricbench.quantity import format_duration, format_seconds
+from fabricbench.quantity import count, format_duration, format_seconds
 from fabricbench.testbed.model import Fabric
 
 ENOUGH_BLOCKS = 6
@@ -113,7 +113,7 @@ def fit_budget(
 
 
 def _refuse(budget_seconds: float, blocks: int, shortest: float, cells: int, fixed_seconds: float) -> NoReturn:
-    what = f"{cells} tests{' and the workloads' if fixed_seconds else ''}" if cells else "the workloads"
+    what = f"{count(cells, 'test')}{' and the workloads' if fixed_seconds else ''}" if cells else "the workloads"
     raise UsageError(
         f"a budget of {format_duration(budget_seconds)} is too small: {blocks} blocks of {what} "
         f"take at least {format_duration(blocks * shortest)}",

@@ -36,7 +36,7 @@ from fabricbench.analysis.single_sizes import size_verdict
 from fabricbench.analysis.wording import enumeration, percent, what
 from fabricbench.model import Layer, Pattern
 from fabricbench.patterns import PATTERNS, Family
-from fabricbench.quantity import NUMBER, count, format_bytes
+from fabricbench.quantity import count, format_bytes, with_ranges, without_numbers
 from fabricbench.statistics.decision import EQUIVALENT_LAUNCHES, POWER
 from fabricbench.statistics.dependence import pooled_lag_one
 
@@ -146,20 +146,16 @@ def _weighed(effect: Effect, unrest: float) -> Effect:
 
 
 def _evidence(effects: Iterable[Effect]) -> tuple[str, ...]:
-    """Return what is in doubt, effects with the same doubt together, the impossible first."""
+    """Return what is in doubt, effects whose doubts differ in figures only together, with their ranges, the impossible first."""
     grouped: dict[tuple[bool, str], list[tuple[str, str]]] = {}
     for one in effects:
         for doubt in one.doubts if one.grade in (Grade.DOUBTFUL, Grade.VOID) else ():
-            grouped.setdefault((one.grade is not Grade.VOID, _kind(doubt)), []).append((one.what, doubt))
+            grouped.setdefault((one.grade is not Grade.VOID, without_numbers(doubt)), []).append((one.what, doubt))
     return tuple(
-        f"{'doubtful' if is_doubt else 'void'}: {_few(list(dict.fromkeys(what for what, _ in told)))}: {told[0][1]}"
+        f"{'doubtful' if is_doubt else 'void'}: {_few(list(dict.fromkeys(what for what, _ in told)))}: "
+        + with_ranges([doubt for _, doubt in told])
         for (is_doubt, _), told in sorted(grouped.items(), key=lambda item: item[0][0])
     )
-
-
-def _kind(doubt: str) -> str:
-    """Return a doubt up to its first figure (no digit of a name): what differs in figures is said once, in the first row's."""
-    return NUMBER.split(doubt, maxsplit=1)[0]
 
 
 def _few(names: Sequence[str]) -> str:

@@ -40,9 +40,11 @@ def test_what_failed_beside_what_counts_is_named_at_the_end(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(Campaign, "model_validate", lambda _: CampaignTable(name="synthetic"))
-    run = write_synthetic_run(tmp_path, cells=[pingpong(), pingpong(1024, fails_in=frozenset({1}))], blocks=4)
+    run = write_synthetic_run(
+        tmp_path, cells=[pingpong(), *(pingpong(size, fails_in=frozenset(range(4))) for size in (1024, 2048))], blocks=4
+    )
     show_verdict(run.path)
     told = capsys.readouterr()
-    assert "2 tests could not be measured, or came out wrong, in one launch or more:" in told.err
-    assert "slow: tcp pingpong 1 KiB, 1 launch: no answer" in told.err
+    assert "4 tests could not be measured, or came out wrong, in one launch or more:" in told.err
+    assert "slow: tcp pingpong 1 KiB, 4 launches: no answer" in told.err
     assert "could not be measured" not in told.out.splitlines()[0]

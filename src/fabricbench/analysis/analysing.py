@@ -308,7 +308,9 @@ def _conditions(
     }[replication]
     parts = [f"{by}, {count(launches, 'valid launch')}, {count(samples, 'sample')}"]
     if replication is not Replication.LAUNCHES:
-        parts.append(f"the intervals of this screen hold together with {percent(confidence)}")
+        parts.append(
+            f"the intervals of this screen's ratios hold together with {percent(confidence)}, those of its levels each alone"
+        )
     parts.append(f"differences below {percent(margin)} do not matter")
     parts.append("levels are geometric means over launches, those of all fabrics over the same blocks")
     for mark, names in marks.items():

@@ -60,8 +60,8 @@ it; queues, loss and messages that wait for each other make more. Its interval i
 that are not ours B is what crossed rank 0's host, and m is not known.
 """
 PREDICTED_NOTE = (
-    "Expected ratios are PREDICTED from bytes and messages on the faster fabric, as if no communication were overlapped and none "
-    "waited for another: no measurements."
+    "Expected ratios are PREDICTED from bytes on the faster fabric, and from messages where their number stands beside them, as if "
+    "no communication were overlapped and none waited for another: no measurements."
 )
 READINGS = {
     Agreement.WITHIN: "no difference shown",

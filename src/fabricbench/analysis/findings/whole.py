@@ -71,7 +71,7 @@ class Reading(Model):
 class PairEffect(Model):
     """Two fabrics in one row. `times` is how many times better B is than A (above 1: B is), with its interval.
 
-    The interval is simultaneous: all intervals of the first screen hold together with the report's confidence.
+    The interval is simultaneous: those of all ratios of the first screen hold together with the report's confidence.
     """
 
     fabric_a: str

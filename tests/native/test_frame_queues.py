@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -34,6 +35,7 @@ def frames_by_queue(pid: int) -> dict[int, int]:
     return {int(queue): int(count) for queue, count in re.findall(r"rx_queue_(\d+)_xdp_packets: (\d+)", told)}
 
 
+@pytest.mark.skipif(shutil.which("ethtool") is None, reason="ethtool is not installed")
 @pytest.mark.parametrize("receive", ["blocking", "polling"])
 def test_paths_take_turns_through_all_queues_of_an_interface(tmp_path: Path, receive: str):
     """Each of 8 flows sends through one of four queues, and its frames are taken whichever they come by."""

@@ -258,10 +258,10 @@ def test_the_ratio_of_times_is_one_plus_what_the_slower_wire_takes_more():
 
 
 def test_messages_count_where_both_fabrics_tell_what_one_takes():
-    runs = [
-        RunTraffic(seconds=1.0 + 0.01 * number, payload_bytes=0, messages=1e4, bytes_from="") for number in range(6)
-    ]
-    measured = Interval(value=2.0, low=1.9, high=2.1)
+    runs = {
+        block: RunTraffic(seconds=1.0 + 0.01 * block, payload_bytes=0, messages=1e4, bytes_from="") for block in range(6)
+    }
+    measured = {block: float(np.log(1 + 1 / runs[block].seconds)) for block in runs}
     told = expect(runs, Network(1e9, 1e-5), Network(1e9, 1.1e-4), measured, 0.02, 0.95)
     assert told is not None
     assert (told.messages, told.agreement) == (1e4, Agreement.WITHIN)
@@ -273,7 +273,7 @@ def test_messages_count_where_both_fabrics_tell_what_one_takes():
     alike = expect(runs, Network(1e9, None), Network(1e9, 1.1e-4), measured, 0.02, 0.95)
     assert alike is None  # of wires alike, and messages untold, bytes say nothing
     assert expect(runs, None, Network(1e9, None), measured, 0.02, 0.95) is None
-    assert expect([], Network(1e9, None), Network(1e9, None), measured, 0.02, 0.95) is None
+    assert expect({}, Network(1e9, None), Network(1e9, None), measured, 0.02, 0.95) is None
 
 
 def test_a_run_that_would_take_less_than_nothing_has_no_expected_ratio():
@@ -281,23 +281,41 @@ def test_a_run_that_would_take_less_than_nothing_has_no_expected_ratio():
     assert np.isnan(expected_log_ratios([run], Network(8e8, None), Network(8e9, None)))[0]
 
 
+def test_measured_and_expected_are_compared_block_by_block_since_both_share_the_run_on_the_faster_fabric():
+    fast, slow = Network(1e9, 1e-5), Network(1e9, 1.1e-4)
+    seconds = {block: value for block, value in enumerate((0.6, 1.0, 1.7, 0.8, 1.3, 0.7))}
+    runs = {block: RunTraffic(value, payload_bytes=0, messages=1e4, bytes_from="") for block, value in seconds.items()}
+    slower = {block: (value + 1.0) * 1.05 for block, value in seconds.items()}
+    measured = {block: float(np.log(slower[block] / value)) for block, value in seconds.items()}
+    told = expect(runs, fast, slow, measured, 0.02, 0.95)
+    assert told is not None
+    assert told.measured_over_expected is not None
+    assert told.measured_over_expected.low == pytest.approx(1.05)  # however much T scatters, and the expected ratio with it
+    assert told.ratio.low is not None
+    assert told.ratio.low < told.ratio.value / 1.1
+    assert told.agreement is Agreement.MORE
+    without = expect(runs, fast, slow, {0: measured[0], 1: measured[1]}, 0.02, 0.95)
+    assert without is not None
+    assert without.agreement is Agreement.UNKNOWN
+    assert expect(runs, fast, slow, {}, 0.02, 0.95).measured_over_expected is None  # type: ignore[union-attr]
+
+
 @pytest.mark.parametrize(
-    ("expected", "measured", "agreement"),
+    ("over", "agreement"),
     [
-        ((2.0, 1.9, 2.1), (2.05, 2.0, 2.2), Agreement.WITHIN),
-        ((2.0, 1.9, 2.1), (1.7, 1.6, 1.8), Agreement.LESS),
-        ((2.0, 1.9, 2.1), (2.3, 2.2, 2.4), Agreement.MORE),
-        ((2.0, 1.9, 2.1), (1.88, 1.87, 1.89), Agreement.WITHIN),  # apart by less than the margin
-        ((2.0, None, None), (2.01, None, None), Agreement.UNKNOWN),
+        ((1.0, 0.99, 1.01), Agreement.WITHIN),
+        ((1.01, 0.97, 1.05), Agreement.NOT_TOLD_APART),
+        ((0.9, 0.8, 0.97), Agreement.LESS),
+        ((1.074, 1.034, 1.115), Agreement.MORE),
+        ((1.02, 1.01, 1.03), Agreement.NOT_TOLD_APART),  # more, perhaps by no more than the margin
+        ((1.01, None, None), Agreement.UNKNOWN),
     ],
 )
-def test_measured_and_expected_disagree_where_their_intervals_are_apart_by_more_than_the_margin(
-    expected: tuple[float, float | None, float | None],
-    measured: tuple[float, float | None, float | None],
-    agreement: Agreement,
+def test_only_what_lies_beyond_the_margin_is_more_or_less_and_only_what_lies_within_it_is_as_expected(
+    over: tuple[float, float | None, float | None], agreement: Agreement
 ):
-    one, other = (Interval(value=value, low=low, high=high) for value, low, high in (expected, measured))
-    assert agreement_of(one, other, 0.02) is agreement
+    value, low, high = over
+    assert agreement_of(Interval(value=value, low=low, high=high), 0.02) is agreement
 
 
 def test_the_payload_of_an_interface_is_the_busier_way_less_its_headers():

@@ -89,36 +89,38 @@ def _expected_log_ratio(run: RunTraffic, faster: Network, slower: Network) -> fl
 
 
 def expect(
-    runs: Sequence[RunTraffic],
+    runs: Mapping[int, RunTraffic],
     fast: Network | None,
     slow: Network | None,
-    measured: Interval,
+    measured: Mapping[int, float],
     margin: float,
     confidence: float,
 ) -> LoadExpectation | None:
-    """Return what runs on the faster fabric let expect of the slower one, beside the measured ratio; None: nothing is known.
+    """Return what runs on the faster fabric, by block, let expect of the slower one; None: nothing is known.
 
-    Messages count only where both fabrics tell what one takes; where the wires are alike too, there is nothing to expect. The
-    interval is that of the runs' scatter alone.
+    `measured` has, by block, the logarithm of how many times better the faster fabric was: both ratios of a block share its run
+    on the faster fabric, so that what they differ by is paired. Messages count only where both fabrics tell what one takes; where
+    the wires are alike too, there is nothing to expect. Intervals are of the scatter of launches alone.
     """
     if fast is None or slow is None or not runs:
         return None
     has_messages = fast.message_seconds is not None and slow.message_seconds is not None
-    has_messages = has_messages and all(run.messages is not None for run in runs)
+    has_messages = has_messages and all(run.messages is not None for run in runs.values())
     if not has_messages and fast.payload_bit_s == slow.payload_bit_s:
         return None
     if not has_messages:
         fast, slow = (Network(one.payload_bit_s, None) for one in (fast, slow))
-    found = paired_ratios(expected_log_ratios(runs, fast, slow)[np.newaxis, :], confidence)
-    if not found.launches[0]:
+    expected = expected_log_ratios(list(runs.values()), fast, slow)
+    ratio = geometric_mean(expected, confidence)
+    if ratio is None:
         return None
-    low, high = (None if np.isnan(end[0]) else float(end[0]) for end in (found.low, found.high))
-    ratio = Interval(value=float(found.ratio[0]), low=low, high=high)
-    payload = median(run.payload_bytes for run in runs)
-    messages = median(run.messages or 0 for run in runs)
-    seconds = float(np.exp(np.mean([np.log(run.seconds) for run in runs])))
+    payload = median(run.payload_bytes for run in runs.values())
+    messages = median(run.messages or 0 for run in runs.values())
+    seconds = float(np.exp(np.mean([np.log(run.seconds) for run in runs.values()])))
+    over = np.array([measured.get(block, np.nan) for block in runs]) - expected
+    excess = geometric_mean(over, confidence)
     return LoadExpectation(
-        bytes_from=runs[0].bytes_from,
+        bytes_from=next(iter(runs.values())).bytes_from,
         payload_bytes=payload,
         messages=messages if has_messages else None,
         seconds_faster=seconds,
@@ -126,18 +128,30 @@ def expect(
         network_seconds_slower=slow.seconds(payload, messages),
         expected_seconds_slower=seconds * ratio.value,
         ratio=ratio,
-        agreement=agreement_of(ratio, measured, margin),
+        measured_over_expected=excess,
+        agreement=agreement_of(excess, margin),
     )
 
 
-def agreement_of(expected: Interval, measured: Interval, margin: float) -> Agreement:
-    """Return on which side of the expected ratio the measured one lies: where the intervals are apart by more than the margin."""
-    if expected.low is None or expected.high is None or measured.low is None or measured.high is None:
+def geometric_mean(logs: Floats, confidence: float) -> Interval | None:
+    """Return the geometric mean of what logarithms are given of, NaN left out; None of nothing, without ends of too few."""
+    found = paired_ratios(logs[np.newaxis, :], confidence)
+    if not found.launches[0]:
+        return None
+    low, high = (None if np.isnan(end[0]) else float(end[0]) for end in (found.low, found.high))
+    return Interval(value=float(found.ratio[0]), low=low, high=high)
+
+
+def agreement_of(over: Interval | None, margin: float) -> Agreement:
+    """Return on which side of 1 the measured ratio over the expected one lies, and whether by more than the margin."""
+    if over is None or over.low is None or over.high is None:
         return Agreement.UNKNOWN  # too few launches
-    expected_low, expected_high, low, high = expected.low, expected.high, measured.low, measured.high
-    if high * (1 + margin) < expected_low:
+    least, most = 1 / (1 + margin), 1 + margin
+    if over.high < least:
         return Agreement.LESS
-    return Agreement.MORE if low > expected_high * (1 + margin) else Agreement.WITHIN
+    if over.low > most:
+        return Agreement.MORE
+    return Agreement.WITHIN if least <= over.low and over.high <= most else Agreement.NOT_TOLD_APART
 
 
 @dataclass(frozen=True)
@@ -167,10 +181,10 @@ def launches_of(side: Side) -> Launches:
     return dict(found)
 
 
-def traffic_of(launches: Sequence[LoadLaunch], fabric: Fabric) -> list[RunTraffic]:
-    """Return what launches of a workload sent and took; those that do not tell are left out."""
-    told = (_of_launch(one, fabric) for one in launches)
-    return [one for one in told if one is not None]
+def traffic_of(launches: Sequence[LoadLaunch], fabric: Fabric) -> dict[int, RunTraffic]:
+    """Return what the launch of a workload in each block sent and took; those that do not tell are left out."""
+    told = ((one.launch.block, _of_launch(one, fabric)) for one in launches)
+    return {block: one for block, one in told if one is not None}
 
 
 def _is_workload(pattern: Pattern) -> bool:

@@ -20,6 +20,7 @@ from fabricbench.analysis.expectation import (
     Launches,
     LoadLaunch,
     expect,
+    geometric_mean,
     launches_of,
     network_of,
     ratio_interval,
@@ -37,7 +38,6 @@ from fabricbench.quantity import SECONDS_OF
 from fabricbench.record.decision_table import DecisionTable, prices_of
 from fabricbench.record.workload_cells import COMMUNICATION_SHARE
 from fabricbench.statistics.order import median_interval
-from fabricbench.statistics.ratios import paired_ratios
 
 OF_EACH_RANK = frozenset({"hpcg"})
 """Workloads whose size is that of each rank: the work grows with the ranks, and their rate counts it."""
@@ -100,7 +100,7 @@ def _of_pair(material: Material, pairing: Pairing, cells: Sequence[Comparison], 
         cell = keys[key]
         # Of a time b / a is how many times worse B is, of a rate how many times better.
         measured = ratio_interval(cell, is_turned=cell.metric.is_time == is_b_faster)
-        expected = None if key in void else _expected(material, pairing, key, measured, launches, slower, faster)
+        expected = None if key in void else _expected(material, pairing, key, launches, slower, faster)
         placed = [(side, launches[side.name].get(key, ())) for side in (slower, faster)]
         made.append(
             LoadRatio(
@@ -124,18 +124,14 @@ def _of_pair(material: Material, pairing: Pairing, cells: Sequence[Comparison], 
 
 
 def _expected(
-    material: Material,
-    pairing: Pairing,
-    key: CellKey,
-    measured: Interval,
-    launches: OfSides,
-    slower: Side,
-    faster: Side,
+    material: Material, pairing: Pairing, key: CellKey, launches: OfSides, slower: Side, faster: Side
 ) -> LoadExpectation | None:
     """Return what bytes let expect of two networks in one run; of one network in two runs, or two conditions, they tell nothing."""
     if not pairing.is_paired or slower.fabric.of_network == faster.fabric.of_network:
         return None
     runs = traffic_of(launches[faster.name].get(key, ()), faster.fabric)
+    gains = _gains(pairing, key, is_b_faster=faster is pairing.b)
+    measured = {} if gains is None else dict(zip(pairing.shared_blocks, map(float, gains), strict=True))
     return expect(runs, network_of(faster), network_of(slower), measured, material.margin, material.confidence)
 
 
@@ -169,15 +165,7 @@ def _gains(pairing: Pairing, key: CellKey, *, is_b_faster: bool) -> Floats | Non
 
 
 def _lead(one: Floats | None, other: Floats | None, confidence: float) -> Interval | None:
-    return None if one is None or other is None else _geometric_mean(one - other, confidence)
-
-
-def _geometric_mean(logs: Floats, confidence: float) -> Interval | None:
-    found = paired_ratios(logs[np.newaxis, :], confidence)
-    if not found.launches[0]:
-        return None
-    low, high = (None if np.isnan(end[0]) else float(end[0]) for end in (found.low, found.high))
-    return Interval(value=float(found.ratio[0]), low=low, high=high)
+    return None if one is None or other is None else geometric_mean(one - other, confidence)
 
 
 def loads_on_fabrics(material: Material, launches: OfSides) -> list[LoadOnFabric]:
@@ -241,8 +229,8 @@ def _speed_ups(side: Side, launches: Launches, confidence: float) -> Iterable[Lo
             growth = growth_of_work(named(base), named(key), has_rule=has_rule)
             logs = side.cells[key].log_values - side.cells[base].log_values
             logs = (-logs if key.metric.is_time else logs) + np.log(growth if _counts_no_work(key) else 1.0)
-            times = _geometric_mean(logs, confidence)
-            efficiency = _geometric_mean(logs - np.log(ranks / fewest), confidence)
+            times = geometric_mean(logs, confidence)
+            efficiency = geometric_mean(logs - np.log(ranks / fewest), confidence)
             if times is not None and efficiency is not None:
                 yield LoadSpeedUp(
                     load=name_of_load(key),

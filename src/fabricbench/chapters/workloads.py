@@ -56,15 +56,17 @@ The expected ratio is PREDICTED from the runs on the faster fabric alone: T thei
 and m its messages one after the other, N = 8 B / R + m t what they take on a fabric of payload rate R (line rate less headers)
 and t for a message (half the smallest MPI round trip, where this run measured it): (T - N_fast + N_slow) / T, as if nothing of it
 were overlapped (Hockney, Parallel Computing 20 (1994)). It is no measurement, and no bound on either side: overlap makes less of
-it; queues, loss and messages that wait for each other make more. Its interval is of the scatter of T alone, at {level}. Of programs
-that are not ours B is what crossed rank 0's host, and m is not known.
+it; queues, loss and messages that wait for each other make more. Its interval is of the scatter of T alone, at {level}. The measured
+ratio over the expected one is paired by block, since both share T: "less" and "more" are of intervals of it, each at {level}, that lie
+beyond the margin. Of programs that are not ours B is what crossed rank 0's host, and m is not known.
 """
 PREDICTED_NOTE = (
     "Expected ratios are PREDICTED from bytes on the faster fabric, and from messages where their number stands beside them, as if "
     "no communication were overlapped and none waited for another: no measurements."
 )
 READINGS = {
-    Agreement.WITHIN: "no difference shown",
+    Agreement.WITHIN: "as expected, within the margin",
+    Agreement.NOT_TOLD_APART: "no difference shown",
     Agreement.LESS: "less: overlapped, or bound by processors",
     Agreement.UNKNOWN: "not enough data to tell",
     Agreement.MORE: "more: contention, loss, or messages that wait for each other",
@@ -187,6 +189,7 @@ def expectation_table(findings: Findings) -> Table:
             format_seconds(what.expected_seconds_slower),
             _factor(what.ratio),
             _times(one),
+            NOTHING if what.measured_over_expected is None else interval_text(what.measured_over_expected),
             READINGS[what.agreement],
         )
         for one in rows_of(findings, RATIOS, LoadRatio)
@@ -202,9 +205,10 @@ def expectation_table(findings: Findings) -> Table:
         "Predicted on the slower",
         "Predicted ratio",
         "Measured ratio",
+        "Measured over predicted",
         "Measured is",
     )
-    return table(columns, rows, range(1, 8), spare=("Messages", "On the wires, slower; faster"))
+    return table(columns, rows, range(1, 9), spare=("Messages", "On the wires, slower; faster"))
 
 
 def price_table(findings: Findings) -> Table:

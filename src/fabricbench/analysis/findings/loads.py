@@ -13,14 +13,16 @@ from fabricbench.record.provenance import Origin
 
 
 class Agreement(StrEnum):
-    """How a measured ratio lies to the expected one: `within` where their intervals meet, or nearly, `unknown` without both.
+    """How a measured ratio lies to the expected one, by the interval of their quotient, paired by block.
 
-    Within is no equality: wide intervals meet as well.
+    `less` and `more`: by more than the margin; `within`: by no more than it; `not-told-apart`: the interval allows both. `unknown`
+    where there is none.
     """
 
     WITHIN = "within"
     LESS = "less"
     MORE = "more"
+    NOT_TOLD_APART = "not-told-apart"
     UNKNOWN = "unknown"
 
 
@@ -43,6 +45,7 @@ class LoadExpectation(Model):
 
     `payload_bytes` and `messages` are of the busiest host in one run, as far as they were counted; `network_seconds` is what they
     take on the wire of each fabric, `expected_seconds` the run's time on the slower one if none of that is overlapped.
+    `measured_over_expected` is the measured ratio over the expected one, paired by block.
     """
 
     bytes_from: str
@@ -53,6 +56,7 @@ class LoadExpectation(Model):
     network_seconds_slower: float
     expected_seconds_slower: float
     ratio: Interval
+    measured_over_expected: Interval | None = None
     agreement: Agreement
     origin: Origin = Origin.PREDICTED
 

@@ -76,6 +76,35 @@ class Lateness {
   std::atomic<std::uint64_t> maximum_ = 0;
 };
 
+/// For how long some frame was held that should have left: the length of the union of all frames' times from when they
+/// were due until they left. Whatever waits for frames, one after the other or side by side, is delayed by no more than
+/// that, since at any one time the longest chain of what waits is held up by at most one of them.
+class HeldTime {
+ public:
+  /// Returns what a frame adds. `left_ns` never goes back; a frame that was due before those just covered began adds
+  /// what lies between them and the stretch before theirs.
+  std::uint64_t add(std::int64_t due_ns, std::int64_t left_ns) {
+    if (left_ns <= due_ns) return 0;
+    if (due_ns >= until_ns_) {
+      before_ns_ = until_ns_;
+      from_ns_ = due_ns;
+      until_ns_ = left_ns;
+      return static_cast<std::uint64_t>(left_ns - due_ns);
+    }
+    const std::int64_t from_ns = std::min(from_ns_, std::max(due_ns, before_ns_));
+    const std::int64_t until_ns = std::max(until_ns_, left_ns);
+    const std::int64_t added_ns = (from_ns_ - from_ns) + (until_ns - until_ns_);
+    from_ns_ = from_ns;
+    until_ns_ = until_ns;
+    return static_cast<std::uint64_t>(added_ns);
+  }
+
+ private:
+  std::int64_t before_ns_ = std::numeric_limits<std::int64_t>::min();  // until when the stretch before was
+  std::int64_t from_ns_ = std::numeric_limits<std::int64_t>::min();    // the last stretch
+  std::int64_t until_ns_ = std::numeric_limits<std::int64_t>::min();
+};
+
 /// What left in one window. Whatever is later than the last bucket (17 s) is counted there.
 class LatenessWindow {
  public:
@@ -84,6 +113,7 @@ class LatenessWindow {
 
   [[nodiscard]] std::int64_t begin_ns() const { return begin_ns_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t maximum() const { return maximum_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t held_ns() const { return held_ns_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint32_t frames(std::size_t bucket) const {
     return frames_[bucket].load(std::memory_order_relaxed);
   }
@@ -91,19 +121,23 @@ class LatenessWindow {
   void begin(std::int64_t begin_ns) {
     begin_ns_.store(begin_ns, std::memory_order_relaxed);
     maximum_.store(0, std::memory_order_relaxed);
+    held_ns_.store(0, std::memory_order_relaxed);
     for (auto& bucket : frames_) bucket.store(0, std::memory_order_relaxed);
   }
 
-  void add(std::int64_t late_ns) {
+  /// Counts a frame that was so late, and held the network up for so long beyond those before it.
+  void add(std::int64_t late_ns, std::uint64_t held_ns) {
     const auto value = std::min(static_cast<std::uint64_t>(late_ns > 0 ? late_ns : 0), kLargest);
     auto& bucket = frames_[LatenessBuckets::bucket_of(value)];
     bucket.store(bucket.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     if (value > maximum()) maximum_.store(value, std::memory_order_relaxed);
+    held_ns_.store(this->held_ns() + held_ns, std::memory_order_relaxed);
   }
 
  private:
   std::atomic<std::int64_t> begin_ns_ = 0;
   std::atomic<std::uint64_t> maximum_ = 0;
+  std::atomic<std::uint64_t> held_ns_ = 0;
   std::array<std::atomic<std::uint32_t>, kBuckets> frames_{};
 };
 
@@ -124,7 +158,7 @@ class LatenessSeries {
   void add(std::int64_t at_ns, std::int64_t late_ns) {
     if (at_ns >= end_ns_) [[unlikely]]
       begin_window(at_ns);
-    now_->add(late_ns);
+    now_->add(late_ns, held_.add(at_ns - late_ns, at_ns));
   }
 
   /// Hands every window that is over to `use`, the oldest first, and frees it. By the status thread alone.
@@ -160,6 +194,7 @@ class LatenessSeries {
   std::vector<LatenessWindow> slots_{kSlots};
   LatenessWindow unkept_;
   LatenessWindow* now_ = &unkept_;
+  HeldTime held_;
   std::int64_t end_ns_ = std::numeric_limits<std::int64_t>::min();
   std::atomic<std::uint64_t> begun_ = 0;
   std::atomic<std::uint64_t> taken_ = 0;

@@ -20,6 +20,7 @@ std::string line_of(const LatenessWindow& window, std::int64_t realtime_offset_n
   const nlohmann::ordered_json line{{"begin_unix_ns", begin_ns},
                                     {"end_unix_ns", begin_ns + LatenessSeries::kWindowNs},
                                     {"maximum", window.maximum()},
+                                    {"held_ns", window.held_ns()},
                                     {"frames", pairs}};
   return line.dump() + '\n';
 }

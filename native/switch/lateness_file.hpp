@@ -1,9 +1,10 @@
 // The lateness series on disk, for the lab to read after each launch: a JSON object a line, one for each window in
 // which a frame left.
 //
-//   {"begin_unix_ns": 0, "end_unix_ns": 5000000, "maximum": 812, "frames": [[63, 40], [831, 1]]}
+//   {"begin_unix_ns": 0, "end_unix_ns": 5000000, "maximum": 812, "held_ns": 1900, "frames": [[63, 40], [831, 1]]}
 //
-// `frames` are pairs: so many frames left at most so many nanoseconds late, and later than the pair before says.
+// `held_ns` is for how long some frame was held that should have left (`HeldTime`); what was held from an earlier window
+// on counts in the one in which it left. `frames` are pairs: so many frames left at most so many nanoseconds late, and later than the pair before says.
 #pragma once
 
 #include <cstdint>

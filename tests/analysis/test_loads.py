@@ -259,7 +259,8 @@ def test_the_ratio_of_times_is_one_plus_what_the_slower_wire_takes_more():
 
 def test_messages_count_where_both_fabrics_tell_what_one_takes():
     runs = {
-        block: RunTraffic(seconds=1.0 + 0.01 * block, payload_bytes=0, messages=1e4, bytes_from="") for block in range(6)
+        block: RunTraffic(seconds=1.0 + 0.01 * block, payload_bytes=0, messages=1e4, bytes_from="")
+        for block in range(6)
     }
     measured = {block: float(np.log(1 + 1 / runs[block].seconds)) for block in runs}
     told = expect(runs, Network(1e9, 1e-5), Network(1e9, 1.1e-4), measured, 0.02, 0.95)
@@ -283,14 +284,16 @@ def test_a_run_that_would_take_less_than_nothing_has_no_expected_ratio():
 
 def test_measured_and_expected_are_compared_block_by_block_since_both_share_the_run_on_the_faster_fabric():
     fast, slow = Network(1e9, 1e-5), Network(1e9, 1.1e-4)
-    seconds = {block: value for block, value in enumerate((0.6, 1.0, 1.7, 0.8, 1.3, 0.7))}
+    seconds = dict(enumerate((0.6, 1.0, 1.7, 0.8, 1.3, 0.7)))
     runs = {block: RunTraffic(value, payload_bytes=0, messages=1e4, bytes_from="") for block, value in seconds.items()}
     slower = {block: (value + 1.0) * 1.05 for block, value in seconds.items()}
     measured = {block: float(np.log(slower[block] / value)) for block, value in seconds.items()}
     told = expect(runs, fast, slow, measured, 0.02, 0.95)
     assert told is not None
     assert told.measured_over_expected is not None
-    assert told.measured_over_expected.low == pytest.approx(1.05)  # however much T scatters, and the expected ratio with it
+    assert told.measured_over_expected.low == pytest.approx(
+        1.05
+    )  # however much T scatters, and the expected ratio with it
     assert told.ratio.low is not None
     assert told.ratio.low < told.ratio.value / 1.1
     assert told.agreement is Agreement.MORE

@@ -18,7 +18,8 @@ def window(number: int, frames: dict[int, int]) -> str:
     """The line of the window that begins so many windows after the start."""
     begin = START + number * WINDOW
     pairs = [[late_ns, count] for late_ns, count in frames.items()]
-    told = {"begin_unix_ns": begin, "end_unix_ns": begin + WINDOW, "maximum": max(frames), "frames": pairs}
+    told = {"begin_unix_ns": begin, "end_unix_ns": begin + WINDOW, "maximum": max(frames), "held_ns": max(frames)}
+    told["frames"] = pairs
     return json.dumps(told) + "\n"
 
 
@@ -44,6 +45,8 @@ def test_a_floods_lateness_is_not_held_against_a_ping_pong_measured_at_another_t
     assert found[0].p99 == found[0].maximum == 1_200_000
     assert (found[1].count, found[1].p50, found[1].p99, found[1].maximum) == (1000, 79, 79, 700)
     assert found[1].mean == pytest.approx(0.99 * 79 + 7)
+    assert found[0].held_share == pytest.approx(10 * 1.2 / 100)
+    assert found[1].held_share == pytest.approx(10 * 700 / (100 * MS))
 
 
 def test_a_window_that_a_cell_shares_with_what_ran_before_is_not_held_against_it(path: Path):

@@ -64,7 +64,9 @@ def _ratio(load: str, slower: str, faster: str) -> LoadRatio:
             network_seconds_slower=0.8,
             expected_seconds_slower=0.2 * expected,
             ratio=Interval(value=expected, low=expected * 0.99, high=expected * 1.01),
-            measured_over_expected=Interval(value=gain / expected, low=gain / expected * 0.99, high=gain / expected * 1.01),
+            measured_over_expected=Interval(
+                value=gain / expected, low=gain / expected * 0.99, high=gain / expected * 1.01
+            ),
             agreement=Agreement.LESS if expected > gain else Agreement.WITHIN,
         ),
         limits=(Limit(what="4 ranks share 1 processor"),),

@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "core/rank_info.hpp"
 #include "kernel/frame/kernel.hpp"
 #include "kernel/hpl/solver.hpp"
 
@@ -144,7 +145,7 @@ class Linpack final : public Problem {
   }
 
   /// Operations that a processor did in a cycle of its clock, over all ranks and their threads. Not told where a rank
-  /// does not know its clock.
+  /// does not know its clock, or where there are fewer processors than threads: whose cycles they were nobody knows.
   void add_per_hertz(Result& result, MPI_Comm communicator) const {
     const double own = processor_hz();
     double least = own;
@@ -153,6 +154,9 @@ class Linpack final : public Problem {
     MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_DOUBLE, MPI_SUM, communicator);
     if (least <= 0) return;
     result.values.emplace_back("processor_hz", sum / p_ / q_);
+    auto have_own = static_cast<int>(has_own_processors(communicator, threads_));
+    MPI_Allreduce(MPI_IN_PLACE, &have_own, 1, MPI_INT, MPI_LAND, communicator);
+    if (have_own == 0) return;
     result.values.emplace_back("flops_per_hz", result.operations / result.seconds / (sum * threads_));
   }
 

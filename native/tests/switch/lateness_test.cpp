@@ -10,8 +10,11 @@
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <random>
+#include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "switch/lateness_file.hpp"
@@ -91,6 +94,60 @@ TEST(LatenessSeries, TakesAnyLateness) {
   EXPECT_EQ(windows[0]["frames"].front()[0], 0);
   EXPECT_EQ(windows[0]["maximum"], LatenessWindow::kLargest);
   EXPECT_EQ(windows[0]["frames"].back()[0], LatenessWindow::kLargest);
+}
+
+/// The length of the union of intervals, by counting.
+std::uint64_t covered(const std::vector<std::pair<std::int64_t, std::int64_t>>& held) {
+  std::set<std::int64_t> points;
+  for (const auto& [due, left] : held) {
+    for (std::int64_t at = due; at < left; ++at) points.insert(at);
+  }
+  return points.size();
+}
+
+TEST(HeldTime, FramesOfAQueueThatWaitTogetherHoldTheNetworkUpOnce) {
+  HeldTime held;
+  EXPECT_EQ(held.add(100, 100), 0U);
+  EXPECT_EQ(held.add(100, 95), 0U);  // early
+  EXPECT_EQ(held.add(1'000, 1'500), 500U);
+  EXPECT_EQ(held.add(1'100, 1'510), 10U);
+  EXPECT_EQ(held.add(1'200, 1'520), 10U);
+  EXPECT_EQ(held.add(2'000, 2'100), 100U);
+  EXPECT_EQ(held.add(1'600, 2'110), 400U + 10U);  // of another port, due before what that one just sent
+  EXPECT_EQ(held.add(900, 2'110), 1'600U - 1'520U);  // due long before: up to the stretch before, which is counted
+}
+
+TEST(HeldTime, IsTheUnionWhereAPassOverThePortsSendsAllThatIsDue) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 200; ++round) {
+    HeldTime held;
+    std::uint64_t sum = 0;
+    std::vector<std::pair<std::int64_t, std::int64_t>> frames;
+    std::int64_t now = 0;
+    for (int pass = 0; pass < 20; ++pass) {
+      const std::int64_t since = now;
+      now += std::uniform_int_distribution<std::int64_t>(1, 30)(random);
+      const auto number = std::uniform_int_distribution<int>(0, 4)(random);
+      for (int frame = 0; frame < number; ++frame) {
+        const std::int64_t due = std::uniform_int_distribution<std::int64_t>(since, now)(random);
+        frames.emplace_back(due, now);
+        sum += held.add(due, now);
+        now += std::uniform_int_distribution<std::int64_t>(0, 2)(random);
+      }
+    }
+    EXPECT_EQ(sum, covered(frames)) << "in round " << round;
+  }
+}
+
+TEST(LatenessSeries, AWindowTellsForHowLongFramesWereHeldInIt) {
+  LatenessSeries series;
+  series.add(1'000, 400);
+  series.add(1'010, 400);
+  series.add(kWindow + 100, 30);
+  const std::vector<json> windows = taken(series);
+  ASSERT_EQ(windows.size(), 2U);
+  EXPECT_EQ(windows[0]["held_ns"], 410);
+  EXPECT_EQ(windows[1]["held_ns"], 30);
 }
 
 TEST(LatenessSeries, WhatOneThreadAddsAnotherTakesOnceEach) {

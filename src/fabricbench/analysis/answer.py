@@ -68,7 +68,7 @@ def _two(compared: Compared, leading: Sequence[Effect], rates: ErrorRates) -> An
     extent = "" if share >= WINNING_SHARE else f" in {len(wins[winner])} of {len(leading)} effects"
     against = [exception_of(one, one.pairs[0]) for one in wins[other]]
     return Answer(
-        _sentence(f"{winner} {_seems(quoted)} faster{extent}", leading, quoted),
+        _sentence(f"{winner} {_seems(quoted, wins[winner])} faster{extent}", leading, quoted),
         tuple(quoted[:2]),
         exceptions(compared, winner, rates, against),
         reach(compared, winner, rates),
@@ -84,22 +84,29 @@ def _winner(effect: Effect) -> str | None:
 
 
 def _quotable(effects: Sequence[Effect]) -> list[Effect]:
-    """Return what a sentence quotes: of applications the one that gains most, then a time, then a rate; the undoubted first."""
-    trusted = sorted(effects, key=lambda one: one.grade is not Grade.CLEAR)
-    loads = [one for one in trusted if one.layer is None]
-    times = [one for one in trusted if one.layer is not None and one.metric.is_time]
-    rates = [one for one in trusted if one.layer is not None and not one.metric.is_time]
+    """Return what a sentence quotes: of applications the one that gains most, then a time, then a rate; of each the undoubted."""
+    loads = _undoubted([one for one in effects if one.layer is None])
+    times = _undoubted([one for one in effects if one.layer is not None and one.metric.is_time])
+    rates = _undoubted([one for one in effects if one.layer is not None and not one.metric.is_time])
     most = [max(loads, key=lambda one: abs(_log_times(one)))] if loads else []
     least = [min(loads, key=lambda one: abs(_log_times(one)))] if len(loads) > 1 else []
     return [*most, *times[:1], *rates[:1], *least]
+
+
+def _undoubted(effects: Sequence[Effect]) -> Sequence[Effect]:
+    """Return those that are clear; all where none is."""
+    return [one for one in effects if one.grade is Grade.CLEAR] or effects
 
 
 def _log_times(effect: Effect) -> float:
     return log(effect.pairs[0].times)
 
 
-def _seems(quoted: Sequence[Effect]) -> str:
-    return "seems" if any(one.grade is Grade.DOUBTFUL for one in quoted[:2]) else "is"
+def _seems(quoted: Sequence[Effect], winning: Sequence[Effect]) -> str:
+    """Return `seems` where what is quoted is in doubt, or most of what the statement rests on."""
+    doubtful = [one for one in winning if one.grade is Grade.DOUBTFUL]
+    is_shaken = 2 * len(doubtful) > len(winning) or any(one.grade is Grade.DOUBTFUL for one in quoted[:2])
+    return "seems" if is_shaken else "is"
 
 
 def _sentence(
@@ -161,7 +168,7 @@ def _split(
         (name, _subject(one, leading)[0], _numbers(one, one.pairs[0]))
         for (name, _), one in zip((first, second), quoted, strict=True)
     ]
-    lead = "Faster" if _seems(quoted) == "is" else "Seemingly faster"
+    lead = "Faster" if _seems(quoted, (*first[1], *second[1])) == "is" else "Seemingly faster"
     full = ", ".join(f"{name} for {subject} ({numbers})" for name, subject, numbers in parts)
     plain = ", ".join(f"{name} for {subject}" for name, subject, _ in parts)
     text = full if len(full.split()) < MOST_WORDS else plain
@@ -199,7 +206,7 @@ def _unsettled(compared: Compared, leading: Sequence[Effect], rates: ErrorRates)
     names = {leaders[str(one.pairs[0].verdict.leader)] for one in ahead}
     if len(names) == 1 and len(ahead) >= WINNING_SHARE * len(leading):
         quoted = _quotable(ahead)
-        lead = f"{names.pop()} {_seems(quoted)} ahead, perhaps by less than {percent(compared.margin)}"
+        lead = f"{names.pop()} {_seems(quoted, ahead)} ahead, perhaps by less than {percent(compared.margin)}"
         return Answer(_sentence(lead, leading, quoted), tuple(quoted[:2]), (), far)
     none = all(one.p_value is None for one in compared.cells)
     few = _least(compared) if none else ""
@@ -219,7 +226,7 @@ def _many(compared: Compared, leading: Sequence[Effect], rates: ErrorRates) -> A
     orders = _orders(leading)
     if len(wins[champion]) >= WINNING_SHARE * len(leading):
         quoted = _quotable(wins[champion])
-        lead = f"{champion} {_seems(quoted)} fastest of {len(names)}"
+        lead = f"{champion} {_seems(quoted, wins[champion])} fastest of {len(names)}"
         sentence = _sentence(lead, leading, quoted, lambda one: _next_pair(one, champion))
         return Answer(sentence, tuple(quoted[:2]), exceptions(compared, champion, rates, ()), orders)
     if not any(len(one.ranks) > 1 for one in leading):

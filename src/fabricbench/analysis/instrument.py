@@ -5,8 +5,9 @@ outlying launches).
 
 A frame that the switch releases late by d adds d to whatever waits for it. A time (round trip, operation) waits for at least
 one frame each way, so d is set against the cell's own typical sample. A rate is all bits over all time: frames that come late
-come all the same, and the stretch of time that is measured shifts by d once, so d is set against the whole stretch. A kernel's
-messages wait for each other, so at worst all lateness on one link adds up; it is set against the kernel's time.
+come all the same, and the stretch of time that is measured shifts by d once, so d is set against the whole stretch. A workload's
+messages wait for each other, so that delays add up: at most to the time in which the switch held any frame that should have left
+(the union over frames, which the switch counts), as at any one time what waits longest is held up by one of them.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ LATE_SHARE = 0.1
 less than launches of the quiet lab scatter (15 % for the smallest round trips), above it the tail is the switch's own."""
 
 LATE_STRETCH = 0.02
-"""Lateness from which a rate or a kernel is in doubt, as a share of all the time that was measured: the usual margin below which
-differences do not matter."""
+"""Lateness from which a rate or a workload is in doubt, as a share of all the time that was measured: the usual margin below
+which differences do not matter."""
 
 LATE_LAUNCHES = 0.5
 """Share of a cell's launches that must have been late: what happened in fewer is an outlying launch, and its median is not the
@@ -116,27 +117,34 @@ def doubt_of(side: Side, cell: CellMeasured) -> Doubt | None:
     late = lateness_of(side, cell.key)
     if late is None or cell.key.layer is Layer.MEMORY:
         return None
-    measured_ns = cell.total_ns / max(int(np.count_nonzero(~np.isnan(cell.launch_values))), 1)
     if PATTERNS[cell.key.pattern].family is Family.WORKLOAD:
-        # Frames of one link follow each other; those of several links are late at the same time.
-        summed_ns = [one.mean * one.count / max(len(cell.facts.ranks), 1) for one in cell.lateness]
-        return _doubt(late, summed_ns, measured_ns, LATE_STRETCH, "adding up on each link to as much as ", "its time")
+        return _held(late, [one.held_share for one in cell.lateness if one.held_share is not None])
     p99_ns = [one.p99 for one in cell.lateness]
     if not cell.key.metric.is_time:
-        return _doubt(
-            late, p99_ns, measured_ns / _stretches(cell), LATE_STRETCH, "", "the time in which it was measured"
-        )
+        measured_ns = cell.total_ns / max(int(np.count_nonzero(~np.isnan(cell.launch_values))), 1)
+        return _doubt(late, p99_ns, measured_ns / _stretches(cell), LATE_STRETCH, "the time in which it was measured")
     noun = "a round trip" if cell.key.metric is Metric.ROUND_TRIP_TIME else "an operation"
     typical_ns = float(np.nanmedian(cell.launch_values))
-    found = _doubt(late, p99_ns, typical_ns, LATE_SHARE, "", noun)
+    found = _doubt(late, p99_ns, typical_ns, LATE_SHARE, noun)
     if found is None or np.mean([one.p90 > LATE_SHARE * typical_ns for one in cell.lateness]) >= LATE_LAUNCHES:
         return found
     return replace(found, words=f"{found.words}; {TAIL_ONLY}", is_tail_only=True)
 
 
-def _doubt(
-    late: Lateness, late_ns: list[float], typical_ns: float, limit: float, how: str, against: str
-) -> Doubt | None:
+def _held(late: Lateness, shares: list[float]) -> Doubt | None:
+    """Return the doubt of a workload: its switch held frames for more of its time than the margin, in enough launches."""
+    share = float(np.mean(np.array(shares) > LATE_STRETCH)) if shares else 0.0
+    if share < LATE_LAUNCHES:
+        return None
+    worst = max(shares)
+    text = (
+        f"the emulated switch held some frame longer than it should in up to {percent(worst)} of its time, which is how much of "
+        f"it may be the switch's (frames up to {format_seconds(late.worst_ns * 1e-9)} late, p99 of the worst launch)"
+    )
+    return Doubt(factor=worst, share=share, words=text)
+
+
+def _doubt(late: Lateness, late_ns: list[float], typical_ns: float, limit: float, against: str) -> Doubt | None:
     factors = np.array(late_ns) / max(typical_ns, 1e-9)
     share = float(np.mean(factors > limit))
     if share < LATE_LAUNCHES:
@@ -144,7 +152,7 @@ def _doubt(
     worst = float(factors.max())
     text = (
         f"the emulated switch released frames up to {format_seconds(late.worst_ns * 1e-9)} late during it (p99 of the worst "
-        f"launch), {how}{times(worst, against)}"
+        f"launch), {times(worst, against)}"
     )
     return Doubt(factor=worst, share=share, words=text)
 

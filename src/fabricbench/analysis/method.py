@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from shlex import join
 
 from fabricbench.analysis.findings import Replication
+from fabricbench.analysis.instrument import LATE_SHARE, LATE_STRETCH
 from fabricbench.analysis.wording import percent
 from fabricbench.record.integrity import HASHED, data_hash
 from fabricbench.record.manifest import Manifest
@@ -122,6 +123,13 @@ launches of its difference to the layer below in the same launch. A layer's thro
 Memory is the control: no fabric changes it.
 """
 
+INSTRUMENT = """
+The emulated switch tells how much later than computed it released each frame. A time is in doubt where the 99th percentile of
+that is more than {late_share} of its typical sample, a rate where it is more than {late_stretch} of the time that was measured, a
+workload where some frame was held that should have left (the union over all frames) for more than {late_stretch} of its time, for
+by more nothing can have been delayed; each in half of the launches or more.
+"""
+
 
 def method(
     margin: float,
@@ -148,6 +156,8 @@ def method(
         "seed": seed,
         "nodes": ", ".join(sorted(lost_nodes)),
         "equivalent": EQUIVALENT_LAUNCHES,
+        "late_share": percent(LATE_SHARE),
+        "late_stretch": percent(LATE_STRETCH),
     }
     compared = {Replication.BLOCKS: PAIRED, Replication.RUNS: RUNS, Replication.LAUNCHES: UNPAIRED}[replication]
     promise = () if replication is Replication.LAUNCHES else (FIRST_SCREEN,)
@@ -163,6 +173,7 @@ def method(
         VERDICTS,
         CROSSOVERS,
         LADDER,
+        *((INSTRUMENT,) if Origin.EMULATED in origins else ()),
         *more,
     )
     return tuple(" ".join(text.split()).format(**facts) for text in texts)

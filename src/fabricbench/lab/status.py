@@ -193,7 +193,10 @@ Span = tuple[int, int]
 
 
 class LatenessDuring(Model):
-    """How much later than computed frames left a switch during a span, in ns; the mean and quantiles at most an eighth too high."""
+    """How much later than computed frames left a switch during a span, in ns; the mean and quantiles at most an eighth too high.
+
+    `held_share` is the share of the span in which some frame was held that should have left.
+    """
 
     count: int
     mean: float
@@ -201,6 +204,7 @@ class LatenessDuring(Model):
     p90: float
     p99: float
     maximum: float
+    held_share: float
 
 
 @dataclass(frozen=True)
@@ -210,6 +214,7 @@ class Window:
     begin_ns: int
     end_ns: int
     maximum_ns: int
+    held_ns: int
     frames: tuple[tuple[int, int], ...]
 
 
@@ -254,6 +259,7 @@ def lateness_between(windows: Sequence[Window], span: Span) -> LatenessDuring | 
         p90=min(_quantile(frames, count, 90), maximum),
         p99=min(_quantile(frames, count, 99), maximum),
         maximum=maximum,
+        held_share=min(sum(one.held_ns for one in counted) / max(end - begin, 1), 1.0),
     )
 
 
@@ -300,6 +306,7 @@ def _window(line: bytes) -> Window | None:
     try:
         told = json.loads(line)
         frames = tuple((int(late_ns), int(number)) for late_ns, number in told["frames"])
-        return Window(int(told["begin_unix_ns"]), int(told["end_unix_ns"]), int(told["maximum"]), frames)
+        begin, end, maximum, held = (int(told[name]) for name in ("begin_unix_ns", "end_unix_ns", "maximum", "held_ns"))
+        return Window(begin, end, maximum, held, frames)
     except (ValueError, KeyError, TypeError):
         return None

@@ -58,7 +58,8 @@ class CellLateness(Model):
     """How much later than computed the emulated switch released frames while a cell was measured, in nanoseconds.
 
     Over the `count` frames of all nodes that left during the cell, warm-up included. The mean and quantiles are at most an
-    eighth too high.
+    eighth too high. `held_share` is the share of the cell's time in which some frame was held that should have left, None in
+    runs of earlier versions: by more of its time than that nothing was delayed.
     """
 
     count: int
@@ -67,6 +68,7 @@ class CellLateness(Model):
     p90: float
     p99: float
     maximum: float
+    held_share: float | None = None
 
 
 class HeldSetting(Model):

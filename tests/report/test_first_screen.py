@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 
 import pytest
 
-from fabricbench.analysis.findings import Caution, Findings, Grade, Severity
+from fabricbench.analysis.findings import Caution, Findings, Grade, Reading, Severity
 from fabricbench.report.drawing.figure import UNDECIDED
 from fabricbench.report.first_screen import build_screen, count_words, grouped
 from fabricbench.report.formats import FORMATS, Format
 from fabricbench.report.html import render_html
-from fabricbench.report.html.page import launch_plot
+from fabricbench.report.html.page import common_extent, launch_plot
 from fabricbench.report.palette import OKABE_ITO
 from fabricbench.report.terminal import SCREEN_LINES, render_terminal
 from support.example_findings import (
@@ -94,17 +95,36 @@ def test_each_row_has_its_grade_as_a_shape_and_a_word():
 
 def test_all_launches_are_points_and_those_that_gave_nothing_are_marked():
     readings = busy_findings().headline.effects[1].readings
-    drawn = str(launch_plot(readings, LOOKS, is_undecided=False))
+    drawn = str(launch_plot(readings, LOOKS, common_extent([readings]), is_undecided=False))
     assert drawn.count("scale(") == sum(launch is not None for one in readings for launch in one.launches) == 17
     assert drawn.count("launch-nothing") == 3
     assert "3 gave nothing" in drawn
     assert OKABE_ITO[0] in drawn
 
 
+def test_a_factor_is_as_long_in_every_row_so_that_small_differences_look_small():
+    small, large = (
+        [
+            Reading(fabric=name, value=value, low=None, high=None, launches=(value,))
+            for name, value in zip(LOOKS, values, strict=False)
+        ]
+        for values in ((1.0, 1.1), (1.0, 10.0))
+    )
+    extent = common_extent([small, large])
+    assert extent == pytest.approx(math.log(10))
+
+    def apart(readings: list[Reading]) -> float:
+        places = re.findall(r'x1="([\d.]+)" x2="\1"', str(launch_plot(readings, LOOKS, extent, is_undecided=False)))
+        return abs(float(places[0]) - float(places[-1]))
+
+    assert apart(small) / apart(large) == pytest.approx(math.log10(1.1), abs=0.01)
+    assert common_extent([[]]) > 0
+
+
 def test_an_undecided_row_is_grey_in_the_plot_and_in_the_table():
     effect = example_findings().headline.effects[-1]
     assert effect.grade is Grade.OPEN
-    drawn = str(launch_plot(effect.readings, LOOKS, is_undecided=True))
+    drawn = str(launch_plot(effect.readings, LOOKS, common_extent([effect.readings]), is_undecided=True))
     assert UNDECIDED in drawn
     assert not any(colour in drawn for colour, _ in LOOKS.values())
     assert '<tr class="open undecided">' in render_html(example_findings())

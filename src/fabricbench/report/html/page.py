@@ -1,14 +1,14 @@
 """The dossier's content, ready for the templates: figures with their tables, downloads, what a reader can choose. Pure.
 
-Beside each row of the first screen all its launches stand as points, drawn as SVG without a script: a line for each fabric, one
-logarithmic axis for all of them.
+Beside each row of the first screen all its launches stand as points, drawn as SVG without a script: a line for each fabric on one
+logarithmic axis, which is as long in every row: a factor looks alike wherever it stands.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -27,7 +27,7 @@ from fabricbench.report.figures import Figure, present
 from fabricbench.report.first_screen import LEVEL, Screen, WarningGroup, build_screen, count_words, grouped, plain_times
 from fabricbench.report.palette import SHAPE_PATHS, colour_range, column_of, fabric_names, shape_range
 from fabricbench.report.tables import comparison_table, crossover_table, fabric_table, inventory_table
-from fabricbench.report.words import RECEIVE_WORDS, badge_words, facts_words, size_words
+from fabricbench.report.words import RECEIVE_WORDS, badge_words, facts_words, size_words, times_words
 from fabricbench.table import Table, table
 
 
@@ -93,6 +93,8 @@ class Page:
     """What the values of the first screen's rows are."""
     plots: dict[str, Markup]
     """The launches of each effect, by what it is."""
+    plot_extent: str
+    """How many times the value at its left end such a plot's right end is."""
     pairs: Table
     facts: tuple[tuple[str, str], ...]
     date: str
@@ -117,6 +119,7 @@ def build_page(findings: Findings) -> Page:
         zip(fabric_names(findings), zip(colour_range(findings), shape_range(findings), strict=True), strict=True)
     )
     looks |= {name: looks[fabric_names(findings)[column_of(findings, name)]] for _, name in screen.fabrics}
+    extent = common_extent([value.reading for value in row.values] for row in (*screen.rows, *screen.more_rows))
     return Page(
         figures={name: _placed(figure, _choices(findings)) for name, figure in figures.items()},
         fabrics=_choices(findings),
@@ -126,9 +129,10 @@ def build_page(findings: Findings) -> Page:
         screen=screen,
         level=LEVEL,
         plots={
-            row.what: launch_plot([value.reading for value in row.values], looks, is_undecided=row.is_undecided)
+            row.what: launch_plot([value.reading for value in row.values], looks, extent, is_undecided=row.is_undecided)
             for row in (*screen.rows, *screen.more_rows)
         },
+        plot_extent=f"× {times_words(math.exp(extent))}",
         pairs=_pairs(screen),
         facts=tuple(fact for fact in facts_words(findings) if fact[0] != "Started"),
         date=_date(findings.started),
@@ -269,24 +273,34 @@ LAUNCH = Markup(
 NOTHING = Markup('<path d="M-2-2L2 2M-2 2L2-2" transform="translate({x:.1f} {y:.1f})" class="launch-nothing"/>')
 
 
-def launch_plot(readings: Sequence[Reading], looks: Mapping[str, tuple[str, str]], *, is_undecided: bool) -> Markup:
-    """Return the plot; `looks` gives each fabric's colour and shape. Undecided rows are grey."""
-    logs = [
-        math.log(value)
-        for reading in readings
-        for value in (reading.value, *reading.launches)
-        if value is not None and value > 0
-    ]
-    if not logs:
+def span_of(readings: Sequence[Reading]) -> tuple[float, float] | None:
+    """Return the logarithms of the least and the greatest of what is drawn of an effect; None where nothing is."""
+    values = [value for reading in readings for value in (reading.value, *reading.launches)]
+    logs = [math.log(value) for value in values if value is not None and value > 0]
+    return (min(logs), max(logs)) if logs else None
+
+
+def common_extent(effects: Iterable[Sequence[Reading]]) -> float:
+    """Return the extent of every effect's axis, a difference of logarithms: in all rows a length is the same factor."""
+    spans = (span_of(readings) for readings in effects)
+    return max([LEAST_SPAN, *(high - low for low, high in filter(None, spans))])
+
+
+def launch_plot(
+    readings: Sequence[Reading], looks: Mapping[str, tuple[str, str]], extent: float, *, is_undecided: bool
+) -> Markup:
+    """Return the plot, with what is drawn in the middle of its axis; `looks` gives each fabric's colour and shape.
+
+    Undecided rows are grey.
+    """
+    span = span_of(readings)
+    if span is None:
         return Markup()
-    low, high = min(logs), max(logs)
-    if high - low < LEAST_SPAN:
-        middle = (low + high) / 2
-        low, high = middle - LEAST_SPAN / 2, middle + LEAST_SPAN / 2
+    low = (span[0] + span[1] - extent) / 2
     height = LINE_HEIGHT * len(readings) + 2
 
     def place(value: float) -> float:
-        return EDGE + (math.log(value) - low) / (high - low) * (WIDTH - 2 * EDGE)
+        return EDGE + (math.log(value) - low) / extent * (WIDTH - 2 * EDGE)
 
     lines = []
     for index, reading in enumerate(readings):

@@ -68,6 +68,7 @@ def test_a_summary_holds_what_was_measured(make_run: MakeRun):
     assert (summary.sent, summary.lost, summary.verified) == (6 * 50 * 16, 18, 24)
     assert summary.mean == pytest.approx(1024 * 16 * 8e9 * 300 / times.sum())  # total bits over total time
     assert summary.quantiles["0.99"] == pytest.approx(np.quantile(rates, 0.99))
+    assert "0.999" not in summary.quantiles  # of 300 samples none lies beyond it
     assert (summary.minimum, summary.maximum) == pytest.approx((rates.min(), rates.max()))
     assert summary.share_of_line_rate == pytest.approx(summary.median.value / 100e6)
     assert summary.share_of_payload_rate == pytest.approx(summary.median.value / (100e6 * 1024 / 1090))

@@ -37,7 +37,7 @@ def summarise(side: Side, cell: CellMeasured, confidence: float) -> CellSummary:
         mean=float(pooled.mean()) if is_time else _mean_rate(cell),
         minimum=float(pooled[0]),
         maximum=float(pooled[-1]),
-        quantiles={f"{p:g}": float(_quantile_of_sorted(pooled, p)) for p in PROBABILITIES},
+        quantiles={f"{p:g}": float(_quantile_of_sorted(pooled, p)) for p in PROBABILITIES if _has(pooled.size, p)},
         **{name: cell.counts[name] for name in ("lost", "sent", "reordered", "duplicated", "corrupted", "verified")},
         share_of_line_rate=shares[0],
         share_of_payload_rate=shares[1],
@@ -88,6 +88,11 @@ def distribution(side: Side, cell: CellMeasured) -> Distribution | None:
         edges=tuple(float(f"{edge:.6g}") for edge in edges),
         counts=tuple(int(count) for count in np.diff(below)),
     )
+
+
+def _has(samples: int, probability: float) -> bool:
+    """Whether at least one of so many samples lies beyond a quantile; the median is told of any number."""
+    return probability == 0.5 or samples * min(probability, 1.0 - probability) > 1.0 - 1e-9
 
 
 def _quantile_of_sorted(ordered: np.ndarray[tuple[int], np.dtype[np.float64]], probability: float) -> float:

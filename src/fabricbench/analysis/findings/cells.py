@@ -132,10 +132,11 @@ class CellSummary(Model):
     """One cell on one fabric. `median` is over launches: the median, with its interval, of one value each.
 
     The value of a launch is the median of its times, or its total bits over total time of a rate (windows arrive in bursts).
-    `quantiles` maps probabilities (as text: "0.01", "0.5", "0.999") to values over all measured samples. `mean` is the arithmetic
-    mean of times, or total bits over total time of rates (the harmonic mean). Shares of the line rate and of the physically
-    possible payload rate are given for throughput on fabrics whose wire is known. `doubt` says in words why the instrument
-    cannot be believed here (empty: it can); what `is_impossible` is shown struck, never as a result.
+    `quantiles` maps probabilities (as text: "0.01", "0.5", "0.999") to values over all measured samples, where
+    at least one sample lies beyond. `mean` is the arithmetic mean of times, or total bits over total time of rates (the harmonic
+    mean). Shares of the line rate and of the physically possible payload rate are given for throughput on fabrics whose wire is
+    known. `doubt` says in words why the instrument cannot be believed here (empty: it can); what `is_impossible` is shown struck,
+    never as a result.
     """
 
     fabric: str

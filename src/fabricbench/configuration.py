@@ -147,12 +147,30 @@ def _needed(detail: ErrorDetails) -> str:
         return f"a list: write [[{key}]], not [{key}]"
     if kind == "string_pattern_mismatch" and key == "name":
         return "small letters, digits, '.', '_' and '-'"
-    if kind == "string_pattern_mismatch" and key == _OF_THE_KEY:
-        return f"a key that matches {detail['ctx']['pattern']}"
+    if kind == "string_pattern_mismatch":
+        return words_of_pattern(detail["ctx"]["pattern"])
     message = (
         detail["msg"].removeprefix("Input should be ").removeprefix("a valid ").removeprefix("String should have ")
     )
     return _IN_TOML.get(kind, f"{message[0].lower()}{message[1:]}")
+
+
+_WORDS_OF_PATTERNS = {
+    r"^/[^\x00]*$": "a path that begins with /",
+    r"^[A-Za-z_]\w*$": "a name of letters, digits and '_' that begins with no digit",
+    r"^[A-Za-z_][A-Za-z0-9_]*$": "a name of letters, digits and '_' that begins with no digit",
+    r"^[A-Za-z0-9_][A-Za-z0-9._-]*$": "a file's name of letters, digits, '.', '_' and '-' that begins with a letter or digit",
+    r"^[A-Za-z0-9][A-Za-z0-9 ._-]*$": "letters, digits, blanks, '.', '_' and '-', a letter or digit first",
+    r"^[A-Za-z0-9_.-]{1,63}$": "letters, digits, '.', '_' and '-', 63 of them at most",
+    r"^[^\x00\s]+$": "a word without blanks",
+    r"^[a-z_]+$": "small letters and '_'",
+}
+"""What the patterns of our models ask for: few of those who write TOML read regular expressions."""
+
+
+def words_of_pattern(pattern: str) -> str:
+    """Return what a regular expression asks for, in words where they are known."""
+    return _WORDS_OF_PATTERNS.get(pattern, f"what matches {pattern}")
 
 
 _OF_THE_KEY = "[key]"

@@ -120,7 +120,10 @@ def test_input_files_are_written_into_the_directory_of_the_launch(tmp_path: Path
             {"scaling": {"n": "open('" + "x" * 150 + "')"}},
             r"scaling.n: .open\(.x{50}\.\.\.: open\(.x{51}\.\.\. is no number",
         ),
-        ({"scaling": {"n-1": "ranks"}}, r"workload\[1\].scaling.n-1: found 'n-1', needed a key that matches"),
+        (
+            {"scaling": {"n-1": "ranks"}},
+            r"workload\[1\].scaling.n-1: found 'n-1', needed a name of letters",
+        ),
         (
             {"parameters": {"n": [[1, 2]]}},
             r"c.toml: workload\[1\].parameters.n\[1\]: found \[1, 2\], needed text in quotes or a number$",

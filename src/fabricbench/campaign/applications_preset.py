@@ -28,11 +28,15 @@ from fabricbench.workload.hpl import HplTable
 from fabricbench.workload.npb_adapter import NpbTable
 from fabricbench.workload.shared_lu import SharedLuTable
 from fabricbench.workload.shared_raytrace import SharedRaytraceTable
-from fabricbench.workload.training_step import TrainingStepTable
+from fabricbench.workload.training_step import USUAL_FLOP_S, TrainingStepTable
 
 NAME = "applications"
 
 KERNELS = ("ep", "is", "ft", "cg", "mg")
+
+PROCESSOR_FLOP_S = 1e11
+"""What a node without an accelerator does, about. With an accelerator the small model's steps are communication alone, with this
+hardly any: a real model's lie between."""
 
 SMALLEST_BYTES = 8
 """Of the round trip that tells what a message takes, without which loads' messages could not be reckoned with."""
@@ -92,7 +96,7 @@ def applications_campaign(found: Found | None = None, size: Size = USUAL) -> Cam
             EllipticTable(nx=(size.elliptic_points,)),
             SharedLuTable(n=(size.shared_order,)),
             SharedRaytraceTable(size=(size.image,)),
-            TrainingStepTable(steps=size.steps),
+            TrainingStepTable(steps=size.steps, accelerator=(USUAL_FLOP_S, PROCESSOR_FLOP_S)),
             *found.tables,
         ),
     )

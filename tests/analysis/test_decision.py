@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +12,7 @@ from scipy import special
 from fabricbench.analysis.comparing import places, ranks
 from fabricbench.analysis.decide import find_decision
 from fabricbench.analysis.findings import BreakEven, BreakEvenKind, DecisionFindings
+from fabricbench.analysis.measured import CellMeasured
 from fabricbench.analysis.sides import read_sides
 from fabricbench.analysis.weighing import usual_tests
 from fabricbench.errors import UsageError
@@ -21,6 +22,7 @@ from fabricbench.record.manifest import Manifest
 from fabricbench.record.store import Run
 from fabricbench.statistics.scores import chances_of_first, mean_draws, pair_tests, share_of_no_difference
 from fabricbench.testbed.model import Fabric
+from fabricbench.testbed.wire import Wire
 from support.synthetic_run import Noise, SyntheticCell, synthetic_testbed, write_synthetic_run
 
 TRIP = Weight(layer=Layer.TCP, pattern=Pattern.PINGPONG, message_bytes=64)
@@ -121,6 +123,34 @@ def test_a_stream_that_delivered_nothing_is_told_of(tmp_path: Path):
     assert found is not None
     assert found.blocks == 5
     assert found.notes[0].startswith("tcp throughput at 64 KiB: 3 launches on b delivered nothing")
+
+
+def test_what_gets_no_verdict_is_not_weighed_either(tmp_path: Path):
+    run = written(tmp_path / "run", {"a": 100, "b": 90}, {"a": 100, "b": 100})
+
+    def without_stream(change: Callable[[CellMeasured], None]) -> DecisionFindings:
+        sides = read_sides([run])
+        sides[1].fabric = sides[1].fabric.model_copy(update={"wire": Wire(line_rate_bit_s=200e6)})
+        (stream,) = [cell for key, cell in sides[1].cells.items() if key.pattern is Pattern.STREAM]
+        change(stream)
+        found = find_decision(sides, DecisionTable(weight=(TRIP, BULK)), 0.95)
+        assert found is not None
+        assert [one.what for one in found.tests] == ["tcp round trip of 64 B"]
+        assert [one.what for one in found.left_out] == ["tcp throughput at 64 KiB"]
+        return found
+
+    def flood(stream: CellMeasured) -> None:
+        stream.launch_values *= 10
+
+    def die(stream: CellMeasured) -> None:
+        stream.gave_nothing, stream.expected = 4, 8
+
+    def change_payloads(stream: CellMeasured) -> None:
+        stream.counts["corrupted"] = 2
+
+    assert "of the payload that the wire can carry" in without_stream(flood).left_out[0].why
+    assert without_stream(die).left_out[0].why == "4 of 8 launches on b gave nothing"
+    assert without_stream(change_payloads).left_out[0].why == "on b 2 payloads arrived changed"
 
 
 def test_a_decision_pairs_blocks_and_drift_cancels(tmp_path: Path):

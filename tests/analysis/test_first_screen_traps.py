@@ -9,12 +9,12 @@ import pytest
 from numpy.typing import NDArray
 
 from fabricbench.analysis.comparing import pair
-from fabricbench.analysis.effects import Doubt
+from fabricbench.analysis.effects import Doubt, Judge
 from fabricbench.analysis.findings import CellKey, Comparison, Grade, Headline, Verdict
 from fabricbench.analysis.measured import CellMeasured, Side
-from fabricbench.model import Layer, Metric
+from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.testbed.wire import Wire
-from support.simulated_sides import first_screen, keys_of, sides_of
+from support.simulated_sides import first_screen, keys_of, sides_of, trusting
 
 Floats = NDArray[np.float64]
 
@@ -135,12 +135,17 @@ def test_tails_that_a_coarse_clock_reads_alike_are_not_certain():
     assert tail.pairs[0].verdict is Verdict.NOT_ENOUGH_DATA
 
 
+def hang(side: Side, layer: Layer) -> None:
+    """A layer gives nothing: all of its tests fail."""
+    for key in [key for key in side.cells if key.layer is layer]:
+        del side.cells[key]
+    side.failed = tuple((f"{layer} {pattern} of 64 B", "it hangs", "timeout") for pattern in ("pingpong", "stream"))
+
+
 def test_a_layer_that_gave_nothing_on_one_fabric_stays_on_the_screen():
     values = 10.0 + np.random.default_rng(3).normal(0, 0.005, (2, len(MPI_TCP), 12))
     a, b = sides_of(MPI_TCP, values, ["a", "b"])
-    for key in [key for key in b.cells if key.layer is Layer.MPI]:
-        del b.cells[key]
-    b.failed = tuple((f"mpi {pattern} of 64 B", "it hangs", "timeout") for pattern in ("pingpong", "stream"))
+    hang(b, Layer.MPI)
     headline, _ = first_screen([a, b])
     trip = next(effect for effect in headline.effects if effect.what == "MPI round trip, 64 B")
     assert trip.grade is Grade.OPEN
@@ -177,6 +182,58 @@ def test_a_change_counts_the_effects_of_the_fabric_that_it_names():
     assert headline.changes is not None
     assert (headline.changes.slower, headline.changes.faster) == (18, 0)
     assert [effect.what.partition(": ")[0] for effect in headline.effects] == ["x"] * 4 + ["y"] * 4
+
+
+def test_no_change_is_said_only_where_every_effect_was_measured_and_can_be_believed():
+    values = 10.0 + np.random.default_rng(3).normal(0, 0.002, (2, len(MPI_TCP), 40))
+
+    def said(judge: Judge = trusting, *, without: Layer | None = None) -> str:
+        sides = sides_of(MPI_TCP, values, ["x-old", "x-new"])
+        for side in sides:
+            side.fabric = side.fabric.model_copy(update={"condition_of": "x"})
+        if without is not None:
+            hang(sides[1], without)
+        return first_screen(sides, pairings=[pair(*sides)], judge=judge)[0].sentence
+
+    def void(_side: Side, cell: CellMeasured, _is_tail: bool, _level: float | None) -> tuple[Doubt, ...]:
+        return (Doubt("3 payloads arrived changed", is_void=True),) if cell.key.layer is Layer.MPI else ()
+
+    assert said().startswith("No change beyond 2 % in what users meet")
+    assert said(void) == said(without=Layer.MPI) == "No change is shown, and none is ruled out."
+
+
+def test_a_change_counts_effects_that_gave_nothing_after_it_and_seems_where_its_row_is_in_doubt():
+    values = 10.0 + np.random.default_rng(3).normal(0, 0.002, (2, len(MPI_TCP), 12))
+    values[1] += np.array([-0.2 if key.metric.is_lower_better else 0.2 for key in MPI_TCP])[:, np.newaxis]
+
+    def doubtful(_side: Side, _cell: CellMeasured, _is_tail: bool, _level: float | None) -> tuple[Doubt, ...]:
+        return (Doubt("the switch was late"),)
+
+    def said(judge: Judge = trusting, *, is_whole: bool = True) -> str:
+        sides = sides_of(MPI_TCP, values, ["x-old", "x-new"])
+        for side in sides:
+            side.fabric = side.fabric.model_copy(update={"condition_of": "x"})
+        if not is_whole:
+            hang(sides[1], Layer.MPI)
+        return first_screen(sides, pairings=[pair(*sides)], judge=judge)[0].sentence
+
+    assert said().startswith("x became faster: ")
+    assert said(is_whole=False).startswith("x became faster in 2 of 4 effects: ")
+    assert said(doubtful).startswith("x seems to have become faster: ")
+
+
+def test_of_three_fabrics_a_row_that_is_void_gives_no_order():
+    values = 10.0 + np.random.default_rng(3).normal(0, 0.002, (3, len(MPI_TCP), 12))
+    values[1] += np.array([0.5 if key.pattern is Pattern.STREAM else 0.0 for key in MPI_TCP])[:, np.newaxis]
+
+    def void(_side: Side, cell: CellMeasured, _is_tail: bool, _level: float | None) -> tuple[Doubt, ...]:
+        return (Doubt("more than the wire carries", is_void=True),) if cell.key.pattern is Pattern.STREAM else ()
+
+    headline, _ = first_screen(sides_of(MPI_TCP, values, ["a", "b", "c"]), judge=void)
+    assert headline.sentence == "Not enough data to rank a, b and c."
+    assert headline.detail == ""
+    trusted, _ = first_screen(sides_of(MPI_TCP, values, ["a", "b", "c"]))
+    assert trusted.sentence.startswith("No single fastest: MPI streams on b")
 
 
 def test_what_differs_between_two_is_told_in_units():

@@ -152,6 +152,10 @@ def test_a_workload_minds_the_time_in_which_the_switch_held_any_frame(make_run: 
         doubt = doubt_of(side, cell)
         assert (doubt is not None) is is_doubted
         assert doubt is None or "held some frame longer than it should in up to 3.4 % of its time" in doubt.words
+        warned = [
+            one.text for one in analyse([run]).warnings if "frames were held in up to 3.4 % of the time of" in one.text
+        ]
+        assert len(warned) == is_doubted
 
 
 def test_a_doubt_about_a_cell_that_nothing_is_compared_with_is_a_note(make_run: MakeRun):

@@ -303,6 +303,19 @@ def test_measured_and_expected_are_compared_block_by_block_since_both_share_the_
     assert expect(runs, fast, slow, {}, 0.02, 0.95).measured_over_expected is None  # type: ignore[union-attr]
 
 
+def test_where_the_faster_fabric_has_the_slower_wire_no_reading_is_given():
+    runs = {
+        block: RunTraffic(4.0 + 0.01 * block, payload_bytes=2e7, messages=None, bytes_from="") for block in range(6)
+    }
+    nothing = dict.fromkeys(runs, 0.001)
+    told = expect(runs, Network(1e8, None), Network(1e9, None), nothing, 0.02, 0.95)
+    assert told is not None
+    assert told.agreement is Agreement.TURNED
+    straight = expect(runs, Network(1e9, None), Network(1e8, None), nothing, 0.02, 0.95)
+    assert straight is not None
+    assert straight.agreement is Agreement.LESS
+
+
 @pytest.mark.parametrize(
     ("over", "agreement"),
     [

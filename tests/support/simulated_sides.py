@@ -103,6 +103,7 @@ def first_screen(
         build_ladder(sides, confidence),
         margin,
         confidence,
+        confidence,
         judge,
     )
     return write_headline(compared), cells

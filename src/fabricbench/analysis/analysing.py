@@ -91,7 +91,9 @@ def analyse(
         if is_one_run
         else max(len(side.blocks) for side in sides)
     )
-    headline = write_headline(Compared(sides, pairings, cells, curves, crossovers, ladder, margin, level, judge))
+    headline = write_headline(
+        Compared(sides, pairings, cells, curves, crossovers, ladder, margin, level, confidence, judge)
+    )
     fabrics = tuple(_facts(side, letters_of(index)) for index, side in enumerate(sides))
     return Findings(
         title=_title(sides, pairings),

@@ -223,20 +223,20 @@ def _many(compared: Compared, leading: Sequence[Effect], rates: ErrorRates) -> A
     names = [side.name for side in compared.sides]
     wins = {name: [one for one in leading if _beats_all(one, name)] for name in names}
     champion = max(names, key=lambda name: len(wins[name]))
-    orders = _orders(leading)
+    ranked = [one for one in leading if len(one.ranks) > 1 and one.grade is not Grade.VOID]
+    orders = _orders(ranked)
     if len(wins[champion]) >= WINNING_SHARE * len(leading):
         quoted = _quotable(wins[champion])
         lead = f"{champion} {_seems(quoted, wins[champion])} fastest of {len(names)}"
         sentence = _sentence(lead, leading, quoted, lambda one: _next_pair(one, champion))
         return Answer(sentence, tuple(quoted[:2]), exceptions(compared, champion, rates, ()), orders)
-    if not any(len(one.ranks) > 1 for one in leading):
+    if not ranked:
         few = _least(compared) if all(one.p_value is None for one in compared.cells) else ""
         return Answer(f"Not enough data to rank {enumeration(names)}{few}.", (), (), "")
-    quoted = [one for one in leading if len(one.ranks) > 1 and one.grade is not Grade.VOID]
-    texts = [f"{_subject(one, leading)[0]} on {enumeration(one.ranks[0])}" for one in quoted]
+    texts = [f"{_subject(one, leading)[0]} on {enumeration(one.ranks[0])}" for one in ranked]
     options = ("; ".join(texts[:number]) for number in (3, 2, 1))
     text = next((one for one in options if len(one.split()) <= MOST_WORDS - 2), texts[0])
-    return Answer(f"No single fastest: {text} lead.", tuple(quoted[:2]), (), orders)
+    return Answer(f"No single fastest: {text} lead.", tuple(ranked[:2]), (), orders)
 
 
 def _beats_all(effect: Effect, name: str) -> bool:
@@ -254,9 +254,9 @@ def _next_pair(effect: Effect, champion: str) -> PairEffect:
     return next(one for one in effect.pairs if {one.fabric_a, one.fabric_b} == {champion, second})
 
 
-def _orders(leading: Sequence[Effect]) -> str:
+def _orders(ranked: Sequence[Effect]) -> str:
     """Return each row's order from the best on, and which pairs no test told apart."""
-    return " ".join(f"{one.what}: {order_text(one)}." for one in leading if len(one.ranks) > 1)
+    return " ".join(f"{one.what}: {order_text(one)}." for one in ranked)
 
 
 def order_text(effect: Effect) -> str:
@@ -280,8 +280,10 @@ def _change(compared: Compared, leading: Sequence[Effect], rates: ErrorRates) ->
         else ""
     )
     if chosen is None:
-        verdicts = [pair.verdict for one in leading for pair in one.pairs]
-        is_same = bool(verdicts) and all(one is Verdict.EQUIVALENT for one in verdicts)
+        is_same = all(
+            one.pairs and one.grade is not Grade.VOID and all(pair.verdict is Verdict.EQUIVALENT for pair in one.pairs)
+            for one in leading
+        )
         said = (
             f"No change beyond {percent(compared.margin)} in what users meet"
             if is_same
@@ -300,10 +302,16 @@ def _change(compared: Compared, leading: Sequence[Effect], rates: ErrorRates) ->
     which = "slower" if pair.verdict.leader == "A" else "faster"
     name = name_of_change(compared.pairings, pair)
     ends = (pair.fabric_a, pair.fabric_b)
-    mine = [(one, other) for one in leading for other in one.pairs if (other.fabric_a, other.fabric_b) == ends]
-    alike = [found for found in mine if found in decided and found[1].verdict.leader == pair.verdict.leader]
-    extent = "" if len(alike) >= WINNING_SHARE * len(mine) else f" in {len(alike)} of {len(mine)} effects"
-    lead = f"{name} {'measured' if tail else 'became'} {which}{extent}"
+    alike = [
+        found
+        for found in decided
+        if (found[1].fabric_a, found[1].fabric_b) == ends and found[1].verdict.leader == pair.verdict.leader
+    ]
+    of = sum({*ends} <= {reading.fabric for reading in one.readings} for one in leading)  # one of them may have none
+    extent = "" if len(alike) >= WINNING_SHARE * of else f" in {len(alike)} of {of} effects"
+    is_sure = _seems([effect], [one for one, _ in alike]) == "is"
+    verb = ("measured" if tail else "became") if is_sure else "seems to have become"
+    lead = f"{name} {verb} {which}{extent}"
     return Answer(
         f"{lead}: {subject} {past} {numbers}.",
         (effect,),

@@ -178,6 +178,7 @@ def compare_all(
             DECISIONS[codes[index]],
             float(more[index]),
             modes.get(index),
+            confidence,
         )
         for index, (pairing, subject) in enumerate(subjects)
         if ratios.launches[index] > 0  # else no block has both sides, and there is nothing to say
@@ -309,7 +310,13 @@ class _Row:
 
 
 def _comparison(
-    pairing: Pairing, subject: CellKey | Curve, row: _Row, decision: Decision, more_blocks: float, mode: str | None
+    pairing: Pairing,
+    subject: CellKey | Curve,
+    row: _Row,
+    decision: Decision,
+    more_blocks: float,
+    mode: str | None,
+    confidence: float,
 ) -> Comparison:
     is_curve = isinstance(subject, Curve)
     keys = subject.keys if isinstance(subject, Curve) else (subject,)
@@ -332,7 +339,7 @@ def _comparison(
         workload=key.workload,
         fabric_a=pairing.a.name,
         fabric_b=pairing.b.name,
-        **({} if is_curve else _levels(pairing, key)),
+        **({} if is_curve else _levels(pairing, key, confidence)),
         ratio=float(row.ratios.ratio[row.index]),
         ratio_low=row.of(row.ratios.low),
         ratio_high=row.of(row.ratios.high),
@@ -353,7 +360,7 @@ def _comparison(
     )
 
 
-def _levels(pairing: Pairing, key: CellKey) -> dict[str, float | None]:
+def _levels(pairing: Pairing, key: CellKey, confidence: float) -> dict[str, float | None]:
     """Return the level of each side: the geometric mean of the very values that the ratio is made of, so that they agree."""
     levels: dict[str, float | None] = {}
     log_a, log_b = pairing.log_values(key)
@@ -361,7 +368,7 @@ def _levels(pairing: Pairing, key: CellKey) -> dict[str, float | None]:
         is_pair = ~(np.isnan(log_a) | np.isnan(log_b))
         log_a, log_b = log_a[is_pair], log_b[is_pair]
     for letter, logs in (("a", log_a), ("b", log_b)):
-        level = paired_ratios(logs[np.newaxis, :])
+        level = paired_ratios(logs[np.newaxis, :], confidence)
         for name, values in (("value", level.ratio), ("low", level.low), ("high", level.high)):
             levels[f"{name}_{letter}"] = number(float(values[0]))
     return levels

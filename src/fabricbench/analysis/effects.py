@@ -76,7 +76,7 @@ Judge = Callable[[Side, CellMeasured, bool, float | None], tuple[Doubt, ...]]
 
 @dataclass(frozen=True)
 class Compared:
-    """All that the first screen is made of."""
+    """All that the first screen is made of. `confidence` is what its ratios share, of this look; that of each level is its own."""
 
     sides: Sequence[Side]
     pairings: Sequence[Pairing]
@@ -86,6 +86,7 @@ class Compared:
     ladder: Sequence[LadderStep]
     margin: float
     confidence: float
+    confidence_of_levels: float
     judge: Judge
 
 
@@ -273,23 +274,26 @@ def effect_of(
     row: Row,
     sides: Sequence[Side],
     pairings: Sequence[Pairing],
-    compared: Mapping[tuple[str, str, CellKey], Comparison],
+    cells: Mapping[tuple[str, str, CellKey], Comparison],
     rates: ErrorRates,
-    margin: float,
-    judge: Judge,
+    compared: Compared,
 ) -> Effect:
     """Return a row with its readings, its pairs and its grade."""
     is_tail = row.tail is not None
     mine = [pairing for pairing in pairings if row.key in pairing.keys]
-    levels = {side.name: _level(side, row, sides, mine) for side in sides if row.key in side.cells}
+    levels = {
+        side.name: _level(side, row, sides, mine, compared.confidence_of_levels)
+        for side in sides
+        if row.key in side.cells
+    }
     doubts = {
-        side.name: judge(side, side.cells[row.key], is_tail, levels[side.name][0])
+        side.name: compared.judge(side, side.cells[row.key], is_tail, levels[side.name][0])
         if side.name in levels
         else (Doubt("gave nothing"),)
         for side in sides
     }
-    of_cell = {(one.a.name, one.b.name): compared.get((one.a.name, one.b.name, row.key)) for one in mine}
-    made = (_pair(row, one, of_cell[one.a.name, one.b.name], rates.of(row), margin) for one in mine)
+    of_cell = {(one.a.name, one.b.name): cells.get((one.a.name, one.b.name, row.key)) for one in mine}
+    made = (_pair(row, one, of_cell[one.a.name, one.b.name], rates.of(row), compared.margin) for one in mine)
     pairs = tuple(one for one in made if one is not None)
     known = (one for one in of_cell.values() if one is not None and one.verdict is not Verdict.EQUIVALENT)
     told = [f"{name}: {doubt.text}" for name, found in doubts.items() for doubt in found]
@@ -351,7 +355,7 @@ Level = tuple[float | None, float | None, float | None]
 """A geometric mean over launches with its interval; None where no launch, or too few, tell."""
 
 
-def _level(side: Side, row: Row, sides: Sequence[Side], pairings: Sequence[Pairing]) -> Level:
+def _level(side: Side, row: Row, sides: Sequence[Side], pairings: Sequence[Pairing], confidence: float) -> Level:
     """Return a fabric's level: the geometric mean over what all sides have, so that ratios of readings are the ratios shown."""
     logs = log_of(_values(side.cells[row.key], row.tail))
     if pairings and pairings[0].is_paired:
@@ -360,7 +364,7 @@ def _level(side: Side, row: Row, sides: Sequence[Side], pairings: Sequence[Pairi
         logs = shared if shared.size else logs
     elif len(side.runs) > 1:
         logs = run_means(logs, side.run_of)
-    level = paired_ratios(logs[np.newaxis, :])
+    level = paired_ratios(logs[np.newaxis, :], confidence)
     value, low, high = (None if np.isnan(one[0]) else float(one[0]) for one in (level.ratio, level.low, level.high))
     return value if level.launches[0] else None, low, high
 

@@ -23,12 +23,12 @@ import polars as pl
 from fabricbench.analysis.findings import CellKey, Comparison, Interval
 from fabricbench.analysis.findings.loads import Agreement, LoadExpectation
 from fabricbench.analysis.measured import Floats, Side, key_of, unjudged
+from fabricbench.analysis.summary import geometric_mean
 from fabricbench.model import Layer, Pattern
 from fabricbench.patterns import PATTERNS, Family
 from fabricbench.record.kernel_lines import KernelProfile, KernelRun
 from fabricbench.record.lines import InterfaceBytes, is_rdma_port
 from fabricbench.record.store import StoredLaunch
-from fabricbench.statistics.ratios import paired_ratios
 from fabricbench.testbed.model import Fabric
 from fabricbench.testbed.wire import ETHERNET_HEADER_BYTES, IP_HEADER_BYTES, TCP_HEADER_BYTES
 
@@ -119,6 +119,8 @@ def expect(
     seconds = float(np.exp(np.mean([np.log(run.seconds) for run in runs.values()])))
     over = np.array([measured.get(block, np.nan) for block in runs]) - expected
     excess = geometric_mean(over, confidence)
+    # Where the faster fabric has the longer time on the wire, overlap makes more of the ratio, not less of it.
+    is_turned = slow.seconds(payload, messages) < fast.seconds(payload, messages)
     return LoadExpectation(
         bytes_from=next(iter(runs.values())).bytes_from,
         payload_bytes=payload,
@@ -129,17 +131,8 @@ def expect(
         expected_seconds_slower=seconds * ratio.value,
         ratio=ratio,
         measured_over_expected=excess,
-        agreement=agreement_of(excess, margin),
+        agreement=Agreement.TURNED if is_turned else agreement_of(excess, margin),
     )
-
-
-def geometric_mean(logs: Floats, confidence: float) -> Interval | None:
-    """Return the geometric mean of what logarithms are given of, NaN left out; None of nothing, without ends of too few."""
-    found = paired_ratios(logs[np.newaxis, :], confidence)
-    if not found.launches[0]:
-        return None
-    low, high = (None if np.isnan(end[0]) else float(end[0]) for end in (found.low, found.high))
-    return Interval(value=float(found.ratio[0]), low=low, high=high)
 
 
 def agreement_of(over: Interval | None, margin: float) -> Agreement:

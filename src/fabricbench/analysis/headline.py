@@ -86,7 +86,7 @@ def _effects(compared: Compared, rows: Sequence[Row], rates: ErrorRates) -> list
     if is_change(compared.pairings):
         groups = [((pairing.a, pairing.b), (pairing,)) for pairing in compared.pairings]
     made = [
-        _named(effect_of(row, sides, pairings, table, rates, compared.margin, compared.judge), pairings, len(groups))
+        _named(effect_of(row, sides, pairings, table, rates, compared), pairings, len(groups))
         for sides, pairings in groups
         for row in rows
     ]

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from fabricbench.analysis.findings import CellKey
+from fabricbench.analysis.gaps import subject_of
 from fabricbench.analysis.measured import CellMeasured, Side
 from fabricbench.analysis.wording import percent
 from fabricbench.model import Layer, Metric, Pattern
@@ -219,8 +220,14 @@ def impossible_launches(side: Side, cell: CellMeasured) -> dict[str, str]:
     for block, value in zip(side.blocks, cell.launch_values, strict=True):
         one = None if np.isnan(value) else excess_of(side, cell, float(value))
         if one is not None and not one.is_tolerated:
-            found[side.launches_of(block)[0]] = one.words
+            found[_launch_of(side, block, cell)] = one.words
     return found
+
+
+def _launch_of(side: Side, block: int, cell: CellMeasured) -> str:
+    """Return which launch of a block measured a cell: there may be one for each workload beside the measurer's."""
+    mine = [one.launch_id for one in side.launches if one.block == block and subject_of(one) == cell.subject]
+    return (mine or side.launches_of(block))[0]
 
 
 def counted_by_switch(launch: StoredLaunch, fabric: str, fields: Sequence[str]) -> Counter[str]:

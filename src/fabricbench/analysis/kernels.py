@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 from statistics import fmean, median
 
 import numpy as np
@@ -27,16 +26,17 @@ from fabricbench.analysis.findings import (
     SpeedUp,
     WorkloadName,
 )
-from fabricbench.analysis.measured import Floats, Side
+from fabricbench.analysis.measured import Side
 from fabricbench.analysis.node_sets import NO_LOSS, Blocks
+from fabricbench.analysis.order_of_gains import joint_confidence, leads, settled
 from fabricbench.analysis.sides import read_sides
+from fabricbench.analysis.summary import geometric_mean
 from fabricbench.errors import UsageError
 from fabricbench.model import Pattern
 from fabricbench.record.kernel_lines import KernelRun
 from fabricbench.record.launch import read_cells
 from fabricbench.record.store import Run
 from fabricbench.statistics.order import median_interval
-from fabricbench.statistics.ratios import paired_ratios
 
 ORDER = ("EP", "MG", "CG", "FT", "IS", "LU", "SP", "BT")
 
@@ -224,18 +224,13 @@ def _sensitivities(
         is_a_slower = fmean(float(np.log(cell.ratio)) for _, cell in most.values()) <= 0
         ordered = sorted(most.values(), key=lambda item: item[1].ratio, reverse=not is_a_slower)
         made = [_sensitivity(kernel, cell, is_a_slower=is_a_slower) for kernel, cell in ordered]
-        logs = [log_ratios.get((cell.fabric_a, cell.fabric_b, cell.variant)) for _, cell in ordered]
-        # Neighbours hold together, so that whoever is told to gain most does.
-        joint = 1.0 - (1.0 - confidence) / max(len(logs) - 1, 1)
-        leads = [_lead(one, other, joint, is_a_slower=is_a_slower) for one, other in pairwise(logs)]
-        yield from (one.model_copy(update={"lead": lead}) for one, lead in zip(made, [*leads, None], strict=True))
-
-
-def _lead(one: Floats | None, other: Floats | None, confidence: float, *, is_a_slower: bool) -> Interval | None:
-    """Return how many times the gain of `other` that of `one` is; both are log ratios b / a of the same blocks."""
-    if one is None or other is None:
-        return None
-    return _interval(other - one if is_a_slower else one - other, confidence)
+        b_over_a = [log_ratios.get((cell.fabric_a, cell.fabric_b, cell.variant)) for _, cell in ordered]
+        gains = [None if logs is None else -logs if is_a_slower else logs for logs in b_over_a]
+        joint = joint_confidence(len(gains), confidence)
+        yield from (
+            one.model_copy(update={"lead": lead, "is_settled": is_settled})
+            for one, lead, is_settled in zip(made, leads(gains, joint), settled(gains, joint), strict=True)
+        )
 
 
 def _sensitivity(kernel: KernelName, cell: Comparison, *, is_a_slower: bool) -> Sensitivity:
@@ -265,17 +260,6 @@ def _speed_ups(side: Side, confidence: float) -> Iterable[SpeedUp]:
         first, base = ordered[0]
         for kernel, key in ordered[1:]:
             logs = side.cells[base].log_values - side.cells[key].log_values
-            speed_up = _interval(logs, confidence)
+            speed_up = geometric_mean(logs, confidence)
             if speed_up is not None:
                 yield SpeedUp(fabric=side.name, kernel=kernel, fewest=first.ranks, speed_up=speed_up)
-
-
-def _interval(log_ratios: Floats, confidence: float) -> Interval | None:
-    """Return the geometric mean of ratios, one a block, with its interval; None where there are none."""
-    ratios = paired_ratios(log_ratios[np.newaxis, :], confidence)
-    if not ratios.launches[0]:
-        return None
-    low, high = float(ratios.low[0]), float(ratios.high[0])
-    return Interval(
-        value=float(ratios.ratio[0]), low=None if np.isnan(low) else low, high=None if np.isnan(high) else high
-    )

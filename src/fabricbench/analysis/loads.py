@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
 from statistics import fmean
 
 import numpy as np
@@ -20,7 +19,6 @@ from fabricbench.analysis.expectation import (
     Launches,
     LoadLaunch,
     expect,
-    geometric_mean,
     launches_of,
     network_of,
     ratio_interval,
@@ -34,6 +32,8 @@ from fabricbench.analysis.limits import limits_of
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.measured import CellMeasured, Floats, Side
 from fabricbench.analysis.node_sets import blocks_of
+from fabricbench.analysis.order_of_gains import joint_confidence, leads, settled
+from fabricbench.analysis.summary import geometric_mean
 from fabricbench.quantity import SECONDS_OF
 from fabricbench.record.decision_table import DecisionTable, prices_of
 from fabricbench.record.workload_cells import COMMUNICATION_SHARE
@@ -91,12 +91,12 @@ def _of_pair(material: Material, pairing: Pairing, cells: Sequence[Comparison], 
     is_b_faster = fmean(_gain(keys[key]) for key in most if key not in void) >= 0 if len(void) < len(most) else True
     slower, faster = (pairing.a, pairing.b) if is_b_faster else (pairing.b, pairing.a)
     ordered = sorted(most, key=lambda key: (key in void, -_gain(keys[key]) if is_b_faster else _gain(keys[key])))
-    logs = [None if key in void else _gains(pairing, key, is_b_faster=is_b_faster) for key in ordered]
-    joint = 1.0 - (1.0 - material.confidence) / max(len(logs) - len(void) - 1, 1)  # neighbours hold together
-    leads = [*(_lead(one, other, joint) for one, other in pairwise(logs)), None]
-    settled = [_parts(logs[:index], logs[index : len(logs) - len(void)], joint) for index in range(1, len(logs) + 1)]
+    gains = [_gains(pairing, key, is_b_faster=is_b_faster) for key in ordered if key not in void]
+    joint = joint_confidence(len(gains), material.confidence)
+    nothing = len(ordered) - len(gains)
+    of_all = [*leads(gains, joint), *[None] * nothing], [*settled(gains, joint), *[False] * nothing]
     made = []
-    for key, lead, is_settled in zip(ordered, leads, settled, strict=True):
+    for key, lead, is_settled in zip(ordered, *of_all, strict=True):
         cell = keys[key]
         # Of a time b / a is how many times worse B is, of a rate how many times better.
         measured = ratio_interval(cell, is_turned=cell.metric.is_time == is_b_faster)
@@ -135,15 +135,6 @@ def _expected(
     return expect(runs, network_of(faster), network_of(slower), measured, material.margin, material.confidence)
 
 
-def _parts(before: Sequence[Floats | None], after: Sequence[Floats | None], confidence: float) -> bool:
-    """Whether each of `before` gains more than each of `after`: that neighbours do says nothing of one that scatters more.
-
-    The claim is of all of these pairs at once, so each is tested at the level of the whole (an intersection of tests).
-    """
-    found = [_lead(one, other, confidence) for one in before for other in after]
-    return bool(found) and all(lead is not None and lead.low is not None and lead.low > 1 for lead in found)
-
-
 def _key_in(pairing: Pairing, cell: Comparison) -> CellKey | None:
     """Return the key of a compared cell, as both sides have it."""
     fields = {name: getattr(cell, name) for name in CellKey.model_fields}
@@ -162,10 +153,6 @@ def _gains(pairing: Pairing, key: CellKey, *, is_b_faster: bool) -> Floats | Non
         return None
     b_over_a = pairing.log_ratios(key)
     return -b_over_a if key.metric.is_time == is_b_faster else b_over_a
-
-
-def _lead(one: Floats | None, other: Floats | None, confidence: float) -> Interval | None:
-    return None if one is None or other is None else geometric_mean(one - other, confidence)
 
 
 def loads_on_fabrics(material: Material, launches: OfSides) -> list[LoadOnFabric]:

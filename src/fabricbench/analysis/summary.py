@@ -10,6 +10,7 @@ from fabricbench.analysis.measured import CellMeasured, Side
 from fabricbench.model import Metric
 from fabricbench.record.values import mean_rate
 from fabricbench.statistics.order import Estimate, median_interval
+from fabricbench.statistics.ratios import paired_ratios
 from fabricbench.statistics.skew import log_edges
 
 PROBABILITIES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999)
@@ -64,6 +65,15 @@ def interval(estimate: Estimate) -> Interval:
 def over_launches(values: np.ndarray[tuple[int], np.dtype[np.float64]], confidence: float) -> Interval | None:
     """Return the median over launches with its interval; None where no launch has a value."""
     return None if np.isnan(values).all() else interval(median_interval(values, confidence))
+
+
+def geometric_mean(logs: np.ndarray[tuple[int], np.dtype[np.float64]], confidence: float) -> Interval | None:
+    """Return the geometric mean of what logarithms are given of, NaN left out; None of nothing, without ends of too few."""
+    found = paired_ratios(logs[np.newaxis, :], confidence)
+    if not found.launches[0]:
+        return None
+    low, high = (None if np.isnan(end[0]) else float(end[0]) for end in (found.low, found.high))
+    return Interval(value=float(found.ratio[0]), low=low, high=high)
 
 
 def scaled(one: Interval, factor: float) -> Interval:

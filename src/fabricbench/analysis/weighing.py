@@ -5,15 +5,19 @@ A test that some fabric lacks is left out for all: a score over different tests 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fabricbench.analysis.comparing import survivors
 from fabricbench.analysis.effects import MET_BY_USERS, row_name
 from fabricbench.analysis.equal_work import unequal_work
 from fabricbench.analysis.findings import CellKey, LeftOut, is_basic, on_all_nodes
+from fabricbench.analysis.gaps import mispaired
+from fabricbench.analysis.instrument import impossible
 from fabricbench.analysis.kernels import kernel_of, on_most_ranks, work_of
 from fabricbench.analysis.measured import Side, in_order
 from fabricbench.analysis.node_sets import Blocks, blocks_of, on_leading_nodes
@@ -108,16 +112,17 @@ def weigh(sides: Sequence[Side], table: DecisionTable, rows: Sequence[CellKey] |
     else:
         weights, left_out = dict.fromkeys(usual_tests(sides) if rows is None else rows, 1.0), []
     blocks = sorted(set.intersection(*(set(side.blocks) for side in sides)))
-    values = {key: _performance(key, sides, blocks) for key in weights}
+    apart = frozenset(gap for one, other in combinations(sides, 2) for gap in mispaired(one, other))
+    values = {key: _performance(key, sides, blocks, apart) for key in weights}
     notes = [note for key in weights for note in _gave_nothing(key, sides)]
     for key in list(values):
         lacking = [side.name for side, row in zip(sides, values[key], strict=True) if np.isnan(row).all()]
         if lacking:
             del values[key]
             left_out.append(LeftOut(what=name_of(key), why=f"no data on {enumeration(lacking)}"))
-        elif unequal := unequal_work(sides, (key,)):
+        elif why := _unfit(key, sides):
             del values[key]
-            left_out.append(LeftOut(what=name_of(key), why=unequal[0]))
+            left_out.append(LeftOut(what=name_of(key), why=why))
     left_out += _drop_the_sparsest(values, min(MINIMUM_LAUNCHES, len(blocks)), len(blocks))
     keys = tuple(sorted(values, key=in_order))
     logs = np.array([values[key] for key in keys]).reshape(len(keys), len(sides), len(blocks))
@@ -135,6 +140,20 @@ def weigh(sides: Sequence[Side], table: DecisionTable, rows: Sequence[CellKey] |
         left_out=tuple(left_out),
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def _unfit(key: CellKey, sides: Sequence[Side]) -> str | None:
+    """Return why a test that all sides have is not weighed: what no verdict is given of, no decision rests on; None where it is."""
+    if unequal := unequal_work(sides, (key,)):
+        return unequal[0]
+    for side in sides:
+        cell = side.cells[key]
+        if words := impossible(side, cell):
+            return f"on {side.name} {words}"
+        if cell.counts["corrupted"]:
+            return f"on {side.name} {count(cell.counts['corrupted'], 'payload')} arrived changed"
+    thin, notes = survivors(sides, (key,))
+    return "; ".join(notes) if thin else None
 
 
 def _given(sides: Sequence[Side], weights: Sequence[Weight]) -> tuple[dict[CellKey, float], list[LeftOut]]:
@@ -180,13 +199,16 @@ def _matching(one: Weight, measured: Sequence[CellKey], blocks: Blocks) -> list[
     return plain or fitting
 
 
-def _performance(key: CellKey, sides: Sequence[Side], blocks: Sequence[int]) -> Floats:
-    """Return logarithms, larger is better, shape (fabrics, blocks); NaN where there is none."""
+def _performance(
+    key: CellKey, sides: Sequence[Side], blocks: Sequence[int], apart: Collection[tuple[int, str]]
+) -> Floats:
+    """Return logarithms, larger is better, shape (fabrics, blocks); NaN where there is none, or halves are too far `apart`."""
     rows = np.full((len(sides), len(blocks)), np.nan)
     for row, side in zip(rows, sides, strict=True):
         if key in side.cells:
             of_block = dict(zip(side.blocks, side.cells[key].log_values, strict=True))
-            row[:] = [of_block[block] for block in blocks]
+            subject = side.cells[key].subject
+            row[:] = [np.nan if (block, subject) in apart else of_block[block] for block in blocks]
     return -rows if key.metric.is_lower_better else rows
 
 

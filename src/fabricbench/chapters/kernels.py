@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import Any
 
 from fabricbench.analysis.findings import Findings, Interval, KernelFindings, KernelOnFabric, Sensitivity
 from fabricbench.analysis.kernels import find_kernels
 from fabricbench.analysis.material import Material
 from fabricbench.chapters.chapter import Chapter, Found, OnPage, Records
+from fabricbench.chapters.orders import Gain, order_line
 from fabricbench.published import PublishedKernel, published_kernels
 from fabricbench.report.drawing.axes import HAS_INTERVAL, colour_channel, connection
 from fabricbench.report.drawing.figure import (
@@ -25,7 +26,7 @@ from fabricbench.report.drawing.figure import (
     span_words,
     tooltip,
 )
-from fabricbench.report.words import NOTHING, counted, outcome_words, share_words, spoken
+from fabricbench.report.words import NOTHING, counted, outcome_words, share_words
 from fabricbench.table import Table, table
 
 METHOD = """
@@ -196,38 +197,25 @@ def kernel_lines(findings: Findings) -> tuple[str, ...]:
     kernels = findings.kernels
     if kernels is None:
         return ()
-    lines = [
-        _order_line(list(group)) for _, group in groupby(kernels.sensitivities, lambda one: (one.slower, one.faster))
-    ]
+    lines = [_order_line(list(group)) for _, group in groupby(kernels.sensitivities, _compared_together)]
     if kernels.reference is not None:
         lines.append(f"Rates are normalised to {kernels.reference.name}: {kernels.reference.source}.")
     return tuple(filter(None, lines))
 
 
+def _compared_together(one: Sensitivity) -> tuple[str, ...]:
+    return one.slower, one.faster, one.kernel.program, one.kernel.problem_class
+
+
 def _order_line(group: Sequence[Sensitivity]) -> str:
     """Return who gains most by the faster network and who least; those whose order is not settled together."""
-    if len(group) < 2 or not group[0].is_decided:
-        return ""
-    tiers = [[group[0]]]
-    for before, one in pairwise(group):
-        if before.may_be_behind:
-            tiers[-1].append(one)
-        else:
-            tiers.append([one])
-    most, *others = tiers
-    names, times = _named(most), spoken([f"{one.ratio:.1f}" for one in most])
-    close = "" if len(most) == 1 else " (too close to tell which more)"
-    verb = "gains" if len(most) == 1 else "gain"
-    end = (
-        f", {_named(others[-1])} the least ({spoken([f'{one.ratio:.2f}' for one in others[-1]])} times)"
-        if others
-        else ""
-    )
-    return f"{names} {verb} most by {group[0].faster}, {times} times shorter than on {group[0].slower}{close}{end}."
-
-
-def _named(group: Sequence[Sensitivity]) -> str:
-    return spoken([one.kernel.benchmark for one in group])
+    gains = [
+        Gain(
+            str(one.kernel).partition(" on ")[0], one.ratio, leader_of(one) if one.is_decided else None, one.is_settled
+        )
+        for one in group
+    ]
+    return order_line(gains, group[0].faster, group[0].slower)
 
 
 def _is_of_the_study(kernels: KernelFindings) -> bool:

@@ -7,7 +7,7 @@ or farms tell of themselves is in chapters of their own.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby, pairwise
+from itertools import groupby
 
 from fabricbench.analysis.findings import Findings, Interval
 from fabricbench.analysis.findings.loads import (
@@ -24,6 +24,7 @@ from fabricbench.analysis.material import Material
 from fabricbench.chapters.applications import figure_words
 from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, Records, rows_of
 from fabricbench.chapters.kernels import interval_text, seconds_words
+from fabricbench.chapters.orders import Gain, order_line
 from fabricbench.published.loads import published_flops_per_hertz, published_loads
 from fabricbench.quantity import format_seconds
 from fabricbench.report.drawing.axes import HAS_INTERVAL, colour_channel
@@ -39,7 +40,7 @@ from fabricbench.report.drawing.figure import (
     span_words,
     tooltip,
 )
-from fabricbench.report.words import NOTHING, counted, outcome_words, ratio_words, share_words, spoken, times_words
+from fabricbench.report.words import NOTHING, counted, outcome_words, ratio_words, share_words, spoken
 from fabricbench.table import Table, table
 
 NAME, RATIOS, SPEED_UPS, PRICES = "workloads", "workload-ratios", "workload-speed-up", "workload-prices"
@@ -67,6 +68,7 @@ PREDICTED_NOTE = (
 READINGS = {
     Agreement.WITHIN: "as expected, within the margin",
     Agreement.NOT_TOLD_APART: "no difference shown",
+    Agreement.TURNED: "the other way round: its wire takes longer on the faster fabric",
     Agreement.LESS: "less: overlapped, or bound by processors",
     Agreement.UNKNOWN: "not enough data to tell",
     Agreement.MORE: "more: contention, loss, or messages that wait for each other",
@@ -274,27 +276,11 @@ def workload_lines(findings: Findings) -> tuple[str, ...]:
 
 def _order_line(group: Sequence[LoadRatio]) -> str:
     """Return who gains most by the faster network and who least; those whose order is not settled together."""
-    if len(group) < 2 or not group[0].verdict.is_decided:
-        return ""
-    tiers = [[group[0]]]
-    for before, one in pairwise(group):
-        if before.is_settled:
-            tiers.append([one])
-        else:
-            tiers[-1].append(one)
-    most, *others = tiers
-    shown = [one for one in most if one.verdict.is_decided]
-    unshown = [one for one in most if not one.verdict.is_decided]
-    verb = "gains" if len(shown) == 1 else "gain"
-    close = "" if len(most) == 1 else " (their order is not settled)"
-    told = [
-        f"{_tier(shown, group)} {verb}{' most' if others else ''} by {group[0].faster} over {group[0].slower}{close}"
+    gains = [
+        Gain(_short(one, group), one.ratio, leader_of(one) if one.verdict.is_decided else None, one.is_settled)
+        for one in group
     ]
-    if unshown:
-        told.append(f"of {_tier(unshown, group)} no gain that matters is shown")
-    if others:
-        told.append(f"{_tier(others[-1], group)} the least{'' if len(others[-1]) == 1 else ', not told apart'}")
-    return f"{'; '.join(told)}."
+    return order_line(gains, group[0].faster, group[0].slower)
 
 
 def _limits_line(ratios: Sequence[LoadRatio]) -> str:
@@ -308,10 +294,6 @@ def _limits_line(ratios: Sequence[LoadRatio]) -> str:
         for what, ones in of.items()
     ]
     return f"Not the fabric's alone: {'; '.join(told)}." if told else ""
-
-
-def _tier(tier: Sequence[LoadRatio], group: Sequence[LoadRatio]) -> str:
-    return spoken([f"{_short(one, group)} ({times_words(one.ratio)} times)" for one in tier])
 
 
 def _short(one: LoadRatio, among: Sequence[LoadRatio] = ()) -> str:

@@ -115,6 +115,8 @@ def _switch(side: Side, compared: set[CellKey]) -> Iterator[Caution]:
 def _times(cell: CellMeasured, doubt: Doubt) -> str:
     """Return `67 times the tcp round trip of 64 B`."""
     name = name_of(cell)
+    if PATTERNS[cell.key.pattern].family is Family.WORKLOAD:
+        return f"frames were held in up to {percent(doubt.factor)} of the time of {name}"
     return times(doubt.factor, f"the {name}" if cell.key.metric.is_time else f"the time in which {name} was measured")
 
 

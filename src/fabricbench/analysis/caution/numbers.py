@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from shlex import quote
 
@@ -88,8 +88,16 @@ def unequal_work(material: Material) -> Iterator[Caution]:
     Of sides of the same runs: what differs between one before and one after is told as the change.
     """
     for one in differences(material.sides):
-        text = f"its {one}: more differs than the network, so nothing of it is compared"
+        is_one_alike = any(len(names) > 1 for names in one.sides.values()) and not _overlap(one.sides.values())
+        end = "only fabrics where it is the same are compared" if is_one_alike else "nothing of it is compared"
+        text = f"its {one}: more differs than the network, so {end}"
         yield warn(Severity.WARNING, one.name, text)
+
+
+def _overlap(sides: Iterable[frozenset[str]]) -> bool:
+    """Whether some side is in more than one of these sets."""
+    names = [name for one in sides for name in one]
+    return len(names) > len(set(names))
 
 
 def missing_launches(material: Material) -> Iterator[Caution]:

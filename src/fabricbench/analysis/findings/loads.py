@@ -15,14 +15,15 @@ from fabricbench.record.provenance import Origin
 class Agreement(StrEnum):
     """How a measured ratio lies to the expected one, by the interval of their quotient, paired by block.
 
-    `less` and `more`: by more than the margin; `within`: by no more than it; `not-told-apart`: the interval allows both. `unknown`
-    where there is none.
+    `less` and `more`: by more than the margin; `within`: by no more than it; `not-told-apart`: the interval allows both; `turned`:
+    bytes and messages let the other fabric be the faster one, so that no reading holds. `unknown` where there is no interval.
     """
 
     WITHIN = "within"
     LESS = "less"
     MORE = "more"
     NOT_TOLD_APART = "not-told-apart"
+    TURNED = "turned"
     UNKNOWN = "unknown"
 
 

@@ -97,6 +97,8 @@ class Sensitivity(Model):
     """Pairs of launches."""
     lead: Interval | None = None
     """How many times the next kernel's ratio this one's is, paired by block; None for the last, and where nothing pairs."""
+    is_settled: bool = False
+    """Whether this kernel and all before it gain more than all after it: every such two were told apart."""
 
     @property
     def is_equivalent(self) -> bool:
@@ -107,11 +109,6 @@ class Sensitivity(Model):
     def is_decided(self) -> bool:
         """Whether one of the two is faster."""
         return self.verdict in (Verdict.A_FASTER, Verdict.B_FASTER)
-
-    @property
-    def may_be_behind(self) -> bool:
-        """Whether the next kernel may gain as much or more."""
-        return self.lead is not None and (self.lead.low is None or self.lead.low <= 1)
 
 
 class SpeedUp(Model):

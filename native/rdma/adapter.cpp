@@ -68,8 +68,8 @@ Adapter::~Adapter() {
 }
 
 verbs::MemoryRegion* Adapter::register_memory(std::byte* begin, std::size_t bytes) const {
-  const unsigned access = verbs::access_local_write | verbs::access_remote_write | verbs::access_remote_read |
-                          (port_.is_iwarp ? 0U : verbs::access_remote_atomic);
+  const unsigned access =
+      verbs::access_local_write | verbs::access_remote_write | verbs::access_remote_read | atomic_access();
   verbs::MemoryRegion* const region = library().reg_mr(domain_, begin, bytes, static_cast<int>(access));
   if (region != nullptr) [[likely]]
     return region;

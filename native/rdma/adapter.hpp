@@ -37,6 +37,11 @@ class Adapter : public std::enable_shared_from_this<Adapter> {
   /// up to what most adapters can (soft RoCE says 128, and has given up with 64 on three queue pairs).
   int reads_in() const { return std::clamp(attributes_.max_reads_in, 1, most_reads); }
   int reads_out() const { return std::clamp(attributes_.max_reads_out, 1, most_reads); }
+  /// The access that peers' atomic operations need, where the adapter has them: others refuse memory and queue pairs
+  /// that ask for it.
+  unsigned atomic_access() const {
+    return attributes_.atomics != 0 && !port_.is_iwarp ? verbs::access_remote_atomic : 0U;
+  }
   /// The largest MTU of a path through the port, 4096 at most.
   std::size_t mtu() const { return std::size_t{128} << static_cast<unsigned>(port_attributes_.active_mtu); }
 

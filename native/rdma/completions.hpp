@@ -106,10 +106,8 @@ class Completions {
   static constexpr unsigned number_bits = 40;
   static constexpr std::size_t first_entries = 2048;
 
-  /// Soft iWARP does not resize its queues: enough for 768 paths.
-  static std::size_t begin_entries(const Adapter& adapter) {
-    return adapter.port().is_iwarp ? 4 * first_entries : first_entries;
-  }
+  /// Not all adapters resize their queues: enough for 256 paths, and for 768 of soft iWARP, which is one that does not.
+  static std::size_t begin_entries(const Adapter& adapter) { return (adapter.port().is_iwarp ? 4 : 2) * first_entries; }
 
   template <class Tell>
   bool take(CompletionQueue& queue, RequestTally Flow::* direction, Tell tell) {

@@ -244,6 +244,7 @@ RdmaPort find_rdma_port(const RdmaEnd& wanted, const std::optional<Interface>& i
   const GidEntry& gid = choose_gid(port, wanted, interface);
   chosen.gid_index = gid.index;
   chosen.gid = gid.gid;
+  if (port.is_ethernet && !port.is_iwarp) chosen.roce_version = gid.type == "RoCE v2" ? 2 : 1;
   return chosen;
 }
 

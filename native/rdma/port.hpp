@@ -20,6 +20,7 @@ struct RdmaPort {
   bool is_iwarp = false;
   int gid_index = 0;
   verbs::Gid gid{};
+  int roce_version = 0;  // of that address; 0: InfiniBand or iWARP
 };
 
 /// The port that `wanted` names, or else the one of the interface: with its address of RoCE v2 in the fabric's subnet

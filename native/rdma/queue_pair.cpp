@@ -53,7 +53,9 @@ void CompletionQueue::reserve(std::size_t entries) {
   }
   const std::size_t wanted = std::min(most, std::max(entries, 2 * static_cast<std::size_t>(queue_->entries)));
   if (const int error = library().resize_cq(queue_, static_cast<int>(wanted))) {
-    fail_with_errno(std::abs(error), "ibv_resize_cq");
+    fail_with_errno(std::abs(error), "ibv_resize_cq",
+                    "so many paths need a completion queue of " + std::to_string(entries) + " entries, it has " +
+                        std::to_string(queue_->entries) + " and not every adapter resizes it: use fewer flows");
   }
 }
 
@@ -78,7 +80,7 @@ void CompletionQueue::fail_polling() { throw Failure(FailureCode::error, "ibv_po
 std::string QueuePairAddress::text() const {
   std::ostringstream text;
   text << number << ' ' << first_packet << ' ' << lid << ' ' << mtu << ' ' << gid_text(gid) << ' ' << reads << ' '
-       << memory << ' ' << memory_key << ' ' << port;
+       << memory << ' ' << memory_key << ' ' << port << ' ' << roce_version;
   return text.str();
 }
 
@@ -87,7 +89,7 @@ QueuePairAddress QueuePairAddress::parse(std::string_view text) {
   QueuePairAddress address;
   std::string gid;
   fields >> address.number >> address.first_packet >> address.lid >> address.mtu >> gid >> address.reads >>
-      address.memory >> address.memory_key >> address.port;
+      address.memory >> address.memory_key >> address.port >> address.roce_version;
   const auto parsed = parse_gid(gid);
   if (!fields || !parsed) {
     throw Failure(FailureCode::error,
@@ -101,37 +103,43 @@ QueuePair::QueuePair(std::shared_ptr<Adapter> adapter, verbs::Service service, C
                      CompletionQueue& receives, std::size_t send_requests, std::size_t receive_requests,
                      const RdmaParameters& parameters, std::uint32_t key)
     : adapter_(std::move(adapter)), parameters_(parameters), first_packet_(key & 0xffffffU) {
-  verbs::QueuePairSetup setup{};
-  setup.send_queue = sends.get();
-  setup.receive_queue = receives.get();
-  setup.service = service;
-  setup.capacity = {.send_requests = static_cast<std::uint32_t>(send_requests),
-                    .receive_requests = static_cast<std::uint32_t>(receive_requests),
-                    .send_segments = 1,
-                    .receive_segments = 1,
-                    .inline_bytes = static_cast<std::uint32_t>(parameters.inline_bytes)};
-  pair_ = library().create_qp(adapter_->domain(), &setup);
-  if (pair_ == nullptr) {
-    const int error = errno;
-    fail_with_errno(error, "ibv_create_qp",
-                    "the adapter refuses " + std::to_string(send_requests) + " requests with " +
-                        std::to_string(parameters.inline_bytes) + " bytes inline, or has no queue pair left (it has " +
-                        std::to_string(adapter_->attributes().max_queue_pairs) +
-                        "): take a smaller depth, inline_bytes or number of flows");
+  // Adapters refuse more inline than they can, and do not tell what they can: ask for less until one is given.
+  inline_bytes_ = parameters.inline_bytes;
+  while (pair_ == nullptr) {
+    verbs::QueuePairSetup setup{};
+    setup.send_queue = sends.get();
+    setup.receive_queue = receives.get();
+    setup.service = service;
+    setup.capacity = {.send_requests = static_cast<std::uint32_t>(send_requests),
+                      .receive_requests = static_cast<std::uint32_t>(receive_requests),
+                      .send_segments = 1,
+                      .receive_segments = 1,
+                      .inline_bytes = static_cast<std::uint32_t>(inline_bytes_)};
+    pair_ = library().create_qp(adapter_->domain(), &setup);
+    if (pair_ != nullptr) {
+      inline_bytes_ = std::min<std::size_t>(setup.capacity.inline_bytes, inline_bytes_);
+    } else if (inline_bytes_ == 0) {
+      const int error = errno;
+      fail_with_errno(
+          error, "ibv_create_qp",
+          "the adapter refuses " + std::to_string(send_requests) + " requests, or has no queue pair left (it has " +
+              std::to_string(adapter_->attributes().max_queue_pairs) + "): take a smaller depth or number of flows");
+    } else {
+      inline_bytes_ = std::min(inline_bytes_ - 1, inline_bytes_ / 4 * 3);
+    }
   }
   send_requests_ = send_requests;
-  inline_bytes_ = std::min<std::size_t>(setup.capacity.inline_bytes, parameters.inline_bytes);
   verbs::QueuePairAttributes attributes{};
   attributes.state = verbs::State::init;
   attributes.port = static_cast<std::uint8_t>(adapter_->port().number);
   if (service == verbs::Service::datagram) {
     attributes.datagram_key = datagram_key;
     modify(attributes, verbs::set_state | verbs::set_partition | verbs::set_port | verbs::set_datagram_key, "INIT");
-  } else if (adapter_->port().is_iwarp) {  // it has no partitions, and most of its adapters no atomics
+  } else if (adapter_->port().is_iwarp) {  // it has no partitions
     attributes.access = verbs::access_remote_write | verbs::access_remote_read;
     modify(attributes, verbs::set_state | verbs::set_port | verbs::set_access, "INIT");
   } else {
-    attributes.access = verbs::access_remote_write | verbs::access_remote_read | verbs::access_remote_atomic;
+    attributes.access = verbs::access_remote_write | verbs::access_remote_read | adapter_->atomic_access();
     modify(attributes, verbs::set_state | verbs::set_partition | verbs::set_port | verbs::set_access, "INIT");
   }
 }
@@ -146,10 +154,19 @@ QueuePairAddress QueuePair::address() const {
           .lid = adapter_->port_attributes().lid,
           .mtu = std::min(adapter_->mtu(), parameters_.mtu),
           .gid = adapter_->port().gid,
-          .reads = adapter_->reads_in()};
+          .reads = adapter_->reads_in(),
+          .roce_version = adapter_->port().roce_version};
 }
 
 verbs::Address QueuePair::way_to(const QueuePairAddress& peer) const {
+  const RdmaPort& own = adapter_->port();
+  if (own.roce_version != peer.roce_version) {
+    const auto spoken = [](int version) { return version == 0 ? "no RoCE" : "RoCE v" + std::to_string(version); };
+    throw Failure(FailureCode::unreachable, "device " + own.device + " speaks " + spoken(own.roce_version) +
+                                                " by its address (GID) " + std::to_string(own.gid_index) +
+                                                ", and the peer " + spoken(peer.roce_version) +
+                                                ": name addresses of one version in the testbed (rdma.gid_index)");
+  }
   verbs::Address way{};
   way.port = static_cast<std::uint8_t>(adapter_->port().number);
   way.service_level = static_cast<std::uint8_t>(parameters_.service_level);

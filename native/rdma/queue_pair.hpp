@@ -86,6 +86,7 @@ struct QueuePairAddress {
   std::uint64_t memory = 0;  // that the peer writes to, and its key; 0 where there is none
   std::uint32_t memory_key = 0;
   std::uint16_t port = 0;  // where its ConnectionManager listens, at the address that `gid` stands for; 0 where none
+  int roce_version = 0;    // 0: InfiniBand or iWARP
 
   std::string text() const;
   /// Throws a Failure on anything but what text() makes.

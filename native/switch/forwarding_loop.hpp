@@ -79,6 +79,7 @@ class ForwardingLoop {
   /// Takes what has come, admits what may be, sends one frame at most. Returns whether it did anything or has frames.
   bool turn() {
     now_ns_ = clock_.now_ns();
+    tell_of_a_stall();
     const bool has_received = receive();
     if (has_received) now_ns_ = clock_.now_ns();
     admit();
@@ -118,6 +119,7 @@ class ForwardingLoop {
   /// given up when it is that late, as it keeps a slot of its ring and those behind it waiting.
   static constexpr std::int64_t kRetryNs = 20'000;
   static constexpr std::int64_t kGiveUpNs = 5'000'000;
+  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::min();
 
   /// A frame in its slot of the ring of the port it came in by.
   struct Held {
@@ -254,6 +256,14 @@ class ForwardingLoop {
     return true;
   }
 
+  /// The machine may stand still within a call, before the frame has left: what takes longer than a call can is time in
+  /// which it was held.
+  void tell_of_a_stall() {
+    if (sent_ns_ != kNever && now_ns_ - sent_ns_ > SendCost::kLargestNs)
+      statistics_.lateness_series.hold(sent_ns_, now_ns_);
+    sent_ns_ = kNever;
+  }
+
   /// Returns whether the frame is done with, sent or given up.
   bool send(Port& port, PortCounters& counters, const Outgoing& outgoing) {
     const std::span frame(ports_[outgoing.frame.from].ring.data(outgoing.frame.slot), outgoing.frame.bytes);
@@ -269,8 +279,10 @@ class ForwardingLoop {
     }
     if (sending != Sending::done) {
       counters.unsent.count(frame.size());
+      statistics_.lateness_series.hold(outgoing.release_ns, called_ns);
       return true;
     }
+    sent_ns_ = called_ns;
     counters.sent.count(frame.size());
     statistics_.lateness.add(late_ns);
     statistics_.lateness_series.add(called_ns, late_ns);
@@ -300,6 +312,7 @@ class ForwardingLoop {
   std::vector<Port> ports_;
   std::size_t pending_ = 0;
   std::int64_t now_ns_ = 0;
+  std::int64_t sent_ns_ = kNever;  // when the last turn began to send
   std::int64_t horizon_ns_ = 0;
   std::int64_t stamp_offset_ns_ = 0;
   std::optional<std::size_t> port_without_checksums_;

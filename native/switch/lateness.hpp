@@ -81,28 +81,43 @@ class Lateness {
 /// that, since at any one time the longest chain of what waits is held up by at most one of them.
 class HeldTime {
  public:
-  /// Returns what a frame adds. `left_ns` never goes back; a frame that was due before those just covered began adds
-  /// what lies between them and the stretch before theirs.
-  std::uint64_t add(std::int64_t due_ns, std::int64_t left_ns) {
-    if (left_ns <= due_ns) return 0;
-    if (due_ns >= until_ns_) {
-      before_ns_ = until_ns_;
-      from_ns_ = due_ns;
-      until_ns_ = left_ns;
-      return static_cast<std::uint64_t>(left_ns - due_ns);
+  /// Stretches that are remembered. A frame is tried again for 5 ms at most, while those of other ports leave; what was
+  /// due before the oldest stretch counts from its end on.
+  static constexpr std::size_t kStretches = 512;
+
+  /// Returns what a frame adds. `until_ns` never goes back.
+  std::uint64_t add(std::int64_t due_ns, std::int64_t until_ns) {
+    std::int64_t from_ns = std::max(due_ns, forgotten_ns_);
+    if (until_ns <= from_ns) return 0;
+    std::int64_t added_ns = until_ns - from_ns;
+    while (number_ > 0 && newest().until_ns >= from_ns) {
+      added_ns -= std::min(newest().until_ns, until_ns) - std::max(newest().from_ns, from_ns);
+      from_ns = std::min(from_ns, newest().from_ns);
+      until_ns = std::max(until_ns, newest().until_ns);
+      --number_;
     }
-    const std::int64_t from_ns = std::min(from_ns_, std::max(due_ns, before_ns_));
-    const std::int64_t until_ns = std::max(until_ns_, left_ns);
-    const std::int64_t added_ns = (from_ns_ - from_ns) + (until_ns - until_ns_);
-    from_ns_ = from_ns;
-    until_ns_ = until_ns;
+    if (number_ == kStretches) {
+      forgotten_ns_ = stretches_[first_].until_ns;
+      first_ = (first_ + 1) % kStretches;
+      --number_;
+    }
+    stretches_[(first_ + number_) % kStretches] = {from_ns, until_ns};
+    ++number_;
     return static_cast<std::uint64_t>(added_ns);
   }
 
  private:
-  std::int64_t before_ns_ = std::numeric_limits<std::int64_t>::min();  // until when the stretch before was
-  std::int64_t from_ns_ = std::numeric_limits<std::int64_t>::min();    // the last stretch
-  std::int64_t until_ns_ = std::numeric_limits<std::int64_t>::min();
+  struct Stretch {
+    std::int64_t from_ns;
+    std::int64_t until_ns;
+  };
+
+  [[nodiscard]] const Stretch& newest() const { return stretches_[(first_ + number_ - 1) % kStretches]; }
+
+  std::array<Stretch, kStretches> stretches_{};  // apart from each other, a ring in the order of time
+  std::size_t first_ = 0;
+  std::size_t number_ = 0;
+  std::int64_t forgotten_ns_ = std::numeric_limits<std::int64_t>::min();
 };
 
 /// What left in one window. Whatever is later than the last bucket (17 s) is counted there.
@@ -125,13 +140,13 @@ class LatenessWindow {
     for (auto& bucket : frames_) bucket.store(0, std::memory_order_relaxed);
   }
 
-  /// Counts a frame that was so late, and held the network up for so long beyond those before it.
-  void add(std::int64_t late_ns, std::uint64_t held_ns) {
+  void hold(std::uint64_t held_ns) { held_ns_.store(this->held_ns() + held_ns, std::memory_order_relaxed); }
+
+  void add(std::int64_t late_ns) {
     const auto value = std::min(static_cast<std::uint64_t>(late_ns > 0 ? late_ns : 0), kLargest);
     auto& bucket = frames_[LatenessBuckets::bucket_of(value)];
     bucket.store(bucket.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     if (value > maximum()) maximum_.store(value, std::memory_order_relaxed);
-    held_ns_.store(this->held_ns() + held_ns, std::memory_order_relaxed);
   }
 
  private:
@@ -156,9 +171,16 @@ class LatenessSeries {
 
   /// Counts a frame. `at_ns` never goes back.
   void add(std::int64_t at_ns, std::int64_t late_ns) {
-    if (at_ns >= end_ns_) [[unlikely]]
-      begin_window(at_ns);
-    now_->add(late_ns, held_.add(at_ns - late_ns, at_ns));
+    hold(at_ns - late_ns, at_ns);
+    now_->add(late_ns);
+  }
+
+  /// Counts time in which something that was due had not left, of a frame that never did say. `until_ns` never goes
+  /// back.
+  void hold(std::int64_t due_ns, std::int64_t until_ns) {
+    if (until_ns >= end_ns_) [[unlikely]]
+      begin_window(until_ns);
+    now_->hold(held_.add(due_ns, until_ns));
   }
 
   /// Hands every window that is over to `use`, the oldest first, and frees it. By the status thread alone.

@@ -3,8 +3,9 @@
 //
 //   {"begin_unix_ns": 0, "end_unix_ns": 5000000, "maximum": 812, "held_ns": 1900, "frames": [[63, 40], [831, 1]]}
 //
-// `held_ns` is for how long some frame was held that should have left (`HeldTime`); what was held from an earlier window
-// on counts in the one in which it left. `frames` are pairs: so many frames left at most so many nanoseconds late, and later than the pair before says.
+// `held_ns` is for how long some frame was held that should have left (`HeldTime`); what was held from an earlier
+// window on counts in the one in which it left. `frames` are pairs: so many frames left at most so many nanoseconds
+// late, and later than the pair before says.
 #pragma once
 
 #include <cstdint>

@@ -16,6 +16,9 @@ namespace fabricbench::emulated_switch {
 
 class SendCost {
  public:
+  /// More is no cost of sending but a machine that stood still.
+  static constexpr std::int64_t kLargestNs = 20'000;
+
   SendCost() {
     for (std::size_t i = 0; i < classes_.size(); ++i) {
       classes_[i].estimate_ns = kFirstGuessNs + (static_cast<std::int64_t>(64) << i) / kCopiedBytesPerNs;
@@ -47,7 +50,6 @@ class SendCost {
   static constexpr std::int64_t kCopiedBytesPerNs = 8;
   static constexpr std::int64_t kCoarseStepNs = 60;
   static constexpr std::int64_t kFineStepNs = 10;
-  static constexpr std::int64_t kLargestNs = 20'000;  // more is no cost of sending but a machine that stood still
   static constexpr std::uint32_t kCoarseSamples = 64;
   static constexpr std::uint32_t kFramesPerSample = 64;
 

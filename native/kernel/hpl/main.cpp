@@ -15,6 +15,7 @@
 #include <array>
 #include <cmath>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -104,6 +105,13 @@ class Linpack final : public Problem {
   }
 
   std::optional<std::string> refusal(int ranks) const override {
+    // What is sent at once is a panel, or as many rows, of all that a rank has: MPI counts its numbers in an int.
+    const std::int64_t blocks = (n_ + block_) / block_ + 1;  // and b
+    const std::int64_t most = ((blocks + std::min(p_, q_) - 1) / std::min(p_, q_) + 2) * block_;
+    if (most * block_ > std::numeric_limits<int>::max())
+      return "panels of " + std::to_string(block_) + " columns of " + std::to_string(n_) + " equations on " +
+             std::to_string(p_) + " x " + std::to_string(q_) +
+             " ranks are more numbers than MPI sends at once: take a smaller --nb, or more ranks";
     if (std::int64_t{p_} * q_ == ranks) return std::nullopt;
     const auto [rows, columns] = square_grid(ranks);
     return "a grid of " + std::to_string(p_) + " x " + std::to_string(q_) + " needs " +

@@ -113,11 +113,27 @@ TEST(HeldTime, FramesOfAQueueThatWaitTogetherHoldTheNetworkUpOnce) {
   EXPECT_EQ(held.add(1'100, 1'510), 10U);
   EXPECT_EQ(held.add(1'200, 1'520), 10U);
   EXPECT_EQ(held.add(2'000, 2'100), 100U);
-  EXPECT_EQ(held.add(1'600, 2'110), 400U + 10U);  // of another port, due before what that one just sent
-  EXPECT_EQ(held.add(900, 2'110), 1'600U - 1'520U);  // due long before: up to the stretch before, which is counted
+  EXPECT_EQ(held.add(1'600, 2'110), 400U + 10U);                 // of another port, due before what that one just sent
+  EXPECT_EQ(held.add(900, 2'110), 2'110U - 900U - 520U - 510U);  // due long before: what is not yet counted
 }
 
-TEST(HeldTime, IsTheUnionWhereAPassOverThePortsSendsAllThatIsDue) {
+TEST(HeldTime, AFrameThatIsTriedAgainWhileOthersLeaveHoldsForAllOfIt) {
+  HeldTime held;
+  std::uint64_t sum = 0;
+  for (std::int64_t at = 20'000; at < 5'000'000; at += 20'000) sum += held.add(at - 1'000, at);
+  sum += held.add(0, 5'000'000);
+  EXPECT_EQ(sum, 5'000'000U);
+}
+
+TEST(HeldTime, WhatIsForgottenIsCountedFromThenOn) {
+  HeldTime held;
+  const auto stretches = static_cast<std::int64_t>(HeldTime::kStretches);
+  for (std::int64_t i = 0; i <= stretches; ++i) held.add(10 * i, 10 * i + 4);
+  // The oldest stretch, from 0 to 4, is forgotten: of all gaps of 6 after it, and until now.
+  EXPECT_EQ(held.add(0, 10 * stretches + 10), static_cast<std::uint64_t>(6 * stretches + 6));
+}
+
+TEST(HeldTime, IsTheUnionOfAllThatIsHeld) {
   std::mt19937 random(7);
   for (int round = 0; round < 200; ++round) {
     HeldTime held;
@@ -129,7 +145,8 @@ TEST(HeldTime, IsTheUnionWhereAPassOverThePortsSendsAllThatIsDue) {
       now += std::uniform_int_distribution<std::int64_t>(1, 30)(random);
       const auto number = std::uniform_int_distribution<int>(0, 4)(random);
       for (int frame = 0; frame < number; ++frame) {
-        const std::int64_t due = std::uniform_int_distribution<std::int64_t>(since, now)(random);
+        const std::int64_t earliest = pass % 5 == 0 ? std::int64_t{0} : since;
+        const std::int64_t due = std::uniform_int_distribution<std::int64_t>(earliest, now)(random);
         frames.emplace_back(due, now);
         sum += held.add(due, now);
         now += std::uniform_int_distribution<std::int64_t>(0, 2)(random);
@@ -148,6 +165,11 @@ TEST(LatenessSeries, AWindowTellsForHowLongFramesWereHeldInIt) {
   ASSERT_EQ(windows.size(), 2U);
   EXPECT_EQ(windows[0]["held_ns"], 410);
   EXPECT_EQ(windows[1]["held_ns"], 30);
+  series.hold(3 * kWindow, 3 * kWindow + 70);  // of a frame that was given up
+  const std::vector<json> next = taken(series);
+  ASSERT_EQ(next.size(), 1U);
+  EXPECT_EQ(next[0]["held_ns"], 70);
+  EXPECT_TRUE(next[0]["frames"].empty());
 }
 
 TEST(LatenessSeries, WhatOneThreadAddsAnotherTakesOnceEach) {

@@ -48,6 +48,10 @@ class OverVerbs : public testing::Test {
     EXPECT_EQ(ledger().things, 0) << "not all is given back";
     fs::remove_all(root_);
   }
+  /// The version of RoCE of adapters that are opened from now on.
+  void speak(const std::string& version) const {
+    write(std::string("sys/class/infiniband/") + verbs::fake::device_name + "/ports/1/gid_attrs/types/1", version);
+  }
   std::shared_ptr<Adapter> adapter() const {
     return Adapter::open({.interface = {}, .rdma = {.device = verbs::fake::device_name}}, root_);
   }
@@ -142,6 +146,16 @@ void pass_round_trips(const std::shared_ptr<Adapter>& one, const std::shared_ptr
   }
 }
 
+template <class Action>
+std::string failure_of(Action action) {
+  try {
+    action();
+  } catch (const Failure& failure) {
+    return failure.what();
+  }
+  return "it did not fail";
+}
+
 TEST_F(OverVerbs, MessagesArriveAsTheyWereSentThroughEveryTwoSidedDoor) {
   for (const std::size_t bytes : {std::size_t{1}, std::size_t{64}, std::size_t{65}, message_bytes}) {
     const std::shared_ptr<Adapter> one = adapter();
@@ -220,6 +234,45 @@ TEST_F(OverVerbs, ParametersReachTheQueuePair) {
   EXPECT_EQ(ends.near.depth(), 8U);
 }
 
+TEST_F(OverVerbs, AnAdapterThatCanLessInlineHasNoAtomicsAndDoesNotResizeCarriesMessagesAllTheSame) {
+  ledger().abilities = {.inline_bytes = 48, .has_atomics = false, .resizes = false};
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{48}, std::size_t{64}, message_bytes}) {
+    const std::shared_ptr<Adapter> one = adapter();
+    const std::shared_ptr<Adapter> other = adapter();
+    pass_messages<SendTransfer, Receive::polling>(one, other, bytes);
+    pass_messages<WriteTransfer, Receive::blocking>(one, other, bytes);
+    pass_messages<WritePollTransfer, Receive::polling>(one, other, bytes);
+  }
+  for (const auto& [number, told] : ledger().told) {
+    EXPECT_LE(told.setup.capacity.inline_bytes, 48U);
+    EXPECT_GE(told.setup.capacity.inline_bytes, 36U) << "far less than it can";
+  }
+  ledger().abilities.inline_bytes = 0;
+  const Connected<WritePollTransfer> ends(adapter(), adapter());
+  EXPECT_EQ(ledger().told.rbegin()->second.setup.capacity.inline_bytes, 0U);
+  const auto shared = std::make_shared<Connections<SendTransfer>>(adapter());
+  std::vector<std::unique_ptr<ConnectedPath<Receive::polling, SendTransfer>>> paths;
+  const std::string said = failure_of([&] {
+    for (int i = 0; i < 5000; ++i) {
+      paths.push_back(std::make_unique<ConnectedPath<Receive::polling, SendTransfer>>(
+          shared, Site{.token = 1, .peer_rank = 1}, RdmaParameters{}));
+    }
+  });
+  EXPECT_GE(paths.size(), 256U);
+  EXPECT_NE(said.find("not every adapter resizes it: use fewer flows"), std::string::npos) << said;
+}
+
+TEST_F(OverVerbs, PeersOfOtherVersionsOfRoceAreToldSo) {
+  const std::shared_ptr<Adapter> one = adapter();
+  speak("IB/RoCE v1");
+  const std::shared_ptr<Adapter> other = adapter();
+  const std::string said = failure_of([&] { const Connected<SendTransfer> ends(one, other); });
+  EXPECT_NE(said.find("device fake0 speaks RoCE v2 by its address (GID) 1, and the peer RoCE v1"), std::string::npos)
+      << said;
+  const Connected<SendTransfer> ends(other, adapter());  // both of version 1
+  EXPECT_EQ(other->port().roce_version, 1);
+}
+
 TEST_F(OverVerbs, EverySoManySendsAskForACompletionAndShortOnesAreInline) {
   const std::shared_ptr<Adapter> one = adapter();
   const std::shared_ptr<Adapter> other = adapter();
@@ -236,16 +289,6 @@ TEST_F(OverVerbs, EverySoManySendsAskForACompletionAndShortOnesAreInline) {
   ASSERT_EQ(flags.size(), 40U);
   EXPECT_EQ(std::ranges::count_if(flags, [](unsigned one_flag) { return (one_flag & verbs::send_signaled) != 0; }), 10);
   for (std::size_t i = 0; i < flags.size(); ++i) EXPECT_EQ((flags[i] & verbs::send_inline) != 0, i < 20) << i;
-}
-
-template <class Action>
-std::string failure_of(Action action) {
-  try {
-    action();
-  } catch (const Failure& failure) {
-    return failure.what();
-  }
-  return "it did not fail";
 }
 
 TEST_F(OverVerbs, WhatFailedFirstIsSaidAndNotWhatThatFlushed) {

@@ -225,6 +225,10 @@ int given_back(Thing* thing) {
 
 Ledger& ledger() { return world().ledger; }
 
+static bool wants_atomics_in_vain(unsigned access) {
+  return (access & access_remote_atomic) != 0 && !world().ledger.abilities.has_atomics;
+}
+
 void release() {
   for (const auto& [queue, one] : std::exchange(world().held, {})) put(*queue, one);
 }
@@ -259,7 +263,7 @@ int ibv_query_device(Context* /*context*/, DeviceAttributes* attributes) {
   *attributes = {};
   attributes->max_completions = fake::most_completions;
   attributes->max_reads_in = attributes->max_reads_out = 128;
-  attributes->atomics = 1;
+  attributes->atomics = fake::world().ledger.abilities.has_atomics ? 1 : 0;
   return 0;
 }
 int ibv_query_port(Context* /*context*/, std::uint8_t /*port*/, PortAttributes* attributes) {
@@ -270,7 +274,11 @@ int ibv_query_port(Context* /*context*/, std::uint8_t /*port*/, PortAttributes* 
 }
 ProtectionDomain* ibv_alloc_pd(Context* /*context*/) { return fake::made(new ProtectionDomain); }
 int ibv_dealloc_pd(ProtectionDomain* domain) { return fake::given_back(domain); }
-MemoryRegion* ibv_reg_mr(ProtectionDomain* domain, void* begin, std::size_t bytes, int /*access*/) {
+MemoryRegion* ibv_reg_mr(ProtectionDomain* domain, void* begin, std::size_t bytes, int access) {
+  if (fake::wants_atomics_in_vain(static_cast<unsigned>(access))) {
+    errno = EINVAL;
+    return nullptr;
+  }
   const std::uint32_t key = world().next_key;
   world().next_key += 2;
   auto* const region = fake::made(new MemoryRegion{nullptr, domain, begin, bytes, 0, key, key + 1});
@@ -305,6 +313,7 @@ CompletionQueue* ibv_create_cq(Context* context, int entries, void* user, Comple
   return queue;
 }
 int ibv_resize_cq(CompletionQueue* queue, int entries) {
+  if (!fake::world().ledger.abilities.resizes) return ENOSYS;
   queue->entries = entries;
   return 0;
 }
@@ -328,6 +337,10 @@ int ibv_get_cq_event(CompletionChannel* channel, CompletionQueue** /*which*/, vo
 }
 void ibv_ack_cq_events(CompletionQueue* /*queue*/, unsigned /*count*/) {}
 QueuePair* ibv_create_qp(ProtectionDomain* domain, QueuePairSetup* setup) {
+  if (setup->capacity.inline_bytes > fake::world().ledger.abilities.inline_bytes) {
+    errno = EINVAL;
+    return nullptr;
+  }
   auto* const pair = fake::made(new fake::Pair);
   pair->context = setup->send_queue->context;
   pair->domain = domain;
@@ -342,6 +355,7 @@ QueuePair* ibv_create_qp(ProtectionDomain* domain, QueuePairSetup* setup) {
 int ibv_modify_qp(QueuePair* of, QueuePairAttributes* attributes, int what) {
   auto& pair = *static_cast<fake::Pair*>(of);
   fake::Told& told = world().ledger.told[pair.number];
+  if ((what & set_access) != 0 && fake::wants_atomics_in_vain(attributes->access)) return EINVAL;
   if ((what & set_state) == 0) return 0;
   if (attributes->state == State::error) {
     fake::break_off(pair, nullptr);

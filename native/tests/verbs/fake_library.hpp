@@ -24,7 +24,15 @@ struct Told {
   std::vector<unsigned> flags;       // of each request to send
 };
 
+/// What an adapter can do; whoever asks for more is refused, as by drivers.
+struct Abilities {
+  std::uint32_t inline_bytes = 1024;
+  bool has_atomics = true;
+  bool resizes = true;
+};
+
 struct Ledger {
+  Abilities abilities;
   std::map<std::uint32_t, Told> told;  // by the numbers of the queue pairs
   std::vector<std::string> faults;
   int things = 0;        // contexts, domains, regions, queues and the like that are not given back

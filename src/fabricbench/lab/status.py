@@ -195,7 +195,7 @@ Span = tuple[int, int]
 class LatenessDuring(Model):
     """How much later than computed frames left a switch during a span, in ns; the mean and quantiles at most an eighth too high.
 
-    `held_share` is the share of the span in which some frame was held that should have left.
+    `held_share` is the share of the span in which some frame was held that should have left, at most: windows at its edges count.
     """
 
     count: int
@@ -259,7 +259,7 @@ def lateness_between(windows: Sequence[Window], span: Span) -> LatenessDuring | 
         p90=min(_quantile(frames, count, 90), maximum),
         p99=min(_quantile(frames, count, 99), maximum),
         maximum=maximum,
-        held_share=min(sum(one.held_ns for one in counted) / max(end - begin, 1), 1.0),
+        held_share=min(sum(one.held_ns for one in touching) / max(end - begin, 1), 1.0),
     )
 
 

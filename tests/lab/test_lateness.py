@@ -58,6 +58,13 @@ def test_a_cell_shorter_than_two_windows_has_those_it_touches(path: Path):
     assert read_lateness(path, {0: span(124, 131)})[0].count == 200
 
 
+def test_a_switch_of_an_earlier_version_tells_all_but_for_how_long_it_held_frames(path: Path):
+    path.write_text("".join(line.replace('"held_ns": 700, ', "") + "\n" for line in path.read_text().splitlines()))
+    found = read_lateness(path, {0: span(0, 100), 1: span(120, 220)})
+    assert found[0].held_share is not None
+    assert (found[1].count, found[1].held_share) == (1000, None)
+
+
 def test_a_span_without_a_frame_is_left_out(path: Path):
     assert read_lateness(path, {0: span(101, 119), 1: span(500, 600)}) == {}
 

@@ -196,6 +196,7 @@ class LatenessDuring(Model):
     """How much later than computed frames left a switch during a span, in ns; the mean and quantiles at most an eighth too high.
 
     `held_share` is the share of the span in which some frame was held that should have left, at most: windows at its edges count.
+    None where the lab was started by a version that does not tell.
     """
 
     count: int
@@ -204,7 +205,7 @@ class LatenessDuring(Model):
     p90: float
     p99: float
     maximum: float
-    held_share: float
+    held_share: float | None
 
 
 @dataclass(frozen=True)
@@ -214,7 +215,7 @@ class Window:
     begin_ns: int
     end_ns: int
     maximum_ns: int
-    held_ns: int
+    held_ns: int | None
     frames: tuple[tuple[int, int], ...]
 
 
@@ -252,6 +253,7 @@ def lateness_between(windows: Sequence[Window], span: Span) -> LatenessDuring | 
     if not count:
         return None
     maximum = max(one.maximum_ns for one in counted)
+    held = [one.held_ns for one in touching]
     return LatenessDuring(
         count=count,
         mean=min(sum(late_ns * number for late_ns, number in frames.items()) / count, maximum),
@@ -259,7 +261,7 @@ def lateness_between(windows: Sequence[Window], span: Span) -> LatenessDuring | 
         p90=min(_quantile(frames, count, 90), maximum),
         p99=min(_quantile(frames, count, 99), maximum),
         maximum=maximum,
-        held_share=min(sum(one.held_ns for one in touching) / max(end - begin, 1), 1.0),
+        held_share=None if None in held else min(sum(filter(None, held)) / max(end - begin, 1), 1.0),
     )
 
 
@@ -306,7 +308,7 @@ def _window(line: bytes) -> Window | None:
     try:
         told = json.loads(line)
         frames = tuple((int(late_ns), int(number)) for late_ns, number in told["frames"])
-        begin, end, maximum, held = (int(told[name]) for name in ("begin_unix_ns", "end_unix_ns", "maximum", "held_ns"))
-        return Window(begin, end, maximum, held, frames)
+        begin, end, maximum = (int(told[name]) for name in ("begin_unix_ns", "end_unix_ns", "maximum"))
+        return Window(begin, end, maximum, None if "held_ns" not in told else int(told["held_ns"]), frames)
     except (ValueError, KeyError, TypeError):
         return None

@@ -222,6 +222,23 @@ def test_a_change_counts_effects_that_gave_nothing_after_it_and_seems_where_its_
     assert said(doubtful).startswith("x seems to have become faster: ")
 
 
+def test_a_delay_that_changes_no_verdict_is_told_and_puts_nothing_in_doubt():
+    def delayed(side: Side, _cell: CellMeasured, _is_tail: bool, _level: float | None) -> tuple[Doubt, ...]:
+        return (Doubt("the switch held frames", delay_share=0.2),) if side.name == "a" else ()
+
+    double, _ = screen(MPI_TCP, [lambda _: -np.log(2)], judge=delayed)
+    assert {effect.grade for effect in double.effects if effect.is_typical} == {Grade.CLEAR}
+    assert "a: the switch held frames; who is faster would be the same without" in double.effects[0].doubts
+    assert double.sentence.startswith("b is faster: ")
+    slight, _ = screen(MPI_TCP, [lambda _: -np.log(1.15)], judge=delayed)
+    assert {effect.grade for effect in slight.effects if effect.is_typical} == {Grade.DOUBTFUL}
+    assert slight.sentence.startswith("b seems faster: ")
+    behind, _ = screen(MPI_TCP, [lambda _: np.log(1.15)], judge=delayed)  # b is slower, and only a was delayed
+    assert {effect.grade for effect in behind.effects if effect.is_typical} == {Grade.CLEAR}
+    equal, _ = screen(MPI_TCP, [lambda _: 0.0], blocks=40, judge=delayed)
+    assert {effect.grade for effect in equal.effects if effect.is_typical} == {Grade.DOUBTFUL}
+
+
 def test_of_three_fabrics_a_row_that_is_void_gives_no_order():
     values = 10.0 + np.random.default_rng(3).normal(0, 0.002, (3, len(MPI_TCP), 12))
     values[1] += np.array([0.5 if key.pattern is Pattern.STREAM else 0.0 for key in MPI_TCP])[:, np.newaxis]

@@ -151,9 +151,12 @@ def test_a_workload_minds_the_time_in_which_the_switch_held_any_frame(make_run: 
         (cell,) = side.cells.values()
         doubt = doubt_of(side, cell)
         assert (doubt is not None) is is_doubted
+        assert doubt is None or doubt.delay_share == 0.034
         assert doubt is None or "held some frame longer than it should in up to 3.4 % of its time" in doubt.words
         warned = [
-            one.text for one in analyse([run]).warnings if "frames were held in up to 3.4 % of the time of" in one.text
+            one.text
+            for one in analyse([run]).warnings
+            if "it held some frame for up to 3.4 % of the time of " in one.text
         ]
         assert len(warned) == is_doubted
 

@@ -181,7 +181,7 @@ def judge(side: Side, cell: CellMeasured, is_tail: bool, level: float | None = N
         found.append(Doubt(f"{count(cell.counts['corrupted'], 'payload')} arrived changed", is_void=True))
     late = doubt_of(side, cell)
     if late is not None and (is_tail or not late.is_tail_only):
-        found.append(Doubt(late.words))
+        found.append(Doubt(late.words, delay_share=late.delay_share))
     return tuple(found)
 
 

@@ -62,12 +62,14 @@ SAMPLES_OF_TAIL = {0.99: 100, 0.999: 1000}
 class Doubt:
     """Why a cell's numbers on one fabric may not be the network's; `is_void` where they cannot be right.
 
-    With `is_beyond_wire` the level that is shown is better than the wire allows, by no more than buffers explain.
+    With `is_beyond_wire` the level that is shown is better than the wire allows, by no more than buffers explain. By `delay_share`
+    of its time, at most, the instrument delayed it: where the verdict would be the same without, that is told and no doubt.
     """
 
     text: str
     is_void: bool = False
     is_beyond_wire: bool = False
+    delay_share: float | None = None
 
 
 Judge = Callable[[Side, CellMeasured, bool, float | None], tuple[Doubt, ...]]
@@ -296,7 +298,13 @@ def effect_of(
     made = (_pair(row, one, of_cell[one.a.name, one.b.name], rates.of(row), compared.margin) for one in mine)
     pairs = tuple(one for one in made if one is not None)
     known = (one for one in of_cell.values() if one is not None and one.verdict is not Verdict.EQUIVALENT)
-    told = [f"{name}: {doubt.text}" for name, found in doubts.items() for doubt in found]
+    delays = {name: doubt.delay_share for name, found in doubts.items() for doubt in found if doubt.delay_share}
+    stands = bool(pairs) and all(_stands(one, delays, compared.margin) for one in pairs)
+    told = [
+        f"{name}: {doubt.text}{STANDS if doubt.delay_share and stands else ''}"
+        for name, found in doubts.items()
+        for doubt in found
+    ]
     told += [note for one in known for note in one.notes]
     return Effect(
         what=row.what,
@@ -310,7 +318,7 @@ def effect_of(
         grade=_grade(
             is_void=any(doubt.is_void for found in doubts.values() for doubt in found),
             is_decided=any(one.verdict.leader or one.verdict is Verdict.EQUIVALENT for one in pairs),
-            is_doubted=bool(told),
+            is_doubted=any(not one.endswith(STANDS) for one in told),
         ),
         doubts=tuple(dict.fromkeys(told)),
     )
@@ -337,6 +345,18 @@ def _ranks(names: Sequence[str], pairs: Sequence[PairEffect]) -> tuple[tuple[str
         return beaten, ahead
 
     return ranks(sorted(names, key=standing, reverse=True), wins)
+
+
+STANDS = "; who is faster would be the same without"
+"""Ends what is told of a delay that changes no verdict."""
+
+
+def _stands(pair: PairEffect, delays: Mapping[str, float], margin: float) -> bool:
+    """Whether the verdict would be the same if the slower one had lost all of its delay, and the faster one none."""
+    if pair.verdict.leader is None or pair.low is None or pair.high is None:
+        return False
+    least, slower = (pair.low, pair.fabric_a) if pair.verdict.leader == "B" else (1 / pair.high, pair.fabric_b)
+    return least * (1.0 - delays.get(slower, 0.0)) > (1.0 + margin if pair.verdict.is_decided else 1.0)
 
 
 def _grade(*, is_void: bool, is_decided: bool, is_doubted: bool) -> Grade:

@@ -91,6 +91,8 @@ class Doubt:
     share: float
     words: str
     is_tail_only: bool = False
+    delay_share: float | None = None
+    """By which share of its time a workload may have been delayed at most; None of everything else."""
 
     @property
     def is_grave(self) -> bool:
@@ -139,10 +141,10 @@ def _held(late: Lateness, shares: list[float]) -> Doubt | None:
         return None
     worst = max(shares)
     text = (
-        f"the emulated switch held some frame longer than it should in up to {percent(worst)} of its time, which is how much of "
-        f"it may be the switch's (frames up to {format_seconds(late.worst_ns * 1e-9)} late, p99 of the worst launch)"
+        f"the emulated switch held some frame longer than it should in up to {percent(worst)} of its time, and delayed it by no "
+        f"more (frames up to {format_seconds(late.worst_ns * 1e-9)} late, p99 of the worst launch)"
     )
-    return Doubt(factor=worst, share=share, words=text)
+    return Doubt(factor=worst, share=share, words=text, delay_share=worst)
 
 
 def _doubt(late: Lateness, late_ns: list[float], typical_ns: float, limit: float, against: str) -> Doubt | None:

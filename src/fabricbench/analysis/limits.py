@@ -87,4 +87,4 @@ def _switch(key: CellKey, side: Side, launches: Sequence[LoadLaunch]) -> Iterato
         yield Limit(what=f"{side.name} dropped frames", extent=f"{counted[DROPPED]:,} of {counted[RECEIVED]:,}")
     doubt = doubt_of(side, side.cells[key]) if key in side.cells else None
     if doubt is not None:
-        yield Limit(what=f"the switch of {side.name} was late", extent=f"up to {percent(doubt.factor)} of the time")
+        yield Limit(what=f"the switch of {side.name} held frames", extent=f"up to {percent(doubt.factor)} of the time")

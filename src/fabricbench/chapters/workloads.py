@@ -298,10 +298,12 @@ def _limits_line(ratios: Sequence[LoadRatio]) -> str:
 
 
 def _short(one: LoadRatio, among: Sequence[LoadRatio] = ()) -> str:
-    """Return `hpl`, or all of its parameters where others of that name are beside it."""
-    name = one.workload.name or one.load.partition(" on ")[0]
-    others = {other.workload.parameters for other in among if other.workload.name == name}
-    return one.load if len(others) > 1 else name
+    """Return `hpl`, with the parameters by which it is told from others of that name beside it: `hpl n=2000`."""
+    if not one.workload.name:
+        return one.load.partition(" on ")[0]
+    others = [other.workload.parameters for other in among if other.workload.name == one.workload.name]
+    own = [pair for pair in one.workload.parameters if not all(pair in other for other in others)]
+    return " ".join([one.workload.name, *(f"{what}={value}" for what, value in own)])
 
 
 def leader_of(one: LoadRatio) -> str | None:

@@ -20,6 +20,7 @@ from fabricbench.analysis.instrument import (
     lateness_of,
     times,
 )
+from fabricbench.analysis.kernels import work_of
 from fabricbench.analysis.material import Material, Tally, name_of, note_shares, warn
 from fabricbench.analysis.measured import CellMeasured, Side
 from fabricbench.analysis.wording import enumeration, faster, how_much, named, percent, what
@@ -102,9 +103,12 @@ def _switch(side: Side, compared: set[CellKey]) -> Iterator[Caution]:
         is_grave = any(doubt.is_grave for key, doubt in doubts.items() if key in compared)
         text = (
             f"the machine was too busy to emulate the fabric well during {count(len(doubts), 'test')} of "
-            f"{len(side.cells)}: the switch released frames up to {format_seconds(worst * 1e-9)} late (p99 of the worst launch), "
-            f"{named([_times(side.cells[key], doubts[key]) for key in worst_first])}"
+            f"{len(side.cells)}: the switch released frames up to {format_seconds(worst * 1e-9)} late (p99 of the worst launch)"
         )
+        told = [_times(side.cells[key], doubts[key]) for key in worst_first if doubts[key].delay_share is None]
+        held = [_share(side.cells[key], share) for key in worst_first if (share := doubts[key].delay_share) is not None]
+        text += f", {named(told)}" if told else ""
+        text += f"; it held some frame for up to {named(held)}" if held else ""
         if tails := sum(doubt.is_tail_only for doubt in doubts.values()):
             text += f"; {'' if tails == len(doubts) else f'during {tails} of these '}{TAIL_ONLY}"
         yield warn(Severity.WARNING if is_grave else Severity.NOTE, side.name, text)
@@ -115,9 +119,12 @@ def _switch(side: Side, compared: set[CellKey]) -> Iterator[Caution]:
 def _times(cell: CellMeasured, doubt: Doubt) -> str:
     """Return `67 times the tcp round trip of 64 B`."""
     name = name_of(cell)
-    if PATTERNS[cell.key.pattern].family is Family.WORKLOAD:
-        return f"frames were held in up to {percent(doubt.factor)} of the time of {name}"
     return times(doubt.factor, f"the {name}" if cell.key.metric.is_time else f"the time in which {name} was measured")
+
+
+def _share(cell: CellMeasured, share: float) -> str:
+    """Return `4.9 % of the time of IS.W on 4 ranks`."""
+    return f"{percent(share)} of the time of {work_of(cell.key)}"
 
 
 def _switch_over_its_life(side: Side) -> Iterator[Caution]:

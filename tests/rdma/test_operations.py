@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from ctypes.util import find_library
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -18,6 +19,8 @@ from support.measurer import Outcome
 from support.uml import Guest
 
 pytestmark = pytest.mark.alone
+
+Made = TypeVar("Made")
 
 CARRIED = [facts for facts in PATTERNS.values() if Layer.RDMA in facts.layers]
 TWO_SIDED = {
@@ -71,24 +74,34 @@ def test_the_measurer_has_the_doors() -> None:
 @pytest.fixture(scope="module")
 def launches(guest: Guest, second_guest: Guest) -> dict[tuple[str, str], Outcome]:
     """A launch for each way through each door, with the patterns of `_patterns_of`, two at a time."""
+
+    def launch(mine: Guest, way: tuple[str, str]) -> Outcome:
+        door, receive = way
+        message_bytes = 8 if door == "atomic" else 1024
+        cells = [_cell(facts, door, receive, message_bytes) for facts in _patterns_of(door, receive)]
+        return mine.probe(cells, ranks=4, limit_s=100)
+
+    ways = (*RECEIVES.items(), *(way for way in TWO_SIDED_WAYS if way not in RECEIVES.items()))  # the longest first
+    return _side_by_side((guest, second_guest), ways, launch)
+
+
+def _side_by_side(
+    guests: Sequence[Guest], ways: Sequence[tuple[str, str]], run: Callable[[Guest, tuple[str, str]], Made]
+) -> dict[tuple[str, str], Made]:
+    """Run something for each of `ways`, on whichever guest is free."""
     free: SimpleQueue[Guest] = SimpleQueue()
-    guests = (guest, second_guest)
     for each in guests:
         free.put(each)
 
-    def launch(way: tuple[str, str]) -> Outcome:
-        door, receive = way
-        message_bytes = 8 if door == "atomic" else 1024
+    def one(way: tuple[str, str]) -> Made:
         mine = free.get()
         try:
-            cells = [_cell(facts, door, receive, message_bytes) for facts in _patterns_of(door, receive)]
-            return mine.probe(cells, ranks=4, limit_s=100)
+            return run(mine, way)
         finally:
             free.put(mine)
 
-    ways = (*RECEIVES.items(), *(way for way in TWO_SIDED_WAYS if way not in RECEIVES.items()))  # the longest first
     with ThreadPoolExecutor(len(guests)) as pool:
-        return dict(zip(ways, pool.map(launch, ways), strict=True))
+        return dict(zip(ways, pool.map(one, ways), strict=True))
 
 
 def _patterns_of(door: str, receive: str) -> list[PatternFacts]:
@@ -206,7 +219,7 @@ def _flood(door: str, flows: int) -> dict[str, Any]:
         "message_bytes": 4096,
         "ranks": [0, 1, 2, 3],
         "parameters": {"door": door, "flows": flows, **QUIET},
-        "stopping": {"maximum_seconds": 2.0},
+        "stopping": {"maximum_seconds": 1.5},
     }
 
 
@@ -215,7 +228,7 @@ def test_what_is_lost_is_sent_again_and_shows(guest: Guest) -> None:
     doors = {door: receive for door, receive in RECEIVES.items() if door != "datagram"}
     cells = [
         _cell(PATTERNS[pattern], door, receive, 8 if door == "atomic" else 4096)
-        | {"stopping": {"maximum_seconds": 0.8}, "ranks": [0, 1]}
+        | {"stopping": {"maximum_seconds": 0.6}, "ranks": [0, 1]}
         for door, receive in doors.items()
         for pattern in (Pattern.PINGPONG, Pattern.STREAM)
     ]
@@ -237,22 +250,36 @@ def test_what_is_lost_is_sent_again_and_shows(guest: Guest) -> None:
     assert min(again.values()) > 0, again
 
 
-@pytest.mark.parametrize(
-    ("pattern", "door"),
-    [
-        ("pingpong", "write-poll"),
-        ("pingpong", "atomic"),
-        ("stream", "send"),
-        ("stream", "read"),
-        ("exchange", "write"),
-        ("incast", "send"),
-    ],
-)
-def test_a_dead_link_ends_in_a_clear_failure_within_three_seconds(guest: Guest, pattern: str, door: str) -> None:
+INTO_LOSS = [
+    ("pingpong", "write-poll"),
+    ("pingpong", "atomic"),
+    ("stream", "send"),
+    ("stream", "read"),
+    ("exchange", "write"),
+    ("incast", "send"),
+]
+
+
+@pytest.fixture(scope="module")
+def into_loss(guest: Guest, second_guest: Guest) -> dict[tuple[str, str], tuple[Outcome, float]]:
+    """A launch of each whose link dies, with the seconds from then until it ended, two at a time."""
+
+    def launch(mine: Guest, way: tuple[str, str]) -> tuple[Outcome, float]:
+        pattern, door = way
+        cell: dict[str, Any] = {"layer": "rdma", "pattern": pattern, "parameters": {"door": door}}
+        return mine.probe_into_loss(
+            {**cell, "receive": RECEIVES[door], "message_bytes": 8 if door == "atomic" else 4096}
+        )
+
+    return _side_by_side((guest, second_guest), INTO_LOSS, launch)
+
+
+@pytest.mark.parametrize(("pattern", "door"), INTO_LOSS)
+def test_a_dead_link_ends_in_a_clear_failure_within_three_seconds(
+    into_loss: dict[tuple[str, str], tuple[Outcome, float]], pattern: str, door: str
+) -> None:
     """Every door once. Rank 0 hears nothing of rank 1 any more; what is said is what failed first, not what that flushed."""
-    cell: dict[str, Any] = {"layer": "rdma", "pattern": pattern, "message_bytes": 4096, "parameters": {"door": door}}
-    cell |= {"receive": RECEIVES[door], "message_bytes": 8 if door == "atomic" else 4096}
-    outcome, seconds = guest.probe_into_loss(cell)
+    outcome, seconds = into_loss[pattern, door]
     assert outcome.code == 0, outcome.stderr
     assert seconds <= 3
     failed = outcome.failed(0)

@@ -56,10 +56,10 @@ the work grows with the ranks (weak), as many times the work in the same time is
 The expected ratio is PREDICTED from the runs on the faster fabric alone: T their time, B the payload that the busiest host sends
 and m the messages of a rank, on average, one after the other, N = 8 B / R + m t what they take on a fabric of payload rate R (line
 rate less headers) and t for a message (half the smallest MPI round trip, where this run measured it): (T - N_fast + N_slow) / T,
-as if nothing of it were overlapped (Hockney, Parallel Computing 20 (1994)). It is no measurement, and no bound on either side: overlap makes less of
-it; queues, loss and messages that wait for each other make more. Its interval is of the scatter of T alone, at {level}. The
-measured ratio over the expected one is paired by block, since both share T: "less" and "more" are of intervals of it, each at
-{level}, that lie beyond the margin. Of programs that are not ours B is what crossed rank 0's host, and m is not known.
+as if nothing of it were overlapped (Hockney, Parallel Computing 20 (1994)). It is no measurement, and no bound on either side:
+overlap makes less of it; queues, loss and messages that wait for each other make more. Its interval is of the scatter of T alone,
+at {level}. The measured ratio over the expected one is paired by block, since both share T: "less" and "more" are of intervals of
+it, each at {level}, that lie beyond the margin. Of programs that are not ours B is what crossed rank 0's host, and m is not known.
 """
 PREDICTED_NOTE = (
     "Expected ratios are PREDICTED from bytes on the faster fabric, and from messages where their number stands beside them, as if "

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from math import log
 
 from fabricbench.analysis.change import is_change, name_of_change
-from fabricbench.analysis.effects import Compared, ErrorRates, layer_name
+from fabricbench.analysis.effects import Compared, ErrorRates
 from fabricbench.analysis.findings import Effect, Grade, PairEffect, Replication, Verdict, WorkloadName
+from fabricbench.analysis.rows import layer_name
 from fabricbench.analysis.single_sizes import depends_text, exception_of, exceptions, leading_crossing, reach
 from fabricbench.analysis.wording import enumeration, instead, percent, value_text
 from fabricbench.statistics.ratios import MINIMUM_LAUNCHES

@@ -1,15 +1,13 @@
-"""The rows of the first screen: what users meet, in absolute values, with intervals that hold together.
+"""What a row of the first screen shows: absolute values, ratios with intervals that hold together, and a grade of its evidence.
 
-Rows are chosen by what was measured, never by what came out: applications first, then the layers that programs talk
-through, each with a small message's time and a large one's rate. Layers below explain, lead only where nothing else was
-measured, and have a family of their own. The report's error is shared out once: to the leading rows, to all other
-comparisons (exceptions, folded rows), and to the one claim of breadth.
+The report's error is shared out once: to the leading rows, to all other comparisons (exceptions, folded rows), and to the one claim
+of breadth. Layers below those that users meet have a family of their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from math import exp, log
 
 import numpy as np
@@ -26,36 +24,21 @@ from fabricbench.analysis.findings import (
     PairEffect,
     Reading,
     Verdict,
-    is_basic,
-    on_all_nodes,
 )
-from fabricbench.analysis.kernels import on_most_ranks, work_of
 from fabricbench.analysis.measured import CellMeasured, Side, clock_deviation, log_of
-from fabricbench.analysis.node_sets import blocks_of, on_leading_nodes
-from fabricbench.analysis.wording import difference, size_text
-from fabricbench.model import Layer, Metric, Pattern
-from fabricbench.patterns import PATTERNS, Family
-from fabricbench.record.provenance import BY
+from fabricbench.analysis.rows import Row
+from fabricbench.analysis.wording import difference
 from fabricbench.statistics.decision import DECISIONS, LogRatio
 from fabricbench.statistics.ratios import paired_ratios, run_means, unpaired_ratios
 from fabricbench.statistics.skew import guarded
 
 Floats = NDArray[np.float64]
 
-MET_BY_USERS = (Layer.MPI, Layer.TCP)
-"""The layers that programs talk through, in the order in which more of them do."""
-
 LEADING_SHARE, OTHER_SHARE, BREADTH_SHARE = 0.7, 0.2, 0.1
 """How 1 - confidence is shared out: leading rows, every other comparison, the claim that a fabric is slower nowhere."""
 
 BREADTHS = 2
 """Claims of breadth for a pair: one over the layers that users meet, one over those below."""
-
-MOST_OPERATIONS = 6
-"""Rows of patterns and MPI operations where no ping-pong and no stream was measured."""
-
-SAMPLES_OF_TAIL = {0.99: 100, 0.999: 1000}
-"""A launch needs so many samples before its tail is more than its largest one."""
 
 
 @dataclass(frozen=True)
@@ -93,22 +76,6 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class Row:
-    """A row to be shown: a cell, or a tail of its samples. `named_as` is the cell without what all of its kind have in common."""
-
-    key: CellKey
-    is_leading: bool
-    tail: float | None = None
-    named_as: CellKey | None = None
-
-    @property
-    def what(self) -> str:
-        """`MPI round trip, 64 B`; `p99 of TCP round trip, 64 B`."""
-        name = row_name(self.named_as or self.key)
-        return name if self.tail is None else f"p{100 * self.tail:g} of {name}"
-
-
-@dataclass(frozen=True)
 class ErrorRates:
     """The error that each comparison of a family may have, so that the families keep theirs."""
 
@@ -124,132 +91,6 @@ class ErrorRates:
     def of_size(self, one: Comparison) -> float:
         """Return the rate of a single size: that of its row where it leads, so that counts and rows never contradict each other."""
         return self.leading if key_parts(one) in self.leading_keys else self.other
-
-
-def row_name(key: CellKey | Comparison) -> str:
-    """Return what a cell is, as users say it: `TCP throughput, 256 KiB`, `IS.W on 4 ranks`, `MPI allreduce, 1 KiB`."""
-    work = work_of(key)
-    if work is not None:
-        rest = key.variant.removeprefix(on_all_nodes(key.variant)).removeprefix(",")
-        return f"{work} ({rest})" if rest else str(work)
-    layer = layer_name(key.layer)
-    basic = {Pattern.PINGPONG: "round trip", Pattern.STREAM: "throughput"}
-    words = " ".join(
-        filter(None, (layer, f"({key.variant})" if key.variant else "", basic.get(key.pattern, key.pattern)))
-    )
-    has_size = PATTERNS[key.pattern].has_size and key.message_bytes is not None
-    return f"{words}, {size_text(key.message_bytes or 0)}" if has_size else words
-
-
-def layer_name(layer: Layer) -> str:
-    """Return a layer as people write it: `TCP`, `raw frame`."""
-    return {Layer.FRAME: "raw frame", Layer.IP: "raw IP", Layer.MEMORY: "memory"}.get(layer, layer.value.upper())
-
-
-def choose_rows(sides: Sequence[Side], ladder: Sequence[LadderStep]) -> list[Row]:
-    """Return the rows, the leading ones first. They depend on what was asked for, not on any result.
-
-    A leading row that gave nothing at all on some side stays: leaving it out would choose by what came out.
-    """
-    blocks = blocks_of(sides)
-    measured = dict.fromkeys(key for side in sides for key in side.cells if key.layer is not Layer.MEMORY)
-    everything = on_leading_nodes(measured, blocks)
-    keys = [key for key in everything if all(key in side.cells for side in sides)]
-    asked = [key for key in everything if all(key in side.cells or _was_asked(side, key) for side in sides)]
-    loads = on_most_ranks(asked, blocks)
-    met = [key for layer in MET_BY_USERS for key in _key_cells(keys, asked, layer, ladder)]
-    below = [layer for layer in reversed(Layer) if layer not in MET_BY_USERS]
-    lower = [key for layer in below for key in _key_cells(keys, keys, layer, ladder)]
-    leading = [*loads, *met] or lower or _operations(keys)
-    rest = lower if loads or met else []
-    tails = [
-        Row(key, is_leading=False, tail=tail)
-        for tail in SAMPLES_OF_TAIL
-        for key in leading
-        if key in keys and _has_tail(sides, key, tail)
-    ]
-    rows = [*(Row(key, is_leading=True) for key in leading), *tails, *(Row(key, is_leading=False) for key in rest)]
-    return [replace(row, named_as=_without_common(row.key, everything)) for row in rows]
-
-
-def _without_common(key: CellKey, keys: Iterable[CellKey]) -> CellKey:
-    """Return a cell without the parameters that are the same in all of its workload on so many ranks, or of its layer.
-
-    They tell no rows apart; sections below the first screen have them.
-    """
-    if key.pattern is Pattern.NPB:
-        return key  # whose class is its name
-    if key.workload is not None:
-        load = key.workload
-        alike = [
-            one.workload
-            for one in keys
-            if one.workload is not None and (one.workload.name, one.workload.ranks) == (load.name, load.ranks)
-        ]
-        common = set(load.own.items()).intersection(*(one.own.items() for one in alike))
-        kept = tuple(one for one in load.parameters if one not in common)
-        return key.model_copy(update={"workload": load.model_copy(update={"parameters": kept})})
-    told = [set(one.variant.split(",")) for one in keys if one.workload is None and one.layer is key.layer]
-    shared = (
-        {part for part in set.intersection(*told) if "=" in part and not part.startswith(f"{BY}=")} if told else set()
-    )
-    return key.model_copy(update={"variant": ",".join(part for part in key.variant.split(",") if part not in shared)})
-
-
-def _was_asked(side: Side, key: CellKey) -> bool:
-    """Return whether a side that has nothing of a cell was to measure it: it carries the layer, and such a cell failed there."""
-    return key.layer in side.fabric.layers and any(
-        what.startswith(f"{key.layer} {key.pattern}") for what, _, _ in side.failed
-    )
-
-
-def _key_cells(
-    keys: Sequence[CellKey], asked: Sequence[CellKey], layer: Layer, ladder: Sequence[LadderStep]
-) -> list[CellKey]:
-    """Return a layer's round trip of the ladder's message and its throughput at the largest size; else of what was asked."""
-    waits = {step.receive for step in ladder if step.layer is layer}
-    steps = {step.round_trip_message_bytes for step in ladder if step.layer is layer}
-
-    def mine(metric: Metric) -> list[CellKey]:
-        found = [
-            [
-                key
-                for key in those
-                if key.layer is layer and is_basic(key) and key.receive in waits and key.metric is metric
-            ]
-            for those in (keys, asked)
-        ]
-        return found[0] or found[1]
-
-    trips, rates = mine(Metric.ROUND_TRIP_TIME), mine(Metric.THROUGHPUT)
-    trip = min(trips, key=lambda key: (key.message_bytes not in steps, key.message_bytes), default=None)
-    rate = max(rates, key=lambda key: key.message_bytes, default=None)
-    return [key for key in (trip, rate) if key is not None]
-
-
-def _operations(keys: Sequence[CellKey]) -> list[CellKey]:
-    """Return of each other pattern a small message's time or a large one's rate, few of them."""
-    chosen: dict[tuple[Layer, Pattern], CellKey] = {}
-    for key in keys:
-        if PATTERNS[key.pattern].family is Family.WORKLOAD or on_all_nodes(key.variant).startswith("with"):
-            continue
-        best = chosen.setdefault((key.layer, key.pattern), key)
-        is_better = (
-            key.message_bytes < best.message_bytes
-            if key.metric.is_lower_better
-            else key.message_bytes > best.message_bytes
-        )
-        if is_better:
-            chosen[key.layer, key.pattern] = key
-    order = [*MET_BY_USERS, *(layer for layer in Layer if layer not in MET_BY_USERS)]
-    return sorted(chosen.values(), key=lambda key: order.index(key.layer))[:MOST_OPERATIONS]
-
-
-def _has_tail(sides: Sequence[Side], key: CellKey, tail: float) -> bool:
-    if key.metric is not Metric.ROUND_TRIP_TIME or key.workload is not None:
-        return False
-    fewest = min(side.cells[key].pooled.size / max(len(side.blocks), 1) for side in sides)
-    return fewest >= SAMPLES_OF_TAIL[tail]
 
 
 def error_rates(rows: Sequence[Row], pairs: int, comparisons: int, confidence: float) -> ErrorRates:

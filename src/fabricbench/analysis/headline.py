@@ -29,9 +29,10 @@ import numpy as np
 from fabricbench.analysis.answer import answer_of
 from fabricbench.analysis.change import changed_name, changes_of, is_change
 from fabricbench.analysis.comparing import Pairing
-from fabricbench.analysis.effects import Compared, ErrorRates, Row, choose_rows, effect_of, error_rates, key_parts
+from fabricbench.analysis.effects import Compared, ErrorRates, effect_of, error_rates, key_parts
 from fabricbench.analysis.findings import Comparison, Effect, Grade, Headline, Replication, Verdict
 from fabricbench.analysis.measured import Side
+from fabricbench.analysis.rows import Row, choose_rows
 from fabricbench.analysis.single_sizes import size_verdict
 from fabricbench.analysis.wording import enumeration, percent, what
 from fabricbench.model import Layer, Pattern

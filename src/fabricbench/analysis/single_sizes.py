@@ -11,9 +11,10 @@ from math import exp, log1p
 
 from fabricbench.analysis.comparing import Pairing, verdict_of
 from fabricbench.analysis.crossovers import cell_key
-from fabricbench.analysis.effects import MET_BY_USERS, Compared, ErrorRates, layer_name, log_ratio_of
+from fabricbench.analysis.effects import Compared, ErrorRates, log_ratio_of
 from fabricbench.analysis.findings import Comparison, Crossover, Effect, PairEffect, Verdict, is_basic
 from fabricbench.analysis.node_sets import blocks_of, on_leading_nodes
+from fabricbench.analysis.rows import MET_BY_USERS, layer_name
 from fabricbench.analysis.wording import enumeration, percent, size_text, slower_by
 from fabricbench.model import Layer
 from fabricbench.quantity import count

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabricbench.analysis.comparing import survivors
-from fabricbench.analysis.effects import MET_BY_USERS, row_name
 from fabricbench.analysis.equal_work import unequal_work
 from fabricbench.analysis.findings import CellKey, LeftOut, is_basic, on_all_nodes
 from fabricbench.analysis.gaps import mispaired
@@ -21,6 +20,7 @@ from fabricbench.analysis.instrument import impossible
 from fabricbench.analysis.kernels import kernel_of, on_most_ranks, work_of
 from fabricbench.analysis.measured import Side, in_order
 from fabricbench.analysis.node_sets import Blocks, blocks_of, on_leading_nodes
+from fabricbench.analysis.rows import MET_BY_USERS, row_name
 from fabricbench.analysis.wording import enumeration, named_cell
 from fabricbench.model import Metric
 from fabricbench.patterns import PATTERNS, Family

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from fabricbench.analysis.change import is_change
 from fabricbench.analysis.decide import find_decision
-from fabricbench.analysis.effects import choose_rows
 from fabricbench.analysis.findings import BreakEven, BreakEvenKind, DecisionFindings, Findings, Interval
 from fabricbench.analysis.material import Material
+from fabricbench.analysis.rows import choose_rows
 from fabricbench.chapters.chapter import Chapter, Found, OnPage
 from fabricbench.quantity import count
 from fabricbench.report.words import NOTHING, factor_words, share_words

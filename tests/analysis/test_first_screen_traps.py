@@ -239,6 +239,20 @@ def test_a_delay_that_changes_no_verdict_is_told_and_puts_nothing_in_doubt():
     assert {effect.grade for effect in equal.effects if effect.is_typical} == {Grade.DOUBTFUL}
 
 
+def test_the_interval_of_a_level_is_at_the_confidence_of_the_report():
+    def widths(confidence: float) -> tuple[float, float]:
+        headline, cells = screen(MPI_TCP, [lambda _: -np.log(2)], confidence=confidence)
+        reading, cell = headline.effects[0].readings[0], cells[0]
+        assert None not in (reading.low, reading.high, cell.low_a, cell.high_a)
+        return np.log(reading.high / reading.low), np.log(cell.high_a / cell.low_a)  # type: ignore[operator]
+
+    narrow, wide = widths(0.9), widths(0.99)
+    # Student's quantiles at 11 degrees of freedom: 1.796 and 3.106.
+    assert [one / other for one, other in zip(wide, narrow, strict=True)] == pytest.approx(
+        [3.106 / 1.796] * 2, rel=1e-3
+    )
+
+
 def test_of_three_fabrics_a_row_that_is_void_gives_no_order():
     values = 10.0 + np.random.default_rng(3).normal(0, 0.002, (3, len(MPI_TCP), 12))
     values[1] += np.array([0.5 if key.pattern is Pattern.STREAM else 0.0 for key in MPI_TCP])[:, np.newaxis]

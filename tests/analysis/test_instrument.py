@@ -9,7 +9,7 @@ import pytest
 
 from fabricbench.analysis import Findings, analyse
 from fabricbench.analysis.findings import CellKey, CellSummary, Grade, Severity
-from fabricbench.analysis.instrument import doubt_of, impossible, lateness_of
+from fabricbench.analysis.instrument import doubt_of, impossible, impossible_launches, lateness_of
 from fabricbench.analysis.measured import Side
 from fabricbench.analysis.sides import read_sides
 from fabricbench.model import Layer, Pattern
@@ -159,6 +159,38 @@ def test_a_workload_minds_the_time_in_which_the_switch_held_any_frame(make_run: 
             if "it held some frame for up to 3.4 % of the time of " in one.text
         ]
         assert len(warned) == is_doubted
+
+
+def test_frames_that_the_switch_lost_itself_have_no_bound_on_what_they_delay(make_run: MakeRun):
+    def status(frames: int) -> dict[str, object]:
+        return {"one": {"name": "one", "ports": [{"unsent_frames": 0, "ring_lost_frames": frames}]}}
+
+    for lost_in, is_doubted in ((1, False), (8, True)):
+        run = with_facts(
+            make_run([KERNEL], name=f"lost{lost_in}"),
+            lambda launch, lost_in=lost_in: {
+                "lateness": {0: late(300).model_copy(update={"held_share": 0.001})},
+                "switches_before": status(0),
+                "switches_after": status(3 * (launch.block < lost_in)),
+            },
+        )
+        side = side_of(run)
+        (cell,) = side.cells.values()
+        doubt = doubt_of(side, cell)
+        assert (doubt is not None) is is_doubted
+        assert doubt is None or "lost 24 frames itself, which may have delayed it by more" in doubt.words
+        assert doubt is None or (doubt.held_share, doubt.delay_share) == (0.001, None)
+
+
+def test_a_rate_that_cannot_be_is_told_of_the_launch_that_measured_it(make_run: MakeRun):
+    side = side_of(make_run([replace(STREAM, medians={"one": 2e9})]))
+    (cell,) = side.cells.values()
+    first = side.launches[0]
+    # A workload's launch of the same block stands before the measurer's.
+    workloads = replace(first, directory=first.directory.with_name(f"{first.launch_id}-is.W"))
+    told = impossible_launches(replace(side, launches=(workloads, *side.launches)), cell)
+    assert workloads.launch_id not in told
+    assert first.launch_id in told
 
 
 def test_a_doubt_about_a_cell_that_nothing_is_compared_with_is_a_note(make_run: MakeRun):

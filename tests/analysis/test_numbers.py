@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
 import pytest
 
 from fabricbench.analysis import analyse
+from fabricbench.analysis.caution import numbers
 from fabricbench.analysis.comparing import adjusted_with_control
-from fabricbench.analysis.findings import Verdict
+from fabricbench.analysis.equal_work import Difference
+from fabricbench.analysis.findings import Verdict, WorkloadName
+from fabricbench.analysis.material import Material
 from fabricbench.analysis.sides import read_sides
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Metric, Pattern, Receive
@@ -298,3 +302,17 @@ def test_the_control_is_corrected_among_itself_too_where_everything_else_differs
     assert adjusted[0] == pytest.approx(1e-6 * 40 / 34)
     assert adjusted[34] == pytest.approx(0.03 * 6)  # among all 40 it would be 0.034: a false alarm
     assert adjusted[35:].max() <= 1.0
+
+
+def test_of_three_fabrics_those_with_the_same_work_are_said_to_be_compared(monkeypatch: pytest.MonkeyPatch):
+    workload = WorkloadName(parameters=(("workload", "hpl"),), ranks=4)
+
+    def told(**facts: set[str]) -> str:
+        found = Difference(workload, "hpl", "program sha256", {fact: frozenset(names) for fact, names in facts.items()})
+        monkeypatch.setattr(numbers, "differences", lambda _sides: [found])
+        (caution,) = numbers.unequal_work(cast("Material", SimpleNamespace(sides=())))
+        return caution.text
+
+    assert told(a1={"A", "B"}, b2={"C"}).endswith("so only fabrics where it is the same are compared")
+    assert told(a1={"A"}, b2={"B"}, c3={"C"}).endswith("so nothing of it is compared")
+    assert told(a1={"A", "B"}, b2={"B", "C"}).endswith("so nothing of it is compared")  # B changed while it ran

@@ -141,6 +141,11 @@ def test_memory_gives_as_many_equations_as_the_adapter_counts(tmp_path: Path):
     [
         (2, (), "a grid of 1 x 1 needs 1 ranks, found 2: give --p 1 --q 2, or --ranks 1 where there are more"),
         (1, ("--p", 2, "--q", 2), "a grid of 2 x 2 needs 4 ranks, found 1: give --p 1 --q 1"),
+        (
+            1,
+            ("--n", 600_000, "--nb", 4096),
+            "are more numbers than MPI sends at once: take a smaller --nb, or more ranks",
+        ),
         (1, ("--n", 0), '--n needs a number from 1 to 4000000, found "0"'),
         (1, ("--nb", "many"), '--nb needs a number from 1 to 4096, found "many"'),
         (1, ("--n", 10, "--memory", 1), "--n and --memory both say how many equations there are"),

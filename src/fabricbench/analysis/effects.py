@@ -139,14 +139,17 @@ def effect_of(
     made = (_pair(row, one, of_cell[one.a.name, one.b.name], rates.of(row), compared.margin) for one in mine)
     pairs = tuple(one for one in made if one is not None)
     known = (one for one in of_cell.values() if one is not None and one.verdict is not Verdict.EQUIVALENT)
-    delays = {name: doubt.delay_share for name, found in doubts.items() for doubt in found if doubt.delay_share}
+    delays = {
+        name: doubt.delay_share for name, found in doubts.items() for doubt in found if doubt.delay_share is not None
+    }
     stands = bool(pairs) and all(_stands(one, delays, compared.margin) for one in pairs)
-    told = [
-        f"{name}: {doubt.text}{STANDS if doubt.delay_share and stands else ''}"
+    notes = [note for one in known for note in one.notes]
+    against = [
+        (f"{name}: {one.text}", stands and one.delay_share is not None)
         for name, found in doubts.items()
-        for doubt in found
+        for one in found
     ]
-    told += [note for one in known for note in one.notes]
+    told = [*(f"{text}{STANDS if is_harmless else ''}" for text, is_harmless in against), *notes]
     return Effect(
         what=row.what,
         workload=row.key.workload,
@@ -159,7 +162,7 @@ def effect_of(
         grade=_grade(
             is_void=any(doubt.is_void for found in doubts.values() for doubt in found),
             is_decided=any(one.verdict.leader or one.verdict is Verdict.EQUIVALENT for one in pairs),
-            is_doubted=any(not one.endswith(STANDS) for one in told),
+            is_doubted=bool(notes) or not all(is_harmless for _, is_harmless in against),
         ),
         doubts=tuple(dict.fromkeys(told)),
     )

@@ -7,7 +7,8 @@ A frame that the switch releases late by d adds d to whatever waits for it. A ti
 one frame each way, so d is set against the cell's own typical sample. A rate is all bits over all time: frames that come late
 come all the same, and the stretch of time that is measured shifts by d once, so d is set against the whole stretch. A workload's
 messages wait for each other, so that delays add up: at most to the time in which the switch held any frame that should have left
-(the union over frames, which the switch counts), as at any one time what waits longest is held up by one of them.
+(the union over frames, which the switch counts), as at any one time what waits longest is held up by one of them. Frames that
+the switch lost by itself have no such bound.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from fabricbench.analysis.measured import CellMeasured, Side
 from fabricbench.analysis.wording import percent
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.patterns import PATTERNS, Family
-from fabricbench.quantity import format_seconds
+from fabricbench.quantity import count, format_seconds
 from fabricbench.record.store import StoredLaunch
 from fabricbench.testbed.wire import (
     ETHERNET_HEADER_BYTES,
@@ -57,6 +58,12 @@ POSSIBLE_EXCESS = 0.03
 
 NOMINAL = 5e-4
 """A wire is known to this much: a link may be 100 ppm off its rate (IEEE 802.3), clocks err, and more digits are not printed."""
+
+LOST_BY_ITSELF = ("unsent_frames", "ring_lost_frames")
+"""What an emulated switch counts of frames that no fabric lost. Whoever waits until they are sent again waits longer than they
+were held."""
+
+NO_MORE = "delayed it by no more"
 
 RECEIVED, DROPPED = "received_frames", "dropped_frames"
 """What the ports of an emulated switch count: frames that came, and frames for which a port had no room."""
@@ -91,8 +98,15 @@ class Doubt:
     share: float
     words: str
     is_tail_only: bool = False
-    delay_share: float | None = None
-    """By which share of its time a workload may have been delayed at most; None of everything else."""
+    held_share: float | None = None
+    """Of a workload: the share of its time in which the switch held any frame."""
+    lost_frames: int = 0
+    """That the switch lost by itself while the workload ran."""
+
+    @property
+    def delay_share(self) -> float | None:
+        """By which share of its time a workload may have been delayed at most; None where nothing bounds it."""
+        return self.held_share if not self.lost_frames else None
 
     @property
     def is_grave(self) -> bool:
@@ -121,7 +135,7 @@ def doubt_of(side: Side, cell: CellMeasured) -> Doubt | None:
     if late is None or cell.key.layer is Layer.MEMORY:
         return None
     if PATTERNS[cell.key.pattern].family is Family.WORKLOAD:
-        return _held(late, [one.held_share for one in cell.lateness if one.held_share is not None])
+        return _held(side, cell, late)
     p99_ns = [one.p99 for one in cell.lateness]
     if not cell.key.metric.is_time:
         measured_ns = cell.total_ns / max(int(np.count_nonzero(~np.isnan(cell.launch_values))), 1)
@@ -134,17 +148,21 @@ def doubt_of(side: Side, cell: CellMeasured) -> Doubt | None:
     return replace(found, words=f"{found.words}; {TAIL_ONLY}", is_tail_only=True)
 
 
-def _held(late: Lateness, shares: list[float]) -> Doubt | None:
-    """Return the doubt of a workload: its switch held frames for more of its time than the margin, in enough launches."""
-    share = float(np.mean(np.array(shares) > LATE_STRETCH)) if shares else 0.0
+def _held(side: Side, cell: CellMeasured, late: Lateness) -> Doubt | None:
+    """Return the doubt of a workload: in enough launches its switch held frames for more than the margin, or lost some itself."""
+    shares = np.array([one.held_share for one in cell.lateness if one.held_share is not None])
+    launches = [one for one in side.launches if subject_of(one) == cell.subject]
+    lost = [counted_by_switch(one, side.fabric.of_network, LOST_BY_ITSELF).total() for one in launches]
+    share = max(float(np.mean(shares > LATE_STRETCH)) if shares.size else 0.0, float(np.mean(np.array(lost) > 0)))
     if share < LATE_LAUNCHES:
         return None
-    worst = max(shares)
+    worst = float(shares.max(initial=0.0))
+    how = f"lost {count(sum(lost), 'frame')} itself, which may have delayed it by more" if sum(lost) else NO_MORE
     text = (
-        f"the emulated switch held some frame longer than it should in up to {percent(worst)} of its time, and delayed it by no "
-        f"more (frames up to {format_seconds(late.worst_ns * 1e-9)} late, p99 of the worst launch)"
+        f"the emulated switch held some frame longer than it should in up to {percent(worst)} of its time, and {how} (frames up to "
+        f"{format_seconds(late.worst_ns * 1e-9)} late, p99 of the worst launch)"
     )
-    return Doubt(factor=worst, share=share, words=text, delay_share=worst)
+    return Doubt(factor=worst, share=share, words=text, held_share=worst, lost_frames=sum(lost))
 
 
 def _doubt(late: Lateness, late_ns: list[float], typical_ns: float, limit: float, against: str) -> Doubt | None:

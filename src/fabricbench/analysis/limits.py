@@ -88,3 +88,5 @@ def _switch(key: CellKey, side: Side, launches: Sequence[LoadLaunch]) -> Iterato
     doubt = doubt_of(side, side.cells[key]) if key in side.cells else None
     if doubt is not None:
         yield Limit(what=f"the switch of {side.name} held frames", extent=f"up to {percent(doubt.factor)} of the time")
+    if doubt is not None and doubt.lost_frames:
+        yield Limit(what=f"the switch of {side.name} lost frames itself", extent=f"{doubt.lost_frames:,}")

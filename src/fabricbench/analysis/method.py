@@ -126,8 +126,9 @@ Memory is the control: no fabric changes it.
 INSTRUMENT = """
 The emulated switch tells how much later than computed it released each frame. A time is in doubt where the 99th percentile of
 that is more than {late_share} of its typical sample, a rate where it is more than {late_stretch} of the time that was measured, a
-workload where some frame was held that should have left (the union over all frames) for more than {late_stretch} of its time, for
-by more nothing can have been delayed; each in half of the launches or more.
+workload where some frame was held that should have left (the union over all frames) for more than {late_stretch} of its time, or
+the switch lost frames itself; each in half of the launches or more. By more than a workload's held time nothing can have been
+delayed but by such losses.
 """
 
 

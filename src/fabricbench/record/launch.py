@@ -59,7 +59,7 @@ class CellLateness(Model):
 
     Over the `count` frames of all nodes that left during the cell, warm-up included. The mean and quantiles are at most an
     eighth too high. `held_share` is the share of the cell's time in which some frame was held that should have left, None in
-    runs of earlier versions: by more of its time than that nothing was delayed.
+    runs of earlier versions: by more of its time than that it delayed nothing, but by frames that it lost.
     """
 
     count: int

@@ -105,8 +105,8 @@ def _switch(side: Side, compared: set[CellKey]) -> Iterator[Caution]:
             f"the machine was too busy to emulate the fabric well during {count(len(doubts), 'test')} of "
             f"{len(side.cells)}: the switch released frames up to {format_seconds(worst * 1e-9)} late (p99 of the worst launch)"
         )
-        told = [_times(side.cells[key], doubts[key]) for key in worst_first if doubts[key].delay_share is None]
-        held = [_share(side.cells[key], share) for key in worst_first if (share := doubts[key].delay_share) is not None]
+        told = [_times(side.cells[key], doubts[key]) for key in worst_first if doubts[key].held_share is None]
+        held = [_share(side.cells[key], share) for key in worst_first if (share := doubts[key].held_share) is not None]
         text += f", {named(told)}" if told else ""
         text += f"; it held some frame for up to {named(held)}" if held else ""
         if tails := sum(doubt.is_tail_only for doubt in doubts.values()):

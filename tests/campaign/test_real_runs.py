@@ -180,7 +180,7 @@ def test_mpi_that_takes_the_wrong_fabric_is_caught(tmp_path: Path, lab: Lab):
 
 @pytest.mark.mpi
 def test_mpi_that_does_not_start_stops_the_run_with_its_own_words(tmp_path: Path):
-    broken = rewired(local_testbed(), "loopback", FI_PROVIDER="carrier-pigeon")
+    broken = rewired(local_testbed(), "loopback", FI_PROVIDER="carrier-pigeon", UCX_TLS="carrier-pigeon")
     only = broken.model_copy(update={"fabrics": broken.fabrics[:1]})
     with pytest.raises(EnvironmentLacks, match="the measurer does not start") as raised:
         measure(tmp_path / "run", campaign_of(Layer.TCP, blocks=6), Standing(given=only))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -200,6 +201,8 @@ def test_a_starter_that_there_is_not_is_said_with_those_that_there_are():
 
 
 def test_a_starter_that_is_not_here_is_what_the_environment_lacks(monkeypatch: pytest.MonkeyPatch):
+    if shutil.which("srun", path=str(Path(build_info().mpicxx).parent)):
+        pytest.skip("an srun stands beside the compiler of this MPI, and is found there without a PATH")
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(EnvironmentLacks, match="no srun: srun is neither on the PATH nor"):
         find_starter("srun")
@@ -210,7 +213,7 @@ def test_a_starter_that_is_not_here_is_what_the_environment_lacks(monkeypatch: p
 def test_another_program_of_the_name_is_not_taken_for_a_starter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     script(tmp_path / "srun", "echo serial runner 1.0")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    with pytest.raises(EnvironmentLacks, match=r"srun is another \(1.0\)"):
+    with pytest.raises(EnvironmentLacks, match=r"srun is another: .*printed 'serial runner 1.0'"):
         find_starter("srun")
 
 

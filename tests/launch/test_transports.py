@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from fabricbench.errors import UsageError
+from fabricbench.launch.installation import Installation
 from fabricbench.launch.library import intelmpi, mpich, openmpi
 from fabricbench.launch.library.mvapich import MVAPICH, MVAPICH2
-from fabricbench.launch.mpi import LIBRARIES
+from fabricbench.launch.mpi import LIBRARIES, find_library
 from fabricbench.launch.on_subnet import rdma_port, told
 from fabricbench.launch.starting import Library, version_in
 from fabricbench.testbed.model import Fabric, Transport
@@ -73,6 +74,36 @@ def test_a_transport_names_the_fabrics_interface_shuts_memory_out_or_is_refused_
             not may_share and library is not openmpi
         )
         assert ("vader" in said.get("OMPI_MCA_btl", "").split(",")) is (may_share and library is openmpi)
+
+
+WHEELS = "MPICH Version:      5.0.2\nMPICH Device:       ch4:ucx ofi\nMPICH configure:    --with-device=ch4:ucx,ofi\n"
+DEBIANS = "MPICH Version:    \t4.0.2\nMPICH Device:    \tch4:ucx\nMPICH configure: \t--with-libfabric=/usr --with-device=ch4:ucx\n"
+
+
+def test_an_mpich_without_libfabric_is_known_by_its_device_and_told_by_ucx():
+    assert [mpich.OVER_UCX_ALONE.is_it(text) for text in (DEBIANS, WHEELS, "MPICH Device: ch3:nemesis", "")] == [
+        True,
+        False,
+        False,
+        False,
+    ]
+    apart, together = (mpich.OVER_UCX_ALONE.selection(NET, shares_memory=shares) for shares in (False, True))
+    assert apart.environment == {"UCX_TLS": "tcp,self", "MPIR_CVAR_NOLOCAL": "1"}
+    assert together.environment == {"UCX_TLS": "tcp,sm,self"}
+    assert apart.by_node == together.by_node == {"UCX_NET_DEVICES": "{interface}"}
+    with pytest.raises(UsageError, match=r"MPICH has no transport ofi: .*ch4:ucx"):
+        mpich.OVER_UCX_ALONE.selection(NET.model_copy(update={"transport": Transport.OFI}), shares_memory=False)
+
+
+@pytest.mark.parametrize(("printed", "library"), [(WHEELS, mpich), (DEBIANS, mpich.OVER_UCX_ALONE)])
+def test_what_an_mpich_was_built_for_is_asked_beside_its_compiler(printed: str, library: Library, tmp_path: Path):
+    for name, text in (("mpicxx", "mpicxx for MPICH version 4.0.2"), ("mpichversion", printed)):
+        (tmp_path / name).write_text(f"#!/bin/sh\nprintf '%s\\n' '{text}'\n")
+        (tmp_path / name).chmod(0o755)
+    found, version = find_library(Installation("site", str(tmp_path / "mpicxx"), ""))
+    assert (found, version) == (library, "4.0.2")
+    (tmp_path / "mpichversion").unlink()
+    assert find_library(Installation("other", str(tmp_path / "mpicxx"), ""))[0] is mpich
 
 
 def test_over_rdma_ucx_and_libfabric_are_kept_to_the_port_and_over_tcp_to_the_interface():

@@ -11,8 +11,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from fabricbench.analysis.rows import row_name
 from fabricbench.analysis.findings import CellKey, Headline, Verdict
+from fabricbench.analysis.rows import row_name
 from fabricbench.model import Layer
 from support.simulated_sides import first_screen, keys_of, sides_of
 

@@ -258,7 +258,7 @@ def _found(starter: Starter, installation: Installation) -> tuple[str, str]:
             text = version_text([program, "--version"], installation.environment)
             if starter.is_it(text):
                 return program, version_in(text)
-            answers.append(f"{program} is another ({version_in(text)})")
+            answers.append(f"{program} is another: `{program} --version` printed {text.strip()[:200]!r}")
     raise EnvironmentLacks(
         f"no {starter.NAME}: {', '.join(starter.PROGRAMS)} is neither on the PATH nor in {beside}"
         if not answers
@@ -282,8 +282,20 @@ def find_library(installation: Installation, text: str = "") -> tuple[Library, s
             break
     for library in LIBRARIES:
         if library.is_it(texts[-1]):
-            return library, version_in(texts[-1])
+            return _as_built(library, installation), version_in(texts[-1])
     raise _unknown(installation, texts[-1])
+
+
+def _as_built(library: Library, installation: Installation) -> Library:
+    """Return the MPICH that this one is, by what stands beside its compiler; any other library as it is."""
+    if library is not mpich:
+        return library
+    teller = str(Path(installation.mpicxx).with_name(mpich.BUILD_TELLER))
+    try:
+        text = version_text([*installation.inside, teller], installation.environment)
+    except EnvironmentLacks:
+        return library
+    return mpich.OVER_UCX_ALONE if mpich.OVER_UCX_ALONE.is_it(text) else library
 
 
 def _unknown(installation: Installation, text: str) -> EnvironmentLacks:

@@ -2,16 +2,19 @@
 
 A fabric is selected through libfabric: `FI_PROVIDER` must be named, else libfabric prefers `sockets`, and without `FI_TCP_IFACE` it
 takes any interface (https://ofiwg.github.io/libfabric/main/man/fi_tcp.7.html). It wants a name, so where a fabric has only a subnet
-each rank finds its own node's interface first (`launch/on_subnet.py`). Or through UCX. `MPIR_CVAR_NOLOCAL` keeps ranks on one host
-from talking through shared memory when a network is under test.
+each rank finds its own node's interface first (`launch/on_subnet.py`). Or through UCX, and so over TCP too in a build that has no
+libfabric: it takes no notice of `MPIR_CVAR_CH4_NETMOD`. `MPIR_CVAR_NOLOCAL` keeps ranks on one host from talking through shared
+memory when a network is under test.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from fabricbench.launch.library.libfabric import PROVIDER, TCP_INTERFACE, on_tcp, over_ofi, over_ucx
-from fabricbench.launch.starting import Selection, no_transport
+from fabricbench.launch.starting import ON_INTERFACE, Selection, no_transport
 from fabricbench.testbed.model import Fabric, Transport
 
 NAME = "MPICH"
@@ -19,6 +22,11 @@ WAITS_ASLEEP: Mapping[str, str] = {}
 """It yields by itself."""
 SLURM_PMI = "pmi2"
 OWN_STARTERS: tuple[str, ...] = ("hydra",)
+
+BUILD_TELLER = "mpichversion"
+"""Stands beside the compiler and tells what the library was built for."""
+
+DEVICE = re.compile(r"MPICH Device:\s*ch4:([a-z, ]+)$", re.MULTILINE)
 
 NETMOD, WITHOUT_MEMORY = "MPIR_CVAR_CH4_NETMOD", "MPIR_CVAR_NOLOCAL"
 
@@ -45,3 +53,35 @@ def selection(fabric: Fabric, *, shares_memory: bool) -> Selection:
             return Selection({NETMOD: "ucx", **apart}, over_ucx(shares_memory=shares_memory))
         case Transport.VERBS:
             raise no_transport(NAME, fabric, "it reaches RDMA devices through ucx or ofi")
+
+
+@dataclass(eq=False)
+class OverUcxAlone:
+    """An MPICH that was built without libfabric, as Debian 12's is: TCP is UCX's."""
+
+    NAME: str = NAME
+    WAITS_ASLEEP: Mapping[str, str] = field(default_factory=dict)
+    SLURM_PMI: str = SLURM_PMI
+    OWN_STARTERS: tuple[str, ...] = OWN_STARTERS
+
+    def is_it(self, version_text: str) -> bool:
+        """Tell from what `mpichversion` prints."""
+        modules = DEVICE.search(version_text)
+        return modules is not None and modules[1].split() == ["ucx"]
+
+    def selection(self, fabric: Fabric, *, shares_memory: bool) -> Selection:
+        """Return what it is told, by what the fabric has. Over loopback alone UCX would take shared memory, were it not told."""
+        if not fabric.has_interface:
+            return Selection({"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "lo"})
+        apart = {} if shares_memory else {WITHOUT_MEMORY: "1"}
+        match fabric.transport:
+            case Transport.TCP:
+                memory = "sm," if shares_memory else ""
+                return Selection({"UCX_TLS": f"tcp,{memory}self", **apart}, {"UCX_NET_DEVICES": ON_INTERFACE})
+            case Transport.UCX:
+                return Selection(apart, over_ucx(shares_memory=shares_memory))
+            case Transport.OFI | Transport.VERBS:
+                raise no_transport(NAME, fabric, "this one was built for UCX alone (mpichversion: ch4:ucx)")
+
+
+OVER_UCX_ALONE = OverUcxAlone()

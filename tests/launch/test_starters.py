@@ -240,7 +240,7 @@ def test_srun_needs_no_mpiexec_as_the_compiler_tells_which_library_it_is(
     without = replace(build_info(), mpiexec="/no/mpiexec")
     monkeypatch.setattr(installation, "build_info", lambda: without)
     found = find_starter("srun")
-    assert (found.starter, found.version, found.library) == (srun, "22.05.8", mpich)
+    assert (found.starter, found.version, found.library.NAME) == (srun, "22.05.8", mpich.NAME)
 
 
 TESTBED = """

@@ -70,9 +70,9 @@ class OverUcxAlone:
         return modules is not None and modules[1].split() == ["ucx"]
 
     def selection(self, fabric: Fabric, *, shares_memory: bool) -> Selection:
-        """Return what it is told, by what the fabric has. Over loopback alone UCX would take shared memory, were it not told."""
+        """Return what it is told, by what the fabric has: of a machine's own memory nothing, for UCX finds it."""
         if not fabric.has_interface:
-            return Selection({"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "lo"})
+            return Selection({})
         apart = {} if shares_memory else {WITHOUT_MEMORY: "1"}
         match fabric.transport:
             case Transport.TCP:

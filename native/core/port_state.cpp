@@ -93,11 +93,12 @@ bool is_of_link(std::string_view statistic) {
   });
 }
 
-FabricPorts find_ports(const std::optional<Interface>& interface, const RdmaEnd& named, const fs::path& root) {
+FabricPorts find_ports(const std::optional<Interface>& interface, const RdmaEnd& named, InterfacesAbove& above,
+                       const fs::path& root) {
   FabricPorts found;
   for (const auto& [name, bytes] : read_traffic_counters(root)) {
     if (!is_rdma_port(name)) continue;
-    const std::vector<std::string> beside = interfaces_above(name, root);
+    const std::vector<std::string>& beside = above.of(name);
     const bool is_ours =
         named.device ? is_named(name, named) : interface && std::ranges::find(beside, interface->name) != beside.end();
     if (!is_ours) continue;

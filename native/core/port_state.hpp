@@ -18,6 +18,7 @@
 
 #include "base/interface.hpp"
 #include "core/plan.hpp"
+#include "core/traffic.hpp"
 
 namespace fabricbench {
 
@@ -38,7 +39,7 @@ struct FabricPorts {
 
 /// Find the ports beside the interface, or the one that is named. Without one the fabric has no state to read.
 /// @param root of the file system, another one in tests
-FabricPorts find_ports(const std::optional<Interface>& interface, const RdmaEnd& named,
+FabricPorts find_ports(const std::optional<Interface>& interface, const RdmaEnd& named, InterfacesAbove& above,
                        const std::filesystem::path& root = "/");
 
 /// Read the counters of these ports as they stand now. Throws nothing for what cannot be read.

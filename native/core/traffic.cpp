@@ -143,14 +143,14 @@ Traffic traffic_between(const Traffic& before, const Traffic& after) {
 
 bool is_rdma_port(std::string_view name) { return name.find('/') != std::string_view::npos; }
 
-std::vector<std::string> interfaces_above(const std::string& name, const fs::path& root) {
-  return is_rdma_port(name) ? above_rdma_port(root, name) : above_netdev(root, name);
+const std::vector<std::string>& InterfacesAbove::of(const std::string& counter) {
+  const auto [found, is_new] = known_.try_emplace(counter);
+  if (is_new) found->second = is_rdma_port(counter) ? above_rdma_port(root_, counter) : above_netdev(root_, counter);
+  return found->second;
 }
 
-void note_above(Traffic& carried, const fs::path& root) {
-  for (auto& [name, bytes] : carried) {
-    bytes.above = interfaces_above(name, root);
-  }
+void note_above(Traffic& carried, InterfacesAbove& above) {
+  for (auto& [name, bytes] : carried) bytes.above = above.of(name);
 }
 
 void add_traffic(Traffic& total, const Traffic& more) {

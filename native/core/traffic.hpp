@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace fabricbench {
@@ -37,11 +38,22 @@ Traffic traffic_between(const Traffic& before, const Traffic& after);
 /// Whether a counter is that of a port of an RDMA device.
 bool is_rdma_port(std::string_view name);
 
-/// The network interfaces above a counter of this host: those whose traffic it counts as well.
-std::vector<std::string> interfaces_above(const std::string& name, const std::filesystem::path& root = "/");
+/// The network interfaces above the counters of this host: those whose traffic they count as well. What lies above one
+/// is looked up once and kept: a port's table of addresses alone is a thousand files.
+class InterfacesAbove {
+ public:
+  /// @param root of the file system, another one in tests
+  explicit InterfacesAbove(std::filesystem::path root = "/") : root_(std::move(root)) {}
 
-/// Note what lies above each counter of this host. Reads more files than the counters themselves.
-void note_above(Traffic& carried, const std::filesystem::path& root = "/");
+  const std::vector<std::string>& of(const std::string& counter);
+
+ private:
+  std::filesystem::path root_;
+  std::map<std::string, std::vector<std::string>> known_;
+};
+
+/// Note what lies above each counter of this host.
+void note_above(Traffic& carried, InterfacesAbove& above);
 
 /// Add what was counted in another span of time.
 void add_traffic(Traffic& total, const Traffic& more);

@@ -73,7 +73,8 @@ FarmTotals Giver::run() {
     throw;
   }
   totals_.interfaces = traffic_between(before, read_traffic_counters());
-  note_above(totals_.interfaces);
+  InterfacesAbove above;
+  note_above(totals_.interfaces, above);
   totals_.done = schedule_.done_count();
   totals_.lost = schedule_.lost_count();
   totals_.retried = schedule_.retried_count();

@@ -274,7 +274,7 @@ void CellRunner::observed(Cell& cell, const std::function<void()>& action) {
   action();
   cell.report.span = {begin_unix_ns, unix_ns()};
   cell.report.interfaces = traffic_between(before, cell.device->traffic());
-  note_above(cell.report.interfaces);
+  note_above(cell.report.interfaces, above_);
 }
 
 void CellRunner::counted(Cell& cell, const std::function<Outcome()>& action) {

@@ -39,7 +39,7 @@ class CellRunner {
   explicit CellRunner(const LaunchContext& context)
       : context_(context),
         devices_({context.interface, context.data_communicator, context.plan.fabric.rdma}),
-        ports_(find_ports(context.interface, context.plan.fabric.rdma)) {}
+        ports_(find_ports(context.interface, context.plan.fabric.rdma, above_)) {}
   ~CellRunner();
   CellRunner(const CellRunner&) = delete;
   CellRunner& operator=(const CellRunner&) = delete;
@@ -107,6 +107,7 @@ class CellRunner {
 
   const LaunchContext& context_;
   DeviceSet devices_;
+  InterfacesAbove above_;
   FabricPorts ports_;
   PathCache paths_;  // closed before the devices that they come from
   std::map<std::vector<int>, MPI_Comm> communicators_;

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <fstream>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "base/failure.hpp"
@@ -106,12 +107,17 @@ Found read_port(const fs::path& root, const std::string& device, int number, boo
   return found;
 }
 
-std::vector<Found> read_ports(const fs::path& root) {
+/// The ports up to the first that is wanted, which is the last then: the addresses of each are a thousand files.
+template <class IsWanted>
+std::vector<Found> read_ports(const fs::path& root, IsWanted is_wanted) {
   std::vector<Found> all;
   for (const std::string& device : names_in(root / "sys/class/infiniband")) {
     const std::vector<std::string> ports = names_in(root / "sys/class/infiniband" / device / "ports");
     for (const std::string& port : ports) {
-      if (const auto number = number_in(port)) all.push_back(read_port(root, device, *number, ports.size() == 1));
+      const auto number = number_in(port);
+      if (!number) continue;
+      all.push_back(read_port(root, device, *number, ports.size() == 1));
+      if (is_wanted(all.back())) return all;
     }
   }
   return all;
@@ -144,15 +150,14 @@ int rank_of(const GidEntry& entry, const std::optional<Interface>& interface) {
   return rank;
 }
 
-const Found& choose_port(const std::vector<Found>& ports, const RdmaEnd& wanted,
-                         const std::optional<Interface>& interface) {
+Found choose_port(const fs::path& root, const RdmaEnd& wanted, const std::optional<Interface>& interface) {
   const auto is_wanted = [&](const Found& port) {
     if (wanted.port && *wanted.port != port.number) return false;
     if (wanted.device) return *wanted.device == port.device;
     return interface && port.netdevs.contains(interface->name);
   };
-  const auto found = std::ranges::find_if(ports, is_wanted);
-  if (found != ports.end()) return *found;
+  std::vector<Found> ports = read_ports(root, is_wanted);
+  if (!ports.empty() && is_wanted(ports.back())) return std::move(ports.back());
   const std::string there = "this host has " + described(ports);
   const std::string port = wanted.port ? " with port " + std::to_string(*wanted.port) : "";
   if (wanted.device) {
@@ -233,8 +238,7 @@ std::uint32_t ipv4_of(const verbs::Gid& gid) {
 }
 
 RdmaPort find_rdma_port(const RdmaEnd& wanted, const std::optional<Interface>& interface, const fs::path& root) {
-  const std::vector<Found> ports = read_ports(root);
-  const Found& port = choose_port(ports, wanted, interface);
+  const Found port = choose_port(root, wanted, interface);
   if (!port.state.empty() && !port.state.starts_with("4")) {
     throw Failure(FailureCode::unreachable, "port " + port.name() + " is not active (" + port.state +
                                                 "): check its link, and its subnet manager");

@@ -38,6 +38,11 @@ class PortsOfHost : public testing::Test {
     write(port(device, number) + "gid_attrs/ndevs/0", interface);
   }
 
+  FabricPorts ports_of(const std::optional<Interface>& interface, const RdmaEnd& wanted) const {
+    InterfacesAbove above(root_);
+    return find_ports(interface, wanted, above, root_);
+  }
+
   fs::path root_;
 };
 
@@ -51,20 +56,19 @@ TEST_F(PortsOfHost, ThoseOfAFabricAreBesideItsInterface) {
   roce("rxe0", 1, "fe0");
   roce("rxe1", 1, "fe1");
   write(port("rxe1", 1) + "gid_attrs/ndevs/1", "fe1.7");
-  const FabricPorts found = find_ports(named("fe1"), {}, root_);
+  const FabricPorts found = ports_of(named("fe1"), {});
   EXPECT_EQ(found.ports, Names{"rxe1/1"});
   EXPECT_EQ(found.interfaces, (Names{"fe1", "fe1.7"}));
-  EXPECT_TRUE(find_ports(named("eth9"), {}, root_).ports.empty());
-  EXPECT_TRUE(find_ports({}, {}, root_).ports.empty());
+  EXPECT_TRUE(ports_of(named("eth9"), {}).ports.empty());
+  EXPECT_TRUE(ports_of({}, {}).ports.empty());
 }
 
 TEST_F(PortsOfHost, TheOneThatThePlanNamesIsTheFabricsWhateverLiesBeside) {
   roce("mlx5_0", 1, "fe0");
   roce("mlx5_0", 2, "fe1");
-  EXPECT_EQ(find_ports(named("fe0"), {.device = "mlx5_0", .port = 2, .gid_index = {}}, root_).ports, Names{"mlx5_0/2"});
-  EXPECT_EQ(find_ports({}, {.device = "mlx5_0", .port = {}, .gid_index = {}}, root_).ports,
-            (Names{"mlx5_0/1", "mlx5_0/2"}));
-  EXPECT_TRUE(find_ports(named("fe0"), {.device = "mlx5_7", .port = {}, .gid_index = {}}, root_).ports.empty());
+  EXPECT_EQ(ports_of(named("fe0"), {.device = "mlx5_0", .port = 2, .gid_index = {}}).ports, Names{"mlx5_0/2"});
+  EXPECT_EQ(ports_of({}, {.device = "mlx5_0", .port = {}, .gid_index = {}}).ports, (Names{"mlx5_0/1", "mlx5_0/2"}));
+  EXPECT_TRUE(ports_of(named("fe0"), {.device = "mlx5_7", .port = {}, .gid_index = {}}).ports.empty());
 }
 
 TEST_F(PortsOfHost, WhatChangedIsToldByTheCountersOwnNames) {

@@ -50,7 +50,8 @@ class TrafficOfHost : public testing::Test {
 
   Traffic since(const Traffic& before) const {
     Traffic carried = traffic_between(before, read_traffic_counters(root_));
-    note_above(carried, root_);
+    InterfacesAbove above(root_);
+    note_above(carried, above);
     return carried;
   }
 
@@ -110,6 +111,17 @@ TEST_F(TrafficOfHost, APortOfTwoHasTheInterfaceOfItsNumber) {
   const Traffic counted = since(read_traffic_counters(root_));
   EXPECT_EQ(counted.at("mlx4_0/1").above, Names{"ib0"});
   EXPECT_EQ(counted.at("mlx4_0/2").above, (Names{"eth7", "ib1"}));
+}
+
+TEST_F(TrafficOfHost, WhatLiesAboveACounterIsLookedUpOnce) {
+  netdevs({{"eth0", 0, 0}, {"eth1", 0, 0}});
+  write("sys/class/infiniband/rxe0/ports/1/gid_attrs/ndevs/0", "eth0");
+  InterfacesAbove above(root_);
+  EXPECT_EQ(above.of("rxe0/1"), Names{"eth0"});
+  EXPECT_TRUE(above.of("eth1").empty());
+  write("sys/class/infiniband/rxe0/ports/1/gid_attrs/ndevs/1", "eth1");
+  EXPECT_EQ(above.of("rxe0/1"), Names{"eth0"});
+  EXPECT_EQ(InterfacesAbove(root_).of("rxe0/1"), (Names{"eth0", "eth1"}));
 }
 
 TEST_F(TrafficOfHost, APortWithoutCountersIsThereAndUncounted) {

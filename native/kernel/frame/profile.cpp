@@ -73,7 +73,8 @@ double TimedSection::end() {
   MPI_Allreduce(&own, &slowest, 1, MPI_DOUBLE, MPI_MAX, communicator_);
   if (is_first(communicator_)) {
     Traffic carried = traffic_between(interface_use().before, read_traffic_counters());
-    note_above(carried);
+    InterfacesAbove above;
+    note_above(carried, above);
     add_traffic(interface_use().total, carried);
   }
   return slowest;

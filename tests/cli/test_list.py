@@ -15,10 +15,15 @@ from fabricbench.patterns import PATTERNS, why_impossible
 from fabricbench.workload.registry import WORKLOADS
 
 
-def listed(*arguments: str) -> str:
+def printed(*arguments: str) -> str:
     result = CliRunner().invoke(app, ["list", *arguments], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.stdout
+
+
+def listed(*arguments: str) -> str:
+    """What is printed, each entry in a line, however wide the terminal was."""
+    return re.sub(r"\n {5,}", " ", printed(*arguments))
 
 
 def test_every_layer_pattern_and_operation_has_a_line_with_what_it_measures():
@@ -31,10 +36,19 @@ def test_every_layer_pattern_and_operation_has_a_line_with_what_it_measures():
 
 @pytest.mark.parametrize("name", [*Layer, *Pattern])
 def test_each_of_them_can_be_told_in_detail(name: str):
-    text = listed(name)
+    text = printed(name)
     assert text.startswith(f"{name}: ")
     assert "  can carry  " in text if name in set(Layer) else "  measures   " in text
     assert max(len(line) for line in text.splitlines()[1:]) <= 110
+
+
+@pytest.mark.parametrize(("columns", "widest"), [("80", 80), ("60", 60), ("300", 110), ("20", 60)])
+def test_prose_is_as_wide_as_the_terminal_but_no_wider_than_is_read_with_ease(
+    columns: str, widest: int, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("COLUMNS", columns)
+    lines = [line for line in printed().splitlines() if line.startswith("  ")]
+    assert 0.9 * widest < max(len(line) for line in lines) <= widest
 
 
 def test_a_pattern_in_detail_tells_its_channels_parameters_and_why_a_layer_cannot_carry_it():

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from fabricbench.cli import completion
-from fabricbench.cli.output import write_output
+from fabricbench.cli.output import text_width, write_output
 from fabricbench.configuration import did_you_mean
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Metric, Pattern
@@ -85,8 +85,6 @@ SAMPLES = {
 }
 
 WORKLOADS_NAME, MPIS_NAME = "workloads", "mpis"
-
-WIDTH, INDENT = 110, 13
 
 
 def as_text(name: str | None) -> str:
@@ -164,10 +162,10 @@ def _workloads() -> Iterator[str]:
     kinds = _workload_data()
     widest = max(len(one["kind"]) for one in kinds)
     for one in kinds:
-        yield f"  {one['kind']:{widest}}  {one['summary']}"
+        yield _hanging(f"  {one['kind']:{widest}}  ", one["summary"])
         yield fill(
             f"keys: {', '.join(one['keys'])}",
-            WIDTH,
+            text_width(),
             initial_indent=" " * (widest + 4),
             subsequent_indent=" " * (widest + 4),
         )
@@ -176,11 +174,11 @@ def _workloads() -> Iterator[str]:
     applications = _application_data()
     widest = max(len(one["name"]) for one in applications)
     for one in applications:
-        yield f"  {one['name']:{widest}}  {one['description']} ({one['licence']})"
+        yield _hanging(f"  {one['name']:{widest}}  ", f"{one['description']} ({one['licence']})")
         state = f"not here: {', '.join(one['lacking'])}; {one['get']}" if one["lacking"] else f"here: {one['program']}"
         yield fill(
             f"{state}; parameters: {', '.join(f'{name}={value}' for name, value in one['parameters'].items())}",
-            WIDTH,
+            text_width(),
             initial_indent=" " * (widest + 4),
             subsequent_indent=" " * (widest + 4),
         )
@@ -227,7 +225,10 @@ def _mpis() -> Iterator[str]:
         state = "" if one["is_current"] else "; from other sources: build it again"
         yield f"  {one['mpi'] or 'without [[mpi]]'}: {one['library']}, {one['mpicxx']}{state}"
         yield fill(
-            f"{', '.join(one['programs'])} in {one['folder']}", WIDTH, initial_indent="    ", subsequent_indent="    "
+            f"{', '.join(one['programs'])} in {one['folder']}",
+            text_width(),
+            initial_indent="    ",
+            subsequent_indent="    ",
         )
 
 
@@ -276,13 +277,15 @@ def _find(name: str) -> Layer | Pattern:
 
 def _overview() -> Iterator[str]:
     yield "Layers, from the bottom up"
-    yield from (f"  {layer:8} {text}" for layer, text in LAYERS.items())
+    yield from (_hanging(f"  {layer:8} ", text) for layer, text in LAYERS.items())
     widest = max(len(pattern) for pattern in Pattern)
     for family, text in FAMILIES.items():
         yield ""
         yield text
         for facts in (one for one in PATTERNS.values() if one.family is family):
-            yield f"  {facts.pattern:{widest}}  {METRICS[facts.metric]:12}  {facts.summary}{_defaults(facts)}"
+            yield _hanging(
+                f"  {facts.pattern:{widest}}  {METRICS[facts.metric]:12}  ", f"{facts.summary}{_defaults(facts)}"
+            )
     yield ""
     yield "`fabricbench list workloads` tells which kinds of kernels and applications [[workload]] of a campaign may have."
     yield "`fabricbench list NAME` tells one of them in detail: its exact metric, its parameters, and which layers can carry it;"
@@ -350,7 +353,11 @@ def _reasons(pattern: Pattern, layers: Iterable[Layer], parameters: Parameters) 
 
 
 def _entry(what: str, text: str) -> str:
-    return fill(text, WIDTH, initial_indent=f"  {what:11}", subsequent_indent=" " * INDENT, break_on_hyphens=False)
+    return _hanging(f"  {what:11}", text)
+
+
+def _hanging(head: str, text: str) -> str:
+    return fill(text, text_width(), initial_indent=head, subsequent_indent=" " * len(head), break_on_hyphens=False)
 
 
 def _facts(facts: PatternFacts) -> Iterator[tuple[str, str]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,6 +21,13 @@ from fabricbench.model import Metric
 from fabricbench.printable import printable
 from fabricbench.quantity import format_bit_s, format_message_s, format_seconds, format_work, parse_share
 from fabricbench.table import rows_csv
+
+WIDEST_TEXT, NARROWEST_TEXT = 110, 60
+
+
+def text_width() -> int:
+    """Return how wide prose is: as the terminal, or COLUMNS says, between what is read with ease and what its words need."""
+    return max(NARROWEST_TEXT, min(WIDEST_TEXT, shutil.get_terminal_size((WIDEST_TEXT, 0)).columns))
 
 
 @contextmanager

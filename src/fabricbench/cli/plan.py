@@ -25,7 +25,7 @@ from fabricbench.cli.arguments import (
     SeedOption,
     TestbedOption,
 )
-from fabricbench.cli.output import share_option, write_output
+from fabricbench.cli.output import share_option, text_width, write_output
 from fabricbench.cli.submitting import OURS, command_inside, prepare_for_job, script_shown
 from fabricbench.model import Layer
 from fabricbench.quantity import format_bytes, format_duration, format_seconds
@@ -257,8 +257,6 @@ def _launch_line(launch: LaunchPlan) -> str:
     return f"  {launch.launch_id:24} about {format_duration(launch.estimated_seconds):>10}  tests {order}"
 
 
-WIDTH = 110
-
 MET = (Layer.TCP, Layer.RDMA, Layer.MPI)
 """Layers that users meet, which the one line of `run` is about."""
 
@@ -341,7 +339,7 @@ def _left_out(cells: int) -> list[str]:
 
 
 def _wrapped(text: str) -> list[str]:
-    return wrap(text, WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+    return wrap(text, text_width(), initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _listed(layers: Sequence[Layer]) -> str:

@@ -12,7 +12,7 @@ import pytest
 
 from fabricbench.analysis.findings import Comparison, Replication, Verdict
 from fabricbench.analysis.headline import MOST_STEPS, next_steps, sizes_inside
-from fabricbench.analysis.method import again, reproduce
+from fabricbench.analysis.method import again, method, reproduce
 from fabricbench.model import Layer, Metric, Pattern, Receive
 from fabricbench.record.integrity import data_hash
 from fabricbench.record.manifest import write_manifest
@@ -174,3 +174,13 @@ def test_a_command_that_is_given_again_measures_as_many_blocks_and_writes_elsewh
     assert extended[-4:] == ("--blocks", "12", "-o", "RUNDIR")
     assert again((*typed, "--budget", "5min"), 5, 4, 6)[-4:] == ("--budget", "5min", "-o", "RUNDIR")
     assert again(("fabricbench", "map", "x"), 1, 2, 3) == ("fabricbench", "map", "x")
+
+
+def test_the_method_promises_a_rate_of_error_of_two_sessions_for_those_sessions_alone():
+    """One run a side: what else differed between the sessions is in the ratio."""
+    told = {each: " ".join(method(0.02, 0.95, replication=each, seed=1)) for each in Replication}
+    assert [each for each, text in told.items() if "no rate of error is promised" in text] == [Replication.LAUNCHES]
+    assert [each for each, text in told.items() if "rates of error about the two sessions" in text] == [
+        Replication.LAUNCHES
+    ]
+    assert "of what they name, at most 5 % is expected to be wrong" in told[Replication.LAUNCHES]

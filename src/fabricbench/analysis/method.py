@@ -86,6 +86,11 @@ one is at most {error} (Hochberg, 1988). Memory cells, the control, are adjusted
 in tables are of each comparison alone.
 """
 
+OF_TWO_SESSIONS = """
+With one run a side these are rates of error about the two sessions: a difference that something else made between them counts
+as a right finding there, whatever the fabrics are.
+"""
+
 FIRST_SCREEN = """
 First screen: its intervals hold together. The error of {error} is shared out by Bonferroni: 70 % of it to the leading
 rows, 20 % to all other comparisons of the report, from which exceptions and counts are taken, 10 % to the claim that a
@@ -169,7 +174,7 @@ def method(
         SUMMARIES,
         compared,
         *promise,
-        CORRECTION,
+        CORRECTION + (OF_TWO_SESSIONS if replication is Replication.LAUNCHES else ""),
         LOOKS,
         VERDICTS,
         CROSSOVERS,

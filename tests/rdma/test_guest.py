@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,15 @@ def test_a_command_that_never_waits_ends_at_its_limit(guest: Guest) -> None:
     spinning = ["chrt", "-r", "1", "sh", "-c", "while :; do :; done"]
     assert guest.run(spinning, limit_s=1.5).code == 124
     assert guest.run(["true"]).code == 0
+
+
+def test_which_tasks_run_is_asked_from_outside(guest: Guest) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        spinning = pool.submit(guest.run, ["sh", "-c", "while :; do :; done"], 2)
+        time.sleep(0.7)
+        running = guest.running_tasks()
+        assert spinning.result().code == 124
+    assert sum("comm: sh " in task for task in running) >= 8, running
 
 
 def test_mpi_starts_a_rank_on_each_host(guest: Guest) -> None:

@@ -13,9 +13,12 @@ import itertools
 import json
 import lzma
 import os
+import re
 import shlex
 import shutil
 import signal
+import socket
+import struct
 import subprocess
 import tempfile
 import time
@@ -44,6 +47,10 @@ HOSTS = (1, 2, 3, 4)
 FABRIC = {"name": "roce", "subnet": "10.1.0.0/24", "mtu": 4200}
 MEMORY = "768M"
 BOOT_SECONDS, END_SECONDS = 30.0, 10.0
+LONG_SECONDS = 10.0
+"""Of what may take longer, and does, is told which tasks had the processor shortly before its end."""
+TOO_LONG = 124
+"""timeout(1)."""
 LAUNCH_SECONDS = 40.0
 """A launch takes 3 to 7 s; other work on the machine may double that."""
 
@@ -63,7 +70,7 @@ class NoGuestError(Exception):
 
 @dataclass(frozen=True)
 class Done:
-    """How a command in the guest ended: 124 where it took longer than it was given."""
+    """How a command in the guest ended: `TOO_LONG` where it took longer than it was given."""
 
     code: int
     stdout: str
@@ -89,13 +96,19 @@ class Guest:
         part = base.with_suffix(".new")
         part.write_text(f"{exports}cd {self.folder}\ntimeout -k 2 {limit_s} chrt -o 0 bash {base}.body\n")
         part.rename(base.with_suffix(".sh"))
-        deadline = time.monotonic() + limit_s + END_SECONDS
+        begin, running = time.monotonic(), ""
         while not base.with_suffix(".rc").exists():
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                raise AssertionError(f"the guest does not answer; it was told to run\n{script}\n{self.console()}")
+            seconds = time.monotonic() - begin
+            if self.process.poll() is not None or seconds > limit_s + END_SECONDS:
+                raise AssertionError(
+                    f"the guest does not answer; it was told to run\n{script}\n{running}\n{self.console()}"
+                )
+            if not running and seconds > limit_s - 1 > LONG_SECONDS:  # it is about to be ended: who kept it?
+                running = "had the processor: " + "; ".join(self.running_tasks())
             time.sleep(0.01)
         out, err = (base.with_suffix(end).read_text(errors="replace") for end in (".out", ".err"))
-        return Done(int(base.with_suffix(".rc").read_text()), out, err)
+        code = int(base.with_suffix(".rc").read_text())
+        return Done(code, out, err + running if code == TOO_LONG else err)
 
     def mpiexec(
         self,
@@ -210,6 +223,38 @@ class Guest:
     def console(self) -> str:
         """What the guest's kernel and its init said."""
         return (self.folder / "console").read_text(errors="replace")[-3000:]
+
+    def running_tasks(self) -> list[str]:
+        """Return which task had the processor at ten moments, of a guest that does not answer by itself.
+
+        Its kernel is asked from outside, in an interrupt, by its management console (uml_mconsole(1)).
+        """
+        self._ask_kernel("sysrq 9")  # whatever it says is to be handed on
+        found = []
+        for _ in range(10):
+            found += re.findall("Pid: .*, comm: .*", self._ask_kernel("sysrq p")) or ["nothing was told"]
+            time.sleep(0.03)
+        return found
+
+    def _ask_kernel(self, command: str) -> str:
+        request, reply = (
+            struct.Struct("Iii512s"),
+            struct.Struct("iii"),
+        )  # magic, version, length; error, is there more, length
+        magic, version = 0xCAFEBABE, 2
+        answers = []
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as console, suppress(OSError):
+            console.settimeout(3)
+            console.bind(str(self.folder / f"asking{next(self._numbers)}"))
+            where = next((self.folder / "home/.uml").glob("*/mconsole"), None)
+            if where is not None:
+                console.sendto(request.pack(magic, version, len(command), command.encode()), str(where))
+            is_more = where is not None
+            while is_more:
+                answer = console.recv(4096)
+                _, is_more, length = reply.unpack_from(answer)
+                answers.append(answer[reply.size : reply.size + length].decode(errors="replace").strip("\0\n "))
+        return "\n".join(filter(None, answers))
 
     def end(self) -> int:
         """End the guest, by force where it does not obey, and remove what it left. Returns its exit status."""

@@ -141,8 +141,8 @@ void Memory::look() {
   served_ns_ = KernelClock::now();
 }
 
-/// Each has a cache line. With windows of 8 bytes MPICH 4.0.2 takes the counter of every second rank for that of the rank
-/// before it, where ranks share memory.
+/// Each has a cache line. With windows of 8 bytes MPICH 4.0.2 takes the counter of every second rank for that of the
+/// rank before it, where ranks share memory.
 Counters::Counters(MPI_Comm communicator) : exceptions_(std::uncaught_exceptions()) {
   constexpr std::size_t cache_line = 64;
   open_window<std::int64_t>(communicator, cache_line / sizeof(std::int64_t), window_);

@@ -47,14 +47,21 @@ for i in all h1 h2 h3 h4; do
 done
 for i in $hosts; do echo "link add rxe$i type rxe netdev h$i"; done | rdma -b - || echo "GUEST_FAILED rxe"
 chmod 666 /dev/infiniband/uverbs* /dev/infiniband/rdma_cm
-# Ranks run in SCHED_RR: what carries their packets must not wait for them, nor what ends them. Linux would else keep all of that from
-# running for 50 ms of each second in which none of it waits.
+# Ranks run in SCHED_RR: what carries their packets and makes their connections must not wait for them, nor what ends them. Linux would
+# else keep all of that from running for 50 ms of each second in which none of it waits.
 echo -1 >/proc/sys/kernel/sched_rt_runtime_us
 echo 10 >/proc/sys/kernel/sched_rr_timeslice_ms  # a rank that spins has the processor for a tick, not for ten
 chrt -r -p 1 $$
-for task in /proc/[0-9]*; do
-  read -r name <$task/comm && [[ $name == @(ksoftirqd|siw_tx)/* ]] && chrt -r -p 1 ${task##*/}
-done
+# The kernel makes workers as it needs them, and never in this class.
+hasten_workers() {
+  local task name stat
+  for task in /proc/[0-9]*; do
+    read -r name <$task/comm && [[ $name == @(ksoftirqd|siw_tx|kworker)/* ]] && read -r stat <$task/stat || continue
+    stat=(${stat##*) })
+    ((${stat[38]} != 0)) || chrt -r -p 1 ${task##*/}
+  done 2>/dev/null
+}
+hasten_workers
 
 mkfifo /run/pause && exec 9<>/run/pause
 run() {
@@ -65,12 +72,15 @@ run() {
 }
 read -r up _ </proc/uptime
 echo $up >up
+rounds=0
 until [ -e end ]; do
   for command in commands/*.sh; do
     [ -e $command ] || continue
     mv $command ${command%.sh}.run
+    hasten_workers
     run ${command%.sh} &
   done
+  ((++rounds % 100 != 0)) || hasten_workers
   read -r -t 0.02 -u 9  # a sleep that starts no program
 done
 echo GUEST_ENDED

@@ -117,14 +117,21 @@ ip -batch network || echo "its interfaces: $(<init.log)" >{FAILED}
 rdma -b - <devices || echo "its soft-RoCE devices: $(<init.log)" >{FAILED}
 chmod 666 /dev/infiniband/uverbs* /dev/infiniband/rdma_cm
 # All that runs here is in SCHED_RR, in which a rank that yields goes behind the others: CFS would let it go on until the next tick,
-# 10 ms later. What carries packets must not wait for ranks, and what ends commands must not either. Linux would else keep all of
-# them from running for 50 ms of each second in which none of them waits.
+# 10 ms later. What carries packets and makes connections must not wait for ranks, and what ends commands must not either. Linux would
+# else keep all of them from running for 50 ms of each second in which none of them waits.
 echo -1 >/proc/sys/kernel/sched_rt_runtime_us
 echo 10 >/proc/sys/kernel/sched_rr_timeslice_ms  # a rank that spins has the processor for a tick, not for ten
 chrt -r -p 1 $$
-for task in /proc/[0-9]*; do
-  read -r name <$task/comm && [[ $name == @(ksoftirqd|siw_tx)/* ]] && chrt -r -p 1 ${{task##*/}}
-done
+# The kernel makes workers as it needs them, and never in this class: those of connections (rdma_cm) then never run beside ranks that spin.
+hasten_workers() {{
+  local task name stat
+  for task in /proc/[0-9]*; do
+    read -r name <$task/comm && [[ $name == @(ksoftirqd|siw_tx|kworker)/* ]] && read -r stat <$task/stat || continue
+    stat=(${{stat##*) }})
+    ((${{stat[38]}} != 0)) || chrt -r -p 1 ${{task##*/}}
+  done 2>/dev/null
+}}
+hasten_workers
 mkfifo /run/pause && exec 9<>/run/pause
 declare -A group last vain
 run() {{
@@ -141,6 +148,7 @@ while :; do
     [ -e $command ] || continue
     name=${{command%.sh}}
     mv $command $name.run
+    hasten_workers
     run $name &
     group[$name]=
   done
@@ -151,6 +159,7 @@ while :; do
     read -r number <$name.pid && kill -s TERM -- -$number
   done
   if ((++rounds % 50 == 0)); then
+    hasten_workers
     for name in "${{!group[@]}}"; do
       if [ -e $name.rc ]; then unset "group[$name]"; continue; fi
       [ -e $name.beat ] && read -r beat <$name.beat || continue

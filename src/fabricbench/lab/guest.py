@@ -117,12 +117,13 @@ ip -batch network || echo "its interfaces: $(<init.log)" >{FAILED}
 rdma -b - <devices || echo "its soft-RoCE devices: $(<init.log)" >{FAILED}
 chmod 666 /dev/infiniband/uverbs* /dev/infiniband/rdma_cm
 # All that runs here is in SCHED_RR, in which a rank that yields goes behind the others: CFS would let it go on until the next tick,
-# 10 ms later. What carries packets and makes connections must not wait for ranks, and what ends commands must not either. Linux would
-# else keep all of them from running for 50 ms of each second in which none of them waits.
+# 10 ms later. What carries packets and makes connections must not wait for ranks, and what ends commands must not either. Linux
+# would else keep all of them from running for 50 ms of each second in which none of them waits.
 echo -1 >/proc/sys/kernel/sched_rt_runtime_us
 echo 10 >/proc/sys/kernel/sched_rr_timeslice_ms  # a rank that spins has the processor for a tick, not for ten
 chrt -r -p 1 $$
-# The kernel makes workers as it needs them, and never in this class: those of connections (rdma_cm) then never run beside ranks that spin.
+# The kernel makes workers as it needs them, and never in this class: beside ranks that spin, those of connections (rdma_cm) would
+# never run.
 hasten_workers() {{
   local task name stat
   for task in /proc/[0-9]*; do

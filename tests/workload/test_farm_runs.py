@@ -293,8 +293,8 @@ def test_a_farm_of_which_no_job_is_done_is_a_failed_cell_with_the_reason(tmp_pat
 
 
 def test_a_launch_whose_worker_dies_is_tried_again_and_its_jobs_are_kept(tmp_path: Path):
-    """The job's keeper's helper's parent is the worker."""
-    script = "p=$PPID; for i in 1 2; do p=$(cut -d' ' -f4 /proc/$p/stat); done; [ {job} = 1 ] && kill -9 $p; true"
+    """The job's keeper's helper's parent is the worker, which begins a job before it tells of the one before."""
+    script = "p=$PPID; for i in 1 2; do p=$(cut -d' ' -f4 /proc/$p/stat); done; [ {job} = 1 ] && sleep 0.5 && kill -9 $p; true"
     dying = {"name": "dying", "jobs": 3, "command": list(sh(script)), "expect_seconds": "1s", "ranks": [2]}
     with pytest.raises(RunIncomplete, match="ended with exit code"):
         measure(tmp_path / "run", Standing(given=local_testbed()), dying)

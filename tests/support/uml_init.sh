@@ -52,16 +52,17 @@ chmod 666 /dev/infiniband/uverbs* /dev/infiniband/rdma_cm
 echo -1 >/proc/sys/kernel/sched_rt_runtime_us
 echo 10 >/proc/sys/kernel/sched_rr_timeslice_ms  # a rank that spins has the processor for a tick, not for ten
 chrt -r -p 1 $$
-# The kernel makes workers as it needs them, and never in this class.
-hasten_workers() {
-  local task name stat
+# The kernel makes threads as it needs them, and never in this class: process 2 makes them.
+hasten_kernel() {
+  local task stat
   for task in /proc/[0-9]*; do
-    read -r name <$task/comm && [[ $name == @(ksoftirqd|siw_tx|kworker)/* ]] && read -r stat <$task/stat || continue
+    read -r stat <$task/stat || continue
     stat=(${stat##*) })
+    [[ $task == /proc/2 || ${stat[1]} == 2 ]] || continue
     ((${stat[38]} != 0)) || chrt -r -p 1 ${task##*/}
   done 2>/dev/null
 }
-hasten_workers
+hasten_kernel
 
 mkfifo /run/pause && exec 9<>/run/pause
 run() {
@@ -77,10 +78,10 @@ until [ -e end ]; do
   for command in commands/*.sh; do
     [ -e $command ] || continue
     mv $command ${command%.sh}.run
-    hasten_workers
+    hasten_kernel
     run ${command%.sh} &
   done
-  ((++rounds % 100 != 0)) || hasten_workers
+  ((++rounds % 100 != 0)) || hasten_kernel
   read -r -t 0.02 -u 9  # a sleep that starts no program
 done
 echo GUEST_ENDED

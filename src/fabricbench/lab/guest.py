@@ -122,17 +122,18 @@ chmod 666 /dev/infiniband/uverbs* /dev/infiniband/rdma_cm
 echo -1 >/proc/sys/kernel/sched_rt_runtime_us
 echo 10 >/proc/sys/kernel/sched_rr_timeslice_ms  # a rank that spins has the processor for a tick, not for ten
 chrt -r -p 1 $$
-# The kernel makes workers as it needs them, and never in this class: beside ranks that spin, those of connections (rdma_cm) would
-# never run.
-hasten_workers() {{
-  local task name stat
+# So does its kernel: it makes threads as it needs them, and never in this class: beside ranks that spin, those of connections
+# (rdma_cm) would never run, nor process 2, which makes them.
+hasten_kernel() {{
+  local task stat
   for task in /proc/[0-9]*; do
-    read -r name <$task/comm && [[ $name == @(ksoftirqd|siw_tx|kworker)/* ]] && read -r stat <$task/stat || continue
+    read -r stat <$task/stat || continue
     stat=(${{stat##*) }})
+    [[ $task == /proc/2 || ${{stat[1]}} == 2 ]] || continue
     ((${{stat[38]}} != 0)) || chrt -r -p 1 ${{task##*/}}
   done 2>/dev/null
 }}
-hasten_workers
+hasten_kernel
 mkfifo /run/pause && exec 9<>/run/pause
 declare -A group last vain
 run() {{
@@ -149,7 +150,7 @@ while :; do
     [ -e $command ] || continue
     name=${{command%.sh}}
     mv $command $name.run
-    hasten_workers
+    hasten_kernel
     run $name &
     group[$name]=
   done
@@ -160,7 +161,7 @@ while :; do
     read -r number <$name.pid && kill -s TERM -- -$number
   done
   if ((++rounds % 50 == 0)); then
-    hasten_workers
+    hasten_kernel
     for name in "${{!group[@]}}"; do
       if [ -e $name.rc ]; then unset "group[$name]"; continue; fi
       [ -e $name.beat ] && read -r beat <$name.beat || continue

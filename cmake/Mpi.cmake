@@ -1,6 +1,6 @@
 # Which MPI the measurer is built with: $MPICC, else mpicc on PATH, else the mpich wheel of the environment that builds.
 # An MPICH on PATH that was built without libfabric is passed over: Debian 12's (4.0.2 over UCX 1.13) did not end its ranks in
-# MPI_Finalize in 5 of 8 starts of 4 ranks over TCP, and 2 kernels and 5 tests failed with it. Named in MPICC it is taken.
+# MPI_Finalize in 5 of 8 starts of 4 ranks over TCP (docs/starting.md). Named in MPICC it is taken.
 # A wheel's compiler wrapper knows its own place, so nothing needs to be told where the libraries are.
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 # `fabricbench build` names the C++ compiler and the starter themselves: MPI_CXX_COMPILER, MPIEXEC_EXECUTABLE.
